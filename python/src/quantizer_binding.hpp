@@ -1,4 +1,4 @@
-// What all of the library's quantizers bind alike: train, encode, decode and what was trained.
+// What all of the library's quantizers bind alike: train, encode, decode, lookup tables and what was trained.
 #pragma once
 
 #include "array.hpp"
@@ -6,9 +6,11 @@
 #include "matrix_output.hpp"
 #include "module.hpp"
 
+#include <kith/metric.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <optional>
@@ -58,6 +60,17 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
   return vectors.take();
 }
 
+// queries x entries; the package gives it its three axes.
+template <typename Quantizer>
+nb::object lookup_table(const Quantizer& self, const VectorArray& queries, const std::string& metric, int64_t entries,
+                        const CallOptions& options) {
+  const MatrixView rows = view_of(queries, "queries");
+  Call call(options);
+  MatrixBuffer out(DType::f32, rows.rows(), entries, "the lookup tables", call.resources());
+  call.run([&] { self.lookup_table(rows, parse_metric(metric), out.mutable_view(), call.resources()); });
+  return vectors_array(std::move(out));
+}
+
 template <typename Quantizer>
 nb::object values(const Quantizer& self) {
   const std::vector<float> from = self.values();
@@ -81,6 +94,10 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
            nb::sig("def decode(self, codes: " KITH_PY_VECTORS
                    ", options: CallOptions, out: DeviceArray | None) -> "
                    "numpy.typing.NDArray[numpy.float32] | None"))
+      .def("lookup_table", &lookup_table<Quantizer>, nb::arg("queries").noconvert(), nb::arg("metric"),
+           nb::arg("entries"), nb::arg("options"),
+           nb::sig("def lookup_table(self, queries: " KITH_PY_VECTORS
+                   ", metric: str, entries: int, options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
       .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
            "What was trained, as one row.")
       .def_prop_ro("trained", &Quantizer::trained)

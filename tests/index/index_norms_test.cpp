@@ -4,6 +4,7 @@
 #include "index/index_check.hpp"
 #include "io/temporary_directory.hpp"
 #include "core/ordered_key.hpp"
+#include "ivf/scan/list_product.hpp"
 #include "kernels/codes/code_norm.hpp"
 #include "quantize/additive/norm_levels.hpp"
 #include "reference/data.hpp"
@@ -149,6 +150,35 @@ INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,
                          ::testing::Combine(::testing::Values("LSQ3x5", "IVF6,RQ2x8", "RQ2x8", "IVF6,LSQ2x3"),
                                             ::testing::Values("_Ncqint8", "_Nqint8", "_Nfloat"),
                                             ::testing::Values(Metric::l2, Metric::sqeuclidean)));
+
+// Norms of 4 bytes are added to what is looked up, whatever they are: in several pieces of a list, from 0 to 1e8 times
+// another.
+TEST(IndexNorms, LookupsAddNormsThatAreFarApart) {
+  constexpr int64_t kMany = 3000;
+  auto base = make_floats(Shape::gaussian, kMany, kCols, 1);
+  for (int64_t i = 0; i < kMany; ++i) {
+    const float scale = i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e4f : 1.0f;
+    for (int64_t c = 0; c < kCols; ++c) base.row(i)[c] *= scale;
+  }
+  const auto queries = make_floats(Shape::gaussian, 5, kCols, 2);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+    Index index("RQ3x8_Nfloat", {.metric = metric});
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    EXPECT_TRUE(has_sum_tables(IndexAccess::parts(index, on_cpu()).lists->codec.format, key_kind(metric)));
+    for (const int64_t k : {1, 40, 2000}) {
+      const Neighbors found = index.search(queries.view(), {.k = k}, on_cpu());
+      for (int64_t q = 0; q < 5; ++q) {
+        const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
+        for (int64_t i = 0; i < k; ++i) {
+          const uint64_t entry = expected[static_cast<size_t>(i)];
+          ASSERT_EQ(found.ids(q)[i], row_of(entry)) << "query " << q << ", place " << i << " of " << k;
+          ASSERT_EQ(found.distances(q)[i], key_of_ordered(ordered_of(entry)));
+        }
+      }
+    }
+  }
+}
 
 TEST(IndexNorms, ProductsAndCosineGoByTheDecodedVectors) {
   const auto base = make_floats(Shape::gaussian, kNormsRows, kNormsCols, 1);

@@ -35,48 +35,60 @@ void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int6
   }
 }
 
-LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books)
+LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books, int64_t block_rows,
+                         const Resources& resources)
     : plan_(plan),
       books_(books.books),
       bits_(books.bits),
-      current_(static_cast<size_t>(kIcmBlockRows * books_)),
-      changed_(static_cast<size_t>(kIcmBlockRows)),
-      looked_(static_cast<size_t>(kIcmBlockRows * books_)),
-      active_(static_cast<size_t>(kIcmBlockRows)),
-      found_(static_cast<size_t>(kIcmBlockRows)) {}
+      block_rows_(block_rows),
+      current_(block_rows * books_, "a block of codes", resources),
+      changed_(block_rows, "a block of codes", resources),
+      looked_(block_rows * books_, "a block of codes", resources),
+      active_(block_rows, "a block of codes", resources),
+      found_(block_rows, "a block of codes", resources) {}
+
+int64_t LocalSearch::bytes_for(const Codebooks& books, int64_t block_rows) {
+  return block_rows * (array_bytes<uint8_t>(books.books + 1) + array_bytes<int32_t>(books.books + 1) +
+                       array_bytes<uint32_t>(1));
+}
 
 void LocalSearch::start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes) {
-  std::iota(active_.begin(), active_.end(), 0u);
+  std::iota(active_.begin(), active_.begin() + count, 0u);
   std::fill_n(codes, count * books_, uint8_t{0});
   for (int64_t k = 0; k < books_; ++k) {
     engine.step(k, IcmOthers::before, codes, active_.data(), count, found_.data());
-    for (int64_t i = 0; i < count; ++i) codes[i * books_ + k] = found_[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < count; ++i) codes[i * books_ + k] = found_[i];
   }
 }
 
-void LocalSearch::sweep(IcmEngine& engine, int64_t count, int64_t* now) {
+bool LocalSearch::sweep(IcmEngine& engine, int64_t count, int32_t* now) {
+  bool any = false;
   for (const int64_t k : order_) {
     ++*now;
+    int32_t* const looked = looked_.data() + k * block_rows_;
     int64_t active = 0;
     for (int64_t i = 0; i < count; ++i) {
-      int64_t& looked = looked_[static_cast<size_t>(i * books_ + k)];
-      if (changed_[static_cast<size_t>(i)] <= looked) continue;
-      looked = *now;
-      active_[static_cast<size_t>(active++)] = static_cast<uint32_t>(i);
+      // Without a branch: which rows are active is hard to foresee.
+      const bool stale = changed_[i] > looked[i];
+      looked[i] = stale ? *now : looked[i];
+      active_[active] = static_cast<uint32_t>(i);
+      active += stale ? 1 : 0;
     }
     if (active == 0) continue;
+    any = true;
     engine.step(k, IcmOthers::all, current_.data(), active_.data(), active, found_.data());
     for (int64_t a = 0; a < active; ++a) {
-      const int64_t i = active_[static_cast<size_t>(a)];
-      uint8_t& code = current_[static_cast<size_t>(i * books_ + k)];
-      if (code == found_[static_cast<size_t>(a)]) continue;
-      code = found_[static_cast<size_t>(a)];
-      changed_[static_cast<size_t>(i)] = *now;
+      const int64_t i = active_[a];
+      uint8_t& code = current_[i * books_ + k];
+      changed_[i] = code == found_[a] ? changed_[i] : *now;
+      code = found_[a];
     }
   }
+  return any;
 }
 
-void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs) {
+void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs,
+                      const std::function<void(int64_t)>& after_round) {
   for (int64_t i = 0; i < count; ++i) costs[i] = engine.cost(i, codes + i * books_);
   for (int64_t round = plan_.from_round; round < plan_.from_round + plan_.rounds; ++round) {
     std::copy_n(codes, count * books_, current_.data());
@@ -85,10 +97,10 @@ void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, 
     }
     std::fill(changed_.begin(), changed_.end(), 0);
     std::fill(looked_.begin(), looked_.end(), -1);
-    int64_t now = 0;
+    int32_t now = 0;
     for (int64_t s = 0; s < plan_.sweeps; ++s) {
       order_books(plan_, round, s, books_, order_);
-      sweep(engine, count, &now);
+      if (!sweep(engine, count, &now)) break;
     }
     for (int64_t i = 0; i < count; ++i) {
       const uint8_t* const tried = current_.data() + i * books_;
@@ -99,6 +111,7 @@ void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, 
       costs[i] = cost;
       std::copy_n(tried, books_, best);
     }
+    if (after_round) after_round(round + 1 - plan_.from_round);
   }
 }
 

@@ -171,6 +171,41 @@ TEST(AdditiveEncoding, TheSameBytesForAnyThreadsBatchAndLimit) {
   }
 }
 
+// A block whose rows take every form, in several slices: rows beyond the grid, and rows of norms that leave tables in
+// doubt.
+TEST(AdditiveEncoding, RowsOfAllFormsInOneBlock) {
+  Case given = make_case(Shape::gaussian, 3, 8, 10, 700);
+  for (int64_t i = 0; i < 700; ++i) {
+    const float scale = i % 7 == 3 ? 1e6f : i % 11 == 5 ? 9.0f : 1.0f;
+    for (int64_t c = 0; c < 10; ++c) given.rows.row(i)[c] *= scale;
+  }
+  const Encoded direct = encode(given, encoding_of(SearchForm::direct, CodeStart::greedy, 3));
+  ResourceOptions options;
+  options.threads = 1;
+  for (const int64_t block : {0, 1, 191, 193, 700}) {
+    for (const SearchForm form : {SearchForm::tables, SearchForm::products}) {
+      AdditiveEncoding encoding = encoding_of(form, CodeStart::greedy, 3);
+      encoding.block_rows = block;
+      EXPECT_EQ(encode(given, encoding, Resources(options)), direct) << block;
+    }
+  }
+  // From given codes, which stay with their rows.
+  AdditiveEncoding more = encoding_of(SearchForm::tables, CodeStart::given, 3);
+  more.search.from_round = 3;
+  EXPECT_EQ(encode(given, more, Resources(options), direct.codes),
+            encode(given, encoding_of(SearchForm::direct, CodeStart::greedy, 6)));
+}
+
+TEST(AdditiveEncoding, ALongSearchOfOneBlockCanBeCancelled) {
+  const Case given = make_case(Shape::gaussian, 2, 4, 6, 3);
+  for (const SearchForm form : kForms) {
+    ResourceOptions options;
+    options.threads = 1;
+    options.interrupted = [] { return true; };
+    EXPECT_THROW(encode(given, encoding_of(form, CodeStart::greedy, 2'000'000), Resources(options)), Cancelled);
+  }
+}
+
 TEST(AdditiveEncoding, TooSmallALimitNamesOneThatDoes) {
   const Case given = make_case(Shape::gaussian, 3, 8, 16, 50);
   ResourceOptions options;
