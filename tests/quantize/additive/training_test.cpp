@@ -133,7 +133,7 @@ LocalSearchParams small_params() {
   params.bits = 4;
   params.rounds = 6;
   params.train_search_rounds = 2;
-  params.anneal = false;
+  params.anneal = 0;
   return params;
 }
 
@@ -169,7 +169,7 @@ TEST(LocalSearchTraining, TheObjectiveFallsFromEveryStart) {
 TEST(LocalSearchTraining, TheSameBytesForAnyThreadsAndOnTheirGrid) {
   const auto rows = make_floats(Shape::gaussian, 700, 11, 7);
   LocalSearchParams params = small_params();
-  params.anneal = true;
+  params.anneal = 1;
   LocalSearchQuantizer one(params);
   one.train(rows.view(), with_threads(1));
   LocalSearchQuantizer many(params);
@@ -253,6 +253,7 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.codebooks = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.bits = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.regularization = 0; })), InvalidArgument);
+  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.anneal = -1; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.perturbed = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.sweeps = 0; })), InvalidArgument);
 
