@@ -3,7 +3,7 @@
 //
 //   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
 //                      [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
-//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 1]
+//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 0.35]
 //                      [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
 //
 // Lists, as in --lambda 10,30 --start opq,residual, train LSQ once for each combination.
@@ -109,7 +109,7 @@ class Accuracy {
     vary(options, "--search-rounds", "8",
          [](auto& params, const auto& one) { params.train_search_rounds = std::stoll(one); });
     vary(options, "--lambda", "10", [](auto& params, const auto& one) { params.regularization = std::stod(one); });
-    vary(options, "--anneal", "1", [](auto& params, const auto& one) { params.anneal = std::stod(one); });
+    vary(options, "--anneal", "0.35", [](auto& params, const auto& one) { params.anneal = std::stod(one); });
     vary(options, "--perturbed", "0", [](auto& params, const auto& one) { params.perturbed = std::stoll(one); });
     if (const std::string path = options.text("--curves"); !path.empty()) {
       curves_.open(path, std::ios::app);

@@ -58,7 +58,7 @@ void offer_additive(OfferedCommand& command, AdditiveOptions& options) {
   command.real("--regularization", options.regularization,
                "Of LSQ: keeps codewords that few vectors use near the mean; above 0; default 10");
   command.real("--anneal", options.anneal,
-               "Of LSQ: how far codewords are moved at random while training; default 1, 0: not at all");
+               "Of LSQ: how far codewords are moved at random while training; default 0.35, 0: not at all");
   command.number("--sweeps", options.sweeps, "Of LSQ: sweeps over the codebooks in a round of local search; default 4");
   command.number("--perturbed", options.perturbed,
                  "Of LSQ: codes drawn anew at the start of a round; default 4 of up to 10 codebooks, 2 of more");

@@ -70,7 +70,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
     regularization : float, default 10
         Added to how often a codeword is used: keeps codewords that few vectors use near the mean; above 0.
-    anneal : float, default 1
+    anneal : float, default 0.35
         Move codewords at random while training, by less and less: a lower error at the end. At first sums of codewords
         move by about this multiple of their distance from the vectors; 0: not at all.
     sweeps : int, default 4
@@ -118,7 +118,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         train_search_rounds: SupportsIndex = 8,
         train_start: TrainStart = "opq",
         regularization: SupportsFloat = 10.0,
-        anneal: SupportsFloat = 1.0,
+        anneal: SupportsFloat = 0.35,
         sweeps: SupportsIndex = 4,
         perturbed: SupportsIndex = 0,
         order: Order = "fixed",

@@ -50,7 +50,7 @@ def test_how_additive_codes_are_trained(kith, tmp_path):
         "start": ["--start", "residual"],
         "heavy": ["--regularization", 1000.0],
         "calm": ["--anneal", 0],
-        "again": ["--rounds", 25, "--search-rounds", 8, "--start", "opq", "--regularization", 10, "--anneal", 1, "--sweeps", 4, "--order", "fixed"],
+        "again": ["--rounds", 25, "--search-rounds", 8, "--start", "opq", "--regularization", 10, "--anneal", 0.35, "--sweeps", 4, "--order", "fixed"],
     }.items():
         kith.ok("train", "--data", data, "--quantizer", "LSQ3x4", "--out", tmp_path / name, *options)
         written[name] = (tmp_path / name).read_bytes()

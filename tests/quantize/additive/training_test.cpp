@@ -181,6 +181,35 @@ TEST(LocalSearchTraining, TheSameBytesForAnyThreadsAndOnTheirGrid) {
   for (const float value : values) ASSERT_EQ(grid.rounded(value), value);
 }
 
+TEST(LocalSearchTraining, AnnealedItEndsLower) {
+  const auto rows = make_floats(Shape::gaussian, 3000, 12, 21);
+  LocalSearchParams params;
+  params.codebooks = 4;
+  params.bits = 4;
+  params.anneal = 0;
+  LocalSearchQuantizer calm(params);
+  calm.train(rows.view());
+  params.anneal = LocalSearchParams().anneal;
+  LocalSearchQuantizer annealed(params);
+  annealed.train(rows.view());
+  EXPECT_LT(error_of(annealed, rows), error_of(calm, rows));
+}
+
+TEST(LocalSearchTraining, UnitsOfTheRowsDoNotMatter) {
+  const auto rows = make_floats(Shape::gaussian, 700, 11, 22);
+  auto scaled = rows;
+  for (float& value : scaled.values) value *= 0x1p20f;
+  LocalSearchParams params = small_params();
+  params.anneal = 1;
+  LocalSearchQuantizer one(params);
+  one.train(rows.view());
+  LocalSearchQuantizer other(params);
+  other.train(scaled.view());
+  std::vector<float> expected = one.values();
+  for (float& value : expected) value *= 0x1p20f;
+  EXPECT_EQ(other.values(), expected);
+}
+
 TEST(LocalSearchTraining, HardRows) {
   for (const Shape shape : {Shape::all_equal, Shape::near_duplicates, Shape::far_mean, Shape::with_zeros, Shape::tiny,
                             Shape::mixed_norms, Shape::sorted}) {
