@@ -1,9 +1,11 @@
 // The graph of an index's own vectors: what a search of the index reports for each, less itself.
 #include <kith/error.hpp>
 #include <kith/index_graph.hpp>
+#include <kith/vector_file.hpp>
 
 #include "graph/same_graph.hpp"
 #include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +35,7 @@ TEST(IndexGraph, OfWholeVectorsAndAllListsIsExact) {
     const auto rows = make_floats(shape, kRows, kCols, 1);
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
       for (const char* const factory : {"Flat", "IVF8,Flat"}) {
-        SCOPED_TRACE(testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
+        SCOPED_TRACE(::testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
         const Index index = filled(factory, metric, rows);
         const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8}, on_cpu());
         expect_same_bytes(knn_graph(rows.view(), {.k = 7, .metric = metric, .recall = 1}, on_cpu()), graph);
@@ -67,6 +69,17 @@ TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
   EXPECT_GT(better.report().recall->recall, graph.report().recall->recall);
 }
 
+TEST(IndexGraph, RefinesFromAFile) {
+  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
+  const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
+  const testing::TemporaryDirectory directory;
+  write_vectors(directory.path("rows.fbin"), rows.view());
+  const VectorFile file(directory.path("rows.fbin"));
+  // All candidates are compared again by their vectors.
+  const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8, .refine = 1000, .refine_from = &file}, on_cpu());
+  expect_same_bytes(knn_graph(rows.view(), {.k = 7, .recall = 1}, on_cpu()), graph);
+}
+
 TEST(IndexGraph, FewRows) {
   const auto rows = make_floats(Shape::gaussian, 3, kCols, 4);
   for (const int64_t count : {0, 1, 3}) {
@@ -85,7 +98,7 @@ TEST(IndexGraph, RefusesWhatIsNotItsRows) {
     knn_graph(index, rows.view().slice(0, 49), {}, on_cpu());
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("49 vectors and an index of 50"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("49 vectors and an index of 50"));
   }
   const int64_t last = 49;
   index.remove({&last, 1, {}}, on_cpu());

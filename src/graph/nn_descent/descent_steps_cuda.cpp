@@ -5,6 +5,7 @@
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
+#include "graph/nn_descent/join_order_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
 
 static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
@@ -42,6 +44,11 @@ class DescentStepsCuda final : public DescentSteps {
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
     }
+    if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
+      // It is made where the known rows will lie.
+      const JoinOrderLayout layout(lists_.rows);
+      if (layout.bytes <= lists_.rows * DescentLayout::known_bytes(list_length)) order_.emplace(layout);
+    }
     launch_list_ends(lists_, stream());
     clear(task_.inbox, 8 * rules.inbox_slots * lists_.rows);
   }
@@ -49,6 +56,11 @@ class DescentStepsCuda final : public DescentSteps {
   void sample(int64_t round, ProgressMeter& meter) override {
     clear(task_.samples.reverse, 8 * rules_.samples * lists_.rows);
     launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
+    if (order_) {
+      auto* const order = at<uint32_t>(layout_.order);
+      launch_join_order(lists_, *order_, at<std::byte>(layout_.known), order, stream());
+      task_.order = order;
+    }
     launch_know_rows(lists_, task_.known, stream());
     advance(2 * lists_.rows, meter);
   }
@@ -114,6 +126,7 @@ class DescentStepsCuda final : public DescentSteps {
   DeviceListsRef lists_;
   JoinTask task_;
   std::optional<CustomSetsCuda> sets_;
+  std::optional<JoinOrderLayout> order_;  // none: rows are gone over as they lie
 };
 
 }  // namespace
