@@ -2,12 +2,14 @@
 #include <kith/graph_merge.hpp>
 
 #include "array.hpp"
-#include "call.hpp"
 #include "graph_arrays.hpp"
 #include "graph_params.hpp"
 #include "module.hpp"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <vector>
