@@ -94,12 +94,17 @@ __device__ inline void choose_needed(const JoinBlock& join, int count, const Ope
   }
 }
 
-// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair.
-template <int kThreads>
+// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair; all of a
+// warp stay together.
+template <bool kProducts, int kThreads>
 __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) {
   const int width = join.counts().all() - join.first_column;
+  constexpr int kWarpPairs = 32 / kRowThreads;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
+  for (int first = static_cast<int>(threadIdx.x) / 32 * kWarpPairs; first < count; first += kThreads / kRowThreads) {
+    const int mine = first + static_cast<int>(threadIdx.x) % 32 / kRowThreads;
+    const int i = min(mine, count - 1);
+    bool wanted = mine < count && threadIdx.x % kRowThreads == 0;
     int row = 0;
     int column = 0;
     int slot = 0;
@@ -107,7 +112,7 @@ __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) 
     if (all) {
       row = i / width;
       column = join.first_column + i % width;
-      if (column < join.counts().fresh && column <= row) continue;
+      if (column < join.counts().fresh && column <= row) wanted = false;
       slot = join.slots.new_slot(row, column);
     } else {
       needed = join.memory.needed()[i];
@@ -116,8 +121,10 @@ __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) 
       row = join.slots.sample_of(slot);
       column = pair.other & ~kForBoth;
     }
-    const float key = pair_key(join.task.rows, join.memory.ids()[row], join.memory.ids()[column]);
-    if (threadIdx.x % kRowThreads != 0) continue;
+    const uint32_t a = join.memory.ids()[row];
+    const uint32_t b = join.memory.ids()[column];
+    const float key = kProducts ? product_pair_key(join.task.rows, a, b) : pair_key(join.task.rows, a, b);
+    if (!wanted) continue;
 #pragma unroll 1
     for (int side = 0; side < 2; ++side) {
       const Need need = need_in(needed, side);

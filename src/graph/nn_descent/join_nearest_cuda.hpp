@@ -56,6 +56,7 @@ __device__ inline bool is_column(const JoinBlock& join, int column, bool old) {
 __device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row, int first_col) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = static_cast<int>(threadIdx.x) / 32 + (first_col - first_row) / 16;  // whose rows are my columns
+  if (group < 0 || group >= kRowGroups || first_row + group * 16 >= join.counts().fresh) return;  // all of the warp alike
   KITH_UNROLL
   for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
@@ -137,10 +138,14 @@ __device__ inline void leave_pairs(const JoinBlock& join, uint32_t for_rows, uin
     const bool of_column = (for_columns >> bit & 1) != 0;
     const int row_slot = join.slots.new_slot(row, column);
     const int column_slot = join.slots.slot_for_new(column);
+    if (!join.task.once && of_row && of_column) {
+      const int place = atomicAdd(count, 1);
+      if (place < kLeftRoom) join.memory.left()[place] = LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
+    }
     const int place = atomicAdd(count, 1);
     if (place >= kLeftRoom) continue;
     join.memory.left()[place] = of_row ? LeftPair{static_cast<uint16_t>(row_slot),
-                                                  static_cast<uint16_t>(of_column ? column | kForBoth : column)}
+                                                  static_cast<uint16_t>(of_column && join.task.once ? column | kForBoth : column)}
                                        : LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
     if (of_row) atomicAdd(join.memory.hits() + row_slot, 1u);
     if (of_column) atomicAdd(join.memory.hits() + column_slot, 1u);
