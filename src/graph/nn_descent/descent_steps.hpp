@@ -29,6 +29,7 @@ struct DescentRules {
   int64_t samples = 32;       // p
   int64_t inbox_slots = 32;
   bool all_pairs = false;     // offer every pair; else the nearest alone
+  int64_t selective_rounds = 0;  // before those that offer every pair
   int64_t boundary = 0;       // rows before it are one set, the others another, and only pairs across meet; 0: all do
   uint64_t seed = 0;
   const uint32_t* order = nullptr;  // in which rows are gone over, neighbours near each other; null: as they lie
