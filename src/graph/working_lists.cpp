@@ -57,6 +57,17 @@ bool WorkingLists::offer(int64_t row, uint64_t neighbor) {
   return offer_alone(row, neighbor);
 }
 
+void WorkingLists::offer_sorted(int64_t row, const uint64_t* neighbors, int64_t count) {
+  const RowLock lock(locks_[row]);
+  if (list(row)[0] == kPadding) {
+    std::copy_n(neighbors, count, list(row));
+    return refresh_threshold(row);
+  }
+  for (int64_t i = 0; i < count && without_flag(neighbors[i]) < without_flag(list(row)[length_ - 1]); ++i) {
+    offer_alone(row, neighbors[i]);
+  }
+}
+
 bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {
   uint64_t* const first = list(row);
   uint64_t* const end = first + length_;

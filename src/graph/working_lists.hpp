@@ -38,11 +38,19 @@ class WorkingLists {
   }
   // The same as a key: +inf where there is room.
   float largest_key(int64_t row) const;
-  // Brings a threshold near, ahead of its use.
+  // Brings a threshold, or a list, near, ahead of its use.
   void prefetch_threshold(int64_t row) const { __builtin_prefetch(thresholds_.data() + row); }
+  void prefetch_list(int64_t row) const {
+    constexpr int64_t kLine = 8;  // neighbours
+    for (int64_t i = 0; i < length_; i += kLine) __builtin_prefetch(list(row) + i, 1);
+    __builtin_prefetch(list(row) + length_ - 1, 1);
+    __builtin_prefetch(locks_.data() + row, 1);
+  }
 
   // Offers a neighbour to a row, on any thread. Returns whether it entered.
   bool offer(int64_t row, uint64_t neighbor);
+  // Offers up to length() neighbours, sorted, on any thread.
+  void offer_sorted(int64_t row, const uint64_t* neighbors, int64_t count);
   // Offers to a list that nobody else touches meanwhile. They are taken as they come, flags and all.
   bool offer_alone(int64_t row, uint64_t neighbor);
   // A list was written to from outside.

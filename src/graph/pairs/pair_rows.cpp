@@ -63,6 +63,42 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
   });
 }
 
+int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format) {
+  const int64_t values = rows * rounded_words(cols) * 4;
+  if (format == PanelFormat::rounded) return values + array_bytes<Rounded>(rows);
+  return format == PanelFormat::u8 || format == PanelFormat::i8 ? values + array_bytes<ByteSums>(rows) : 0;
+}
+
+PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
+    : x_(rows.x_), kind_(rows.kind_), format_(rows.format_), origin_(rows.origin_), order_(order) {
+  const bool rounds = format_ == PanelFormat::rounded;
+  if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
+  bytes_ = HostArray<int8_t>(x_.rows() * rounded_stride(), "rows in another order", resources);
+  if (rounds) {
+    rounded_ = HostArray<Rounded>(x_.rows(), "rows in another order", resources);
+  } else {
+    sums_ = HostArray<ByteSums>(x_.rows(), "rows in another order", resources);
+  }
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", x_.rows(), quiet);
+  parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int) {
+    constexpr int64_t kAhead = 16;  // rows on their way while one is copied
+    const int64_t end = std::min((task + 1) * kRowsPerTask, x_.rows());
+    for (int64_t place = task * kRowsPerTask; place < end; ++place) {
+      if (place + kAhead < end) rows.prefetch(order[place + kAhead]);
+      int8_t* const to = bytes_.data() + place * rounded_stride();
+      if (rounds) {
+        std::copy_n(rows.rounded_bytes(order[place]), rounded_stride(), to);
+        rounded_[place] = rows.rounded_[order[place]];
+      } else {
+        std::copy_n(reinterpret_cast<const int8_t*>(rows.bytes(order[place])), cols(), to);
+        std::fill(to + cols(), to + rounded_stride(), int8_t{0});
+        sums_[place] = rows.sums_[order[place]];
+      }
+    }
+  });
+}
+
 void PairRows::round(int64_t row, float* scratch) {
   widen_row(x_, row, scratch);
   const double squared = move_vector(kind_, origin_, scratch, scratch);
@@ -72,8 +108,8 @@ void PairRows::round(int64_t row, float* scratch) {
 
 void PairRows::prefetch(int64_t row) const {
   const bool rounds = format_ == PanelFormat::rounded;
-  const char* const from =
-      rounds ? reinterpret_cast<const char*>(rounded_bytes(row)) : reinterpret_cast<const char*>(x_.row(row));
+  const char* const from = rounds ? reinterpret_cast<const char*>(rounded_bytes(row))
+                                  : reinterpret_cast<const char*>(bytes(row));
   const int64_t bytes = std::min<int64_t>(rounds ? rounded_stride() : cols() * size_of(x_.dtype()), 16 * kLineBytes);
   for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
   if (rounds) __builtin_prefetch(&rounded_[row]);

@@ -4,7 +4,8 @@
 // floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are, with their
 // sums at hand; all else is read from the rows themselves.
 //
-// Memory: for floats a byte a value and 20 bytes a row, where they are rounded; for bytes 8 bytes a row.
+// Memory: for floats a byte a value and 24 bytes a row, where they are rounded; for bytes 8 bytes a row. In another order
+// the same once more, and for bytes a byte a value.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -40,7 +41,11 @@ class PairRows {
   // To be compared by a user's metric, which must outlive it too: nothing is prepared.
   PairRows(const MatrixView& x, const custom::PanelMetric& metric)
       : x_(x), kind_(KeyKind::l1), format_(PanelFormat::f32), custom_(&metric) {}
+  // The same rows in another order, so that those compared with each other lie near each other: the number of a row here
+  // is a place, and order[place] its number there. Both must outlive it.
+  PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources);
   static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
+  static int64_t ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format);
 
   const MatrixView& view() const { return x_; }
   KeyKind kind() const { return kind_; }
@@ -50,10 +55,17 @@ class PairRows {
   // Null where keys are those of `kind`.
   const custom::PanelMetric* custom() const { return custom_; }
 
+  // The row of view().
+  uint32_t row_at(int64_t place) const { return order_ == nullptr ? static_cast<uint32_t>(place) : order_[place]; }
+
   // Where rows are rounded: the bytes, rounded_words(cols) * 4 of them, and the rest.
   const int8_t* rounded_bytes(int64_t row) const { return bytes_.data() + row * rounded_stride(); }
   const Rounded& rounded(int64_t row) const { return rounded_[row]; }
-  // Where rows are bytes.
+  // Where rows are bytes, or bits.
+  const uint8_t* bytes(int64_t row) const {
+    if (bytes_.size() == 0) return reinterpret_cast<const uint8_t*>(x_.row(row_at(row)));
+    return reinterpret_cast<const uint8_t*>(rounded_bytes(row));
+  }
   const ByteSums& sums(int64_t row) const { return sums_[row]; }
   // Brings a row's values near, ahead of their use.
   void prefetch(int64_t row) const;
@@ -67,7 +79,8 @@ class PairRows {
   PanelFormat format_;
   std::vector<float> origin_;
   const custom::PanelMetric* custom_ = nullptr;
-  HostArray<int8_t> bytes_;
+  const uint32_t* order_ = nullptr;
+  HostArray<int8_t> bytes_;  // rounded; or as they are, in the order asked for
   HostArray<Rounded> rounded_;
   HostArray<ByteSums> sums_;
 };

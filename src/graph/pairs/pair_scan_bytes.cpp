@@ -1,5 +1,6 @@
 // Sets of bytes: their sums, and so their keys, are exact.
 #include "core/divide.hpp"
+#include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
 #include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -34,6 +35,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
  public:
   BytePairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
       : all_(rows),
+        resources_(resources),
+        most_rows_(most_rows),
         shape_(panel_shape(rows.format())),
         bytes_(packed_bytes(rows.format(), rows.cols())),
         row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
@@ -95,10 +98,21 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
   bool exact() const override { return true; }
 
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
+    collects_ = true;
+    for (int64_t first = 0; first < query_count_; first += kFirstQueries) {
+      const int64_t count = std::min(kFirstQueries, query_count_ - first);
+      std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
+      scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
+                       divide_up(row_count_, shape_.rows_per_panel), *this);
+      for (int64_t q = 0; q < count; ++q) pick_first(q, first + q, firsts);
+    }
+    collects_ = false;
+  }
+
   void run(PairHits& hits) override {
     hits_ = &hits;
-    const BytePanelBase base{row_panels_.data(), terms_.data(), all_.format(), all_.cols(),
-                             has_differences(all_.kind()) ? 2 : 1};
     const BytePanelQueries queries{query_panels_.data(), query_count_, limits_.data()};
     const int64_t width = shape_.rows_per_panel;
     const int64_t panels = divide_up(row_count_, width);
@@ -110,7 +124,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       group_most_ = *std::max_element(sums, sums + count * width);
       for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(std::max(query_sums_[q], group_most_), offsets_[q]);
       for (int64_t q = query_count_; q < padded; ++q) limits_[q] = kSmallestLimit;
-      scan_byte_panels(queries, base, panel, count, *this);
+      scan_byte_panels(queries, base(), panel, count, *this);
     }
   }
 
@@ -119,14 +133,39 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
   void copy(uint32_t row, uint8_t flip, std::byte* to) const {
-    const auto* const from = reinterpret_cast<const uint8_t*>(all_.view().row(row));
+    const uint8_t* const from = all_.bytes(row);
     auto* const out = reinterpret_cast<uint8_t*>(to);
-    for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    if (flip == 0) {
+      std::memcpy(out, from, static_cast<size_t>(all_.cols()));
+    } else {
+      for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    }
     std::fill(out + all_.cols(), out + bytes_, uint8_t{0});
+  }
+
+  BytePanelBase base() const {
+    return {row_panels_.data(), terms_.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
+  }
+
+  // The rows whose keys are not above that of the last one wanted.
+  void pick_first(int64_t kept, int64_t query, PairFirsts& firsts) {
+    if (row_count_ == 0) return;
+    const int32_t offset = offsets_[query];
+    const int32_t last = firsts_.limit(kept, row_count_) + offset;
+    const int32_t most = largest_sum(all_.kind(), key_of_sum(all_.kind(), last));
+    const int64_t count = firsts_.find(kept, row_count_, limit_of(most, offset));
+    for (int64_t i = 0; i < count; ++i) {
+      firsts_.keys()[i] = key_of_sum(all_.kind(), firsts_.of(kept)[firsts_.places()[i]] + offset);
+    }
+    firsts.on_first(query, firsts_.places(), firsts_.keys(), count);
   }
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
     const int64_t first = panel * shape_.rows_per_panel;
+    if (collects_) {
+      std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + first);
+      return;
+    }
     if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
@@ -140,6 +179,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   }
 
   const PairRows& all_;
+  const Resources resources_;
+  const int64_t most_rows_;
   const PanelShape shape_;
   const int64_t bytes_;  // of a packed vector
   const uint8_t row_flip_;
@@ -156,6 +197,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   int64_t query_count_ = 0;
   int32_t group_most_ = kNoSum;  // of the rows that are compared
   PairHits* hits_ = nullptr;
+  FirstValues<int32_t> firsts_;
+  bool collects_ = false;
 };
 
 }  // namespace

@@ -1,9 +1,13 @@
 // Sets of floats: rounded to bytes where that is faster, and within bounds either way.
 #include "core/divide.hpp"
+#include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
+#include "core/cpu_target.hpp"
+#include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 #include "kernels/panels/screen.hpp"
 #include "rows/stored_row.hpp"
 
@@ -11,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace kith {
 namespace {
@@ -66,8 +71,11 @@ class FloatPairScan final : public PairScan, private PanelHits {
       : all_(rows),
         resources_(resources),
         rounds_(rows.format() == PanelFormat::rounded),
-        shape_(panel_shape(rows.format())),
-        words_(rounds_ ? rounded_words(rows.cols()) : rows.cols()),
+        tiles_(rounds_ && cpu_extensions().amx),
+        shape_(tiles_ ? kRoundedTileShape : panel_shape(rows.format())),
+        words_(tiles_    ? units_per_part(PanelFormat::i8, rows.cols())
+               : rounds_ ? rounded_words(rows.cols())
+                         : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
         relative_(relative_error(rows.kind(), rows.cols())),
@@ -141,7 +149,13 @@ class FloatPairScan final : public PairScan, private PanelHits {
         quadratic_[first + i] = terms.quadratic;
         tilt_[first + i] = terms.tilt;
       }
-      pack_units(scratch_.data(), words_, here, words_, width, query_panels_.data() + first * words_);
+      uint32_t* const panel = query_panels_.data() + first * words_;
+      if (shape_.query_rows) {
+        std::copy_n(scratch_.data(), here * words_, panel);
+        std::fill_n(panel + here * words_, (width - here) * words_, 0u);
+      } else {
+        pack_units(scratch_.data(), words_, here, words_, width, panel);
+      }
     }
     std::fill_n(query_most_, round_up(count, width), kLowest);
   }
@@ -182,6 +196,22 @@ class FloatPairScan final : public PairScan, private PanelHits {
     }
   }
 
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, padded_rows_, resources_);
+    const int64_t panels = divide_up(row_count_, shape_.rows_per_panel);
+    const int64_t all = query_count_;
+    takes_first_ = true;
+    for (first_query_ = 0; first_query_ < all; first_query_ += kFirstQueries) {
+      query_count_ = std::min(kFirstQueries, all - first_query_);
+      std::fill_n(limits_ + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
+      for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
+      for (int64_t q = 0; q < query_count_; ++q) pick_first(q, panels, firsts);
+    }
+    takes_first_ = false;
+    first_query_ = 0;
+    query_count_ = all;
+  }
+
   void run(PairHits& hits) override {
     hits_ = &hits;
     const int64_t width = shape_.rows_per_panel;
@@ -213,14 +243,15 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // One vector as it is packed; returns its squared norm.
   double take(uint32_t row, uint32_t flip, float scale, uint32_t* to) {
     if (rounds_) {
-      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(words_) * 4);
+      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(rounded_words(all_.cols())) * 4);
+      std::fill(to + rounded_words(all_.cols()), to + words_, 0u);
       if (flip != 0) {
         for (int64_t w = 0; w < words_; ++w) to[w] ^= flip;
       }
       return all_.rounded(row).squared_norm;
     }
     auto* const values = reinterpret_cast<float*>(to);
-    widen_row(all_.view(), row, values);
+    widen_row(all_.view(), all_.row_at(row), values);
     const double squared = move_vector(all_.kind(), all_.origin(), values, values);
     if (scale != 1.0f) {
       for (int64_t c = 0; c < words_; ++c) values[c] *= scale;
@@ -235,33 +266,67 @@ class FloatPairScan final : public PairScan, private PanelHits {
                                has_differences(all_.kind()));
   }
 
+  // Those from first_query_ on.
   RoundedQueries rounded_queries() const {
-    return {reinterpret_cast<const int8_t*>(query_panels_.data()),
+    return {reinterpret_cast<const int8_t*>(query_panels_.data() + first_query_ * words_),
             query_count_,
-            limits_,
-            factors_,
-            constant_,
-            linear_,
-            quadratic_,
-            tilt_};
+            limits_ + first_query_,
+            factors_ + first_query_,
+            constant_ + first_query_,
+            linear_ + first_query_,
+            quadratic_ + first_query_,
+            tilt_ + first_query_};
   }
 
   void scan(int64_t panel) {
     if (rounds_) {
       const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
                              residuals_, all_.cols()};
+#if defined(KITH_X86)
+      if (tiles_) return scan_rounded_amx(rounded_queries(), base, panel, 1, *this);
+#endif
       return scan_rounded_panels(rounded_queries(), base, panel, 1, *this);
     }
     const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(all_.kind())};
-    const PanelQueries queries{query_panels_.data(), query_count_, limits_, constant_, linear_, quadratic_, nullptr,
+    const RoundedQueries some = rounded_queries();
+    const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
                                nullptr};
     scan_panels(queries, base, panel, 1, *this);
   }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+    if (takes_first_) {
+      std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + panel * shape_.rows_per_panel);
+      return;
+    }
     if (collects_) return keep(query, panel, values, bound);
     look(query, panel, values, bound, offsets_[query]);
+  }
+
+  // The rows whose keys may be no larger than that of the last one wanted.
+  void pick_first(int64_t query, int64_t panels, PairFirsts& firsts) {
+    if (row_count_ == 0) return;
+    float error = 0;
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+      error = bound < kInfinity ? std::max(error, bound) : kInfinity;
+      if (error == kInfinity) break;
+    }
+    const float offset = offsets_[first_query_ + query];
+    float limit = kInfinity;
+    if (error < kInfinity) {
+      const float last = firsts_.limit(query, row_count_) + offset;
+      limit = most_with(last + error + relative_ * last) + error;
+      limit += 2 * relative_ * limit - offset;
+    }
+    int64_t count = row_count_;
+    if (limit < kInfinity) {
+      count = firsts_.find(query, row_count_, limit);
+    } else {
+      std::iota(firsts_.places(), firsts_.places() + count, 0u);
+    }
+    firsts.on_first(first_query_ + query, firsts_.places(), nullptr, count);
   }
 
   // Keeps a query's values with a panel, and lowers what is nearest to it and to the panel's rows.
@@ -317,6 +382,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   const PairRows& all_;
   const Resources resources_;
   const bool rounds_;
+  const bool tiles_;
   const PanelShape shape_;
   const int64_t words_;  // of a packed vector, 4 bytes each
   const uint32_t query_flip_;
@@ -351,6 +417,9 @@ class FloatPairScan final : public PairScan, private PanelHits {
   int64_t nearest_rows_ = 0;  // for which there is room
   bool same_ = false;
   bool collects_ = false;
+  FirstValues<float> firsts_;
+  bool takes_first_ = false;
+  int64_t first_query_ = 0;  // of those that are scanned
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
@@ -377,6 +446,10 @@ int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t mos
   const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
   const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
   return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);
+}
+
+int64_t first_scan_bytes(int64_t wanted, int64_t most_rows) {
+  return FirstValues<float>::bytes_for(wanted, most_rows + kMostRowsPerPanel);
 }
 
 }  // namespace kith

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace kith {
 
@@ -23,21 +24,16 @@ inline int32_t largest_sum(KeyKind kind, float limit) {
   const int64_t least = kind == KeyKind::inner_product ? kSmallestLimit : -1;  // not above, or below every sum
   if (kind != KeyKind::inner_product && limit < 0) return -1;
   if (limit < static_cast<float>(kSmallestLimit)) return kSmallestLimit;
-  // A key is its sum, or the root of it, rounded once: the sum sought is near what the limit says.
-  const double middle = kind == KeyKind::l2 ? static_cast<double>(limit) * limit : static_cast<double>(limit);
-  const auto around = static_cast<int64_t>(std::clamp(middle, -2147483647.0, 2147483647.0));
-  const int64_t reach = 2 + (std::abs(around) >> 21);
-  int64_t low = std::max(least, around - reach);
-  int64_t high = std::min<int64_t>(int64_t{kLargestLimit} + 1, around + reach);
-  while (high - low > 1) {
-    const int64_t sum = low + (high - low) / 2;
-    if (key_of_sum(kind, static_cast<int32_t>(sum)) <= limit) {
-      low = sum;
-    } else {
-      high = sum;
-    }
-  }
-  return static_cast<int32_t>(low);
+  // A key is its sum, or the root of it, rounded once: it is the limit up to half way to the next float. Whether the sum
+  // there, or the one beside it, is the last is looked up.
+  const double next = std::nextafter(limit, std::numeric_limits<float>::infinity());
+  const double middle = 0.5 * (static_cast<double>(limit) + next);
+  const double guess = std::floor(kind == KeyKind::l2 ? middle * middle : middle);
+  auto sum = static_cast<int64_t>(std::clamp(guess, static_cast<double>(least), 2147483647.0));
+  const auto counts = [&](int64_t one) { return key_of_sum(kind, static_cast<int32_t>(one)) <= limit; };
+  while (sum > least && !counts(sum)) --sum;
+  while (sum < kLargestLimit && counts(sum + 1)) ++sum;
+  return static_cast<int32_t>(sum);
 }
 
 }  // namespace kith

@@ -1,0 +1,51 @@
+// The values of some queries and a set of rows, from which the smallest of each query are picked.
+#pragma once
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "graph/pairs/pair_scan.hpp"
+#include "kernels/panels/panel_format.hpp"
+#include "kernels/select/smallest_values.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kith {
+
+template <typename T>
+class FirstValues {
+ public:
+  FirstValues() = default;
+  FirstValues(int64_t wanted, int64_t most_rows, const Resources& resources)
+      : wanted_(wanted),
+        stride_(round_up(most_rows, kMostRowsPerPanel)),
+        values_(kFirstQueries * stride_, "the values of pairs", resources),
+        minima_(smallest_groups(wanted), "the values of pairs", resources),
+        places_(stride_, "the values of pairs", resources),
+        keys_(stride_, "the values of pairs", resources) {}
+  static int64_t bytes_for(int64_t wanted, int64_t most_rows) {
+    const int64_t stride = round_up(most_rows, kMostRowsPerPanel);
+    return array_bytes<T>((kFirstQueries + 2) * stride + smallest_groups(wanted));
+  }
+
+  int64_t wanted() const { return wanted_; }
+  T* of(int64_t query) const { return values_.data() + query * stride_; }
+  // At least `wanted` of a query's values are not above it; any limit where there are no more rows.
+  T limit(int64_t query, int64_t rows) const {
+    return limit_of_smallest(of(query), rows, std::min(wanted_, rows), minima_.data());
+  }
+  // Fills places().
+  int64_t find(int64_t query, int64_t rows, T limit) { return places_up_to(of(query), rows, limit, places_.data()); }
+  uint32_t* places() const { return places_.data(); }
+  float* keys() const { return keys_.data(); }
+
+ private:
+  int64_t wanted_ = 0;
+  int64_t stride_ = 0;
+  HostArray<T> values_;
+  HostArray<T> minima_;
+  HostArray<uint32_t> places_;
+  HostArray<float> keys_;
+};
+
+}  // namespace kith
