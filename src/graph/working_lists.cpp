@@ -4,8 +4,6 @@
 #include "core/parallel_for.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
@@ -44,11 +42,6 @@ WorkingLists::WorkingLists(int64_t rows, int64_t length, const Resources& resour
     std::fill_n(thresholds_.data() + first, count, kNanKey);
     std::fill_n(locks_.data() + first, count, uint8_t{0});
   });
-}
-
-float WorkingLists::largest_key(int64_t row) const {
-  const float key = key_of_ordered(threshold(row));
-  return std::isnan(key) ? std::numeric_limits<float>::infinity() : key;
 }
 
 bool WorkingLists::offer(int64_t row, uint64_t neighbor) {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 namespace kith {
 
@@ -37,7 +38,10 @@ class WorkingLists {
     return std::atomic_ref<uint32_t>(thresholds_[row]).load(std::memory_order_relaxed);
   }
   // The same as a key: +inf where there is room.
-  float largest_key(int64_t row) const;
+  float largest_key(int64_t row) const {
+    const float key = key_of_ordered(threshold(row));
+    return key == key ? key : std::numeric_limits<float>::infinity();
+  }
   // Brings a threshold, or a list, near, ahead of its use.
   void prefetch_threshold(int64_t row) const { __builtin_prefetch(thresholds_.data() + row); }
   void prefetch_list(int64_t row) const {

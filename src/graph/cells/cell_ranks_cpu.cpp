@@ -24,7 +24,8 @@ PanelFormat rank_format(int64_t cols) {
   return format == PanelFormat::screened ? PanelFormat::f32 : format;
 }
 
-int64_t padded_cells(int64_t cells) { return round_up(cells, kMostRowsPerPanel); }
+// Whole panels of any width.
+int64_t padded_cells(int64_t cells) { return round_up(cells, kMostRowsPerPanel) + kMostRowsPerPanel; }
 
 }  // namespace
 

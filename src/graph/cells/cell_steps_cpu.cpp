@@ -21,7 +21,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kTileRows = 1536;      // of a cell
-constexpr int64_t kQueryBlock = 96;      // compared together
+constexpr int64_t kQueryBlock = 192;     // compared together
 constexpr int64_t kTaskQueries = 4096;   // for which a tile of a cell is packed once
 constexpr int64_t kMostWaiting = 4096;   // pairs whose keys are not computed yet
 constexpr int64_t kAhead = 12;           // rows, or ranks, on their way

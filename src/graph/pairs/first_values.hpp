@@ -18,14 +18,13 @@ class FirstValues {
   FirstValues() = default;
   FirstValues(int64_t wanted, int64_t most_rows, const Resources& resources)
       : wanted_(wanted),
-        stride_(round_up(most_rows, kMostRowsPerPanel)),
+        stride_(stride_for(most_rows)),
         values_(kFirstQueries * stride_, "the values of pairs", resources),
         minima_(smallest_groups(wanted), "the values of pairs", resources),
         places_(stride_, "the values of pairs", resources),
         keys_(stride_, "the values of pairs", resources) {}
   static int64_t bytes_for(int64_t wanted, int64_t most_rows) {
-    const int64_t stride = round_up(most_rows, kMostRowsPerPanel);
-    return array_bytes<T>((kFirstQueries + 2) * stride + smallest_groups(wanted));
+    return array_bytes<T>((kFirstQueries + 2) * stride_for(most_rows) + smallest_groups(wanted));
   }
 
   int64_t wanted() const { return wanted_; }
@@ -40,6 +39,9 @@ class FirstValues {
   float* keys() const { return keys_.data(); }
 
  private:
+  // Whole panels of any width.
+  static int64_t stride_for(int64_t rows) { return round_up(rows, kMostRowsPerPanel) + kMostRowsPerPanel; }
+
   int64_t wanted_ = 0;
   int64_t stride_ = 0;
   HostArray<T> values_;

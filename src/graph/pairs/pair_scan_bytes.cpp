@@ -40,6 +40,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
         shape_(panel_shape(rows.format())),
         bytes_(packed_bytes(rows.format(), rows.cols())),
         row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
+        row_weights_{rows.format() == PanelFormat::bits, byte_row_term(rows.format(), shape_, rows.kind(), {1, 0}),
+                     byte_row_term(rows.format(), shape_, rows.kind(), {0, 1})},
+        query_weights_{rows.format() == PanelFormat::bits,
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {1, 0}),
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {0, 1})},
         query_flip_(shape_.signed_bytes && rows.format() == PanelFormat::i8 ? 0x80 : 0),
         scratch_(bytes_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(round_up(most_rows, shape_.rows_per_panel) * bytes_, "a set of rows", resources),
@@ -59,7 +64,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       for (int64_t i = 0; i < here; ++i) {
         if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
-        terms_[first + i] = is_bits() ? 0 : byte_row_term(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+        terms_[first + i] = row_weights_.of(all_, rows[first + i]);
       }
       std::fill(terms_.data() + first + here, terms_.data() + first + width, kLargestLimit / 2);
       pack_panel(all_.format(), all_.cols(), scratch_.data(), here, width, row_panels_.data() + first * bytes_);
@@ -78,8 +83,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       for (int64_t i = 0; i < here; ++i) {
         if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], query_flip_, from + i * bytes_);
-        offsets_[first + i] =
-            is_bits() ? 0 : byte_query_offset(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+        offsets_[first + i] = query_weights_.of(all_, rows[first + i]);
       }
       std::fill(offsets_.data() + first + here, offsets_.data() + first + width, 0);
       if (shape_.query_rows) {
@@ -129,7 +133,17 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   }
 
  private:
-  bool is_bits() const { return all_.format() == PanelFormat::bits; }
+  // A row's term, or a query's offset, is made of its sums, each so many times.
+  struct SumWeights {
+    bool none;
+    int32_t sum;
+    int32_t squares;
+
+    int32_t of(const PairRows& rows, uint32_t row) const {
+      return none ? 0 : sum * rows.sums(row).sum + squares * rows.sums(row).squares;
+    }
+  };
+
   int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
   void copy(uint32_t row, uint8_t flip, std::byte* to) const {
@@ -184,6 +198,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   const PanelShape shape_;
   const int64_t bytes_;  // of a packed vector
   const uint8_t row_flip_;
+  const SumWeights row_weights_;
+  const SumWeights query_weights_;
   const uint8_t query_flip_;
   HostArray<std::byte> scratch_;
   HostArray<std::byte> row_panels_;

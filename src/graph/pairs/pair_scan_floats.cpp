@@ -79,6 +79,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
         relative_(relative_error(rows.kind(), rows.cols())),
+        most_rows_(most_rows),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
         padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
@@ -197,7 +198,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   void run_first(int64_t wanted, PairFirsts& firsts) override {
-    if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, padded_rows_, resources_);
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, most_rows_, resources_);
     const int64_t panels = divide_up(row_count_, shape_.rows_per_panel);
     const int64_t all = query_count_;
     takes_first_ = true;
@@ -388,6 +389,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   const uint32_t query_flip_;
   const float query_scale_;
   const float relative_;  // error of a value that is a sum of differences, beside the bound
+  const int64_t most_rows_;
   const int64_t padded_rows_;
   const int64_t padded_queries_;
   HostArray<uint32_t> scratch_;
@@ -449,7 +451,7 @@ int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t mos
 }
 
 int64_t first_scan_bytes(int64_t wanted, int64_t most_rows) {
-  return FirstValues<float>::bytes_for(wanted, most_rows + kMostRowsPerPanel);
+  return FirstValues<float>::bytes_for(wanted, most_rows);
 }
 
 }  // namespace kith
