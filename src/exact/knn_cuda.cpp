@@ -51,7 +51,7 @@ class KnnCuda final : public KnnBackend {
     queries_ = rows_.load_queries(queries, first_query);
     first_query_ = first_query;
     rows_seen_ = 0;
-    unsettled_.reset();
+    unseen_.reset();
     if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
@@ -118,7 +118,7 @@ class KnnCuda final : public KnnBackend {
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at<uint64_t>(layout_.found);
       products_.search(batch, first, piece, found);
       if (is_all(batch, piece)) {
-        unsettled_ = piece;
+        unseen_ = piece;
       } else {
         settle(batch, piece, found);
       }
@@ -134,10 +134,15 @@ class KnnCuda final : public KnnBackend {
     return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.scope.rows;
   }
 
+  // True where results have changed.
   bool settle_last() {
-    if (!unsettled_) return false;
-    const ProductBase piece = *unsettled_;
-    unsettled_.reset();
+    if (!unseen_) return false;
+    const ProductBase piece = *unseen_;
+    unseen_.reset();
+    if (!products()) {
+      (void)rows_.read_status(&piece);
+      return false;
+    }
     return settle(queries_, piece, lists_of(0, queries_.count).neighbors);
   }
 
@@ -166,12 +171,16 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
-  void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
+  void search_direct(const ProductBase& piece, ProgressMeter& meter) {
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
       search_tile(tile, {piece.rows, piece.first_row, piece.numbers}, lists_of(first, tile.count), rows_seen_,
                   first == 0 ? rows_.unchecked_rows() : nullptr);
-      (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
+      if (is_all(tile, piece)) {
+        unseen_ = piece;
+      } else {
+        (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
+      }
       meter.add(tile.count * piece.rows.count);
       meter.poll();
     }
@@ -225,7 +234,7 @@ class KnnCuda final : public KnnBackend {
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
-  std::optional<ProductBase> unsettled_;  // the one piece of a search that nobody has looked at yet
+  std::optional<ProductBase> unseen_;  // the one piece of a search of which the host has not seen how it went
 };
 
 }  // namespace
