@@ -12,7 +12,17 @@ from kith._filter import FilterLike, as_filter
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, whole_number
 from kith._progress import Progress
-from kith._search import Found, Given, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
+from kith._search import (
+    Found,
+    Given,
+    Neighbors,
+    Output,
+    as_neighbors,
+    file_pair,
+    plain_neighbors,
+    search_with,
+    writable_output,
+)
 from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
 
 if TYPE_CHECKING:
@@ -150,6 +160,11 @@ def knn(
     >>> kith.knn(np.zeros(2, np.float32), base, k=2)
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
+    limited = memory_limit is not None or device_memory_limit is not None
+    if out is None and filter is None and progress is False and check_finite is True and not limited:
+        plain = _kith.knn_plain(queries, base, k, metric, device, threads)
+        if plain is not None:
+            return plain_neighbors(plain)
     number = whole_number(k, "k")
     name = metric_name(metric)
     finite = flag(check_finite, "check_finite")

@@ -237,17 +237,20 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   }
 }
 
-// Two vectors of rows at a time, which do not wait for each other.
+// Four vectors of rows at a time, which do not wait for each other.
+constexpr int kTogether = 4;
+
 template <KeyKind kKind>
 void scan_columns(const float* query, const float* columns, int64_t cols, int64_t stride, int64_t rows, float* values,
                   float* facts) {
-  constexpr int kTogether = 2;
   for (int64_t i = 0; i < rows; i += kTogether * kFloats) {
     Vec value[kTogether];
     Vec fact[kTogether];
+#pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) value[v] = fact[v] = hn::Zero(F32());
     for (int64_t c = 0; c < cols; ++c) {
       const Vec q = hn::Set(F32(), query[c]);
+#pragma GCC unroll 4
       for (int v = 0; v < kTogether; ++v) {
         accumulate<kKind>(q, hn::LoadU(F32(), columns + c * stride + i + v * kFloats), value[v], fact[v]);
       }
@@ -260,7 +263,7 @@ void scan_columns(const float* query, const float* columns, int64_t cols, int64_
 }
 
 void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
-  static_assert(kColumnRows % (2 * kFloats) == 0);
+  static_assert(kColumnRows % (kTogether * kFloats) == 0);
   visit_kind(kind, [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming) {
       scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, facts);
