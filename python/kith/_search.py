@@ -120,7 +120,7 @@ def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = Fals
     return Neighbors(ids[0], distances[0]) if single else Neighbors(ids, distances)
 
 
-def plain_neighbors(found: Found) -> Neighbors:
+def plain_neighbors(found: tuple[Any, Any]) -> Neighbors:
     """As `Neighbors(*found)`, which takes several times as long."""
     return tuple.__new__(Neighbors, found)
 

@@ -248,11 +248,10 @@ int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first
     float lower;
     float upper;
     const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
-    if (lower > threshold) continue;
-    if (!context_.keeps_row(first + i)) continue;
-    if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
-    list.push(lower, upper, static_cast<uint32_t>(first + i));
-    if (context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper));
+    const bool counts = !(lower > threshold) && context_.keeps_row(first + i);
+    if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
+    list.push_if(counts, lower, upper, static_cast<uint32_t>(first + i));
+    if (counts && context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper));
     if (list.has_room()) continue;
     context_.make_room(query, split_, slot_);
     threshold = list.threshold();
