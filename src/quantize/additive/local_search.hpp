@@ -6,7 +6,8 @@
 // ICM over the books (icm_engine.hpp), and stays there where that cost is lower. Draws depend on (seed, row, round)
 // alone: 16 rounds and then 16 more are 32 rounds, and no split of the rows matters.
 //
-// A step is left out where no other code has changed since the last one of its book: it would change nothing.
+// A step is left out where no other code has changed since the last one of its book: it would change nothing. So are all
+// that are left of a round once a row has come to codes that are known (settled_codes.hpp).
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -14,6 +15,7 @@
 #include "core/host_array.hpp"
 #include "quantize/additive/code_draws.hpp"
 #include "quantize/additive/icm_engine.hpp"
+#include "quantize/additive/settled_codes.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -53,8 +55,12 @@ class LocalSearch {
            const std::function<void(int64_t)>& after_round = {});
 
  private:
+  void start_round(const int64_t* numbers, int64_t round, int64_t count, const uint8_t* codes);
   // False where no row had a step to take.
   bool sweep(IcmEngine& engine, int64_t count, int32_t* now);
+  void end_round(IcmEngine& engine, int64_t count, uint8_t* codes, float* costs);
+  // Whether no step would change a row's current codes.
+  bool is_settled(int64_t row) const;
 
   const LocalSearchPlan plan_;
   const int64_t books_;
@@ -62,10 +68,12 @@ class LocalSearch {
   const int64_t block_rows_;
   std::vector<int64_t> order_;
   HostArray<uint8_t> current_;
-  HostArray<int32_t> changed_;  // for each row, when a code of it last changed
+  HostArray<uint32_t> marks_;   // of the current codes
+  HostArray<int32_t> changed_;  // for each row, when a code of it last changed; kOver where its round is over
   HostArray<int32_t> looked_;   // for each book and row, when its last step was
   HostArray<uint32_t> active_;
   HostArray<uint8_t> found_;
+  SettledCodes settled_;
 };
 
 }  // namespace kith

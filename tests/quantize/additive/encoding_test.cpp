@@ -6,11 +6,14 @@
 #include "kernels/forced_target.hpp"
 #include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/search_books.hpp"
+#include "quantize/additive/settled_codes.hpp"
 #include "reference/additive.hpp"
 #include "reference/additive_cases.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -79,6 +82,48 @@ TEST(AdditiveEncoding, EveryFormAndInstructionSetEqualsThePlainAlgorithm) {
       }
     }
   }
+}
+
+// Most rounds come to codes that earlier ones ended with, and are cut short.
+TEST(AdditiveEncoding, ManyRoundsThatComeBackEqualThePlainAlgorithm) {
+  for (const auto& [books, bits] : {std::pair<int64_t, int>{3, 3}, {2, 5}, {9, 1}}) {
+    for (const Shape shape : {Shape::gaussian, Shape::near_duplicates}) {
+      const Case given = make_case(shape, books, bits, 7, 40);
+      for (const bool random_order : {false, true}) {
+        AdditiveEncoding encoding = encoding_of(SearchForm::tables, CodeStart::random, 30);
+        encoding.search.perturbed = 2;
+        encoding.search.sweeps = 3;
+        encoding.search.random_order = random_order;
+        EXPECT_EQ(encode(given, encoding), expected(given, encoding.search)) << books << " books, " << shape;
+      }
+    }
+  }
+}
+
+TEST(SettledCodes, HoldTheBestAndTheLatest) {
+  constexpr int64_t kBooks = 3;
+  SettledCodes settled(kBooks, 2, Resources());
+  settled.clear();
+  const auto holds = [&](int64_t row, std::array<uint8_t, kBooks> codes) {
+    return settled.holds(row, codes.data(), settled.mark_of(codes.data()));
+  };
+  const auto add = [&](std::array<uint8_t, kBooks> codes) { settled.add(1, codes.data(), settled.mark_of(codes.data())); };
+  const auto add_best = [&](std::array<uint8_t, kBooks> codes, bool known) {
+    settled.add_best(1, codes.data(), settled.mark_of(codes.data()), known);
+  };
+  EXPECT_FALSE(holds(1, {0, 0, 0}));  // nothing yet
+  add_best({9, 9, 9}, true);
+  for (uint8_t i = 1; i <= 100; ++i) add({i, 0, 0});
+  EXPECT_TRUE(holds(1, {9, 9, 9}));  // whatever came after
+  EXPECT_TRUE(holds(1, {100, 0, 0}));
+  EXPECT_FALSE(holds(1, {1, 0, 0}));
+  EXPECT_FALSE(holds(0, {100, 0, 0}));  // another row's
+  add_best({8, 8, 8}, false);
+  EXPECT_FALSE(holds(1, {8, 8, 8}));
+  EXPECT_FALSE(holds(1, {0, 0, 0}));
+  EXPECT_TRUE(holds(1, {9, 9, 9}));  // as any other
+  add_best({0, 0, 0}, true);
+  EXPECT_TRUE(holds(1, {0, 0, 0}));
 }
 
 // Squares of such values are a few of f32's smallest steps, and many costs are equal.
