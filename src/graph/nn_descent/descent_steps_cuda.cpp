@@ -69,7 +69,7 @@ class DescentStepsCuda final : public DescentSteps {
   int64_t join(int64_t round, ProgressMeter& meter) override {
     KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
-    task_.all_pairs = rules_.all_pairs && round >= rules_.selective_rounds;
+    task_.all_pairs = rules_.offers_all(round);
     if (const char* from = getenv("KITH_EXP_ALL_FROM")) task_.all_pairs = round >= atoi(from);
     for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
       task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
