@@ -69,6 +69,21 @@ bool any_within(const float* __restrict values, float change, float most, const 
   return any != 0;
 }
 
+// body(i) for the bytes that are not 0, of which there are few; zeros follow them up to a multiple of eight.
+template <typename Body>
+void for_each_set(const uint8_t* bytes, int64_t count, const Body& body) {
+  static_assert(std::endian::native == std::endian::little);
+  for (int64_t eight = 0; eight < count; eight += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes + eight, sizeof word);
+    while (word != 0) {
+      const int64_t i = eight + std::countr_zero(word) / 8;
+      word &= ~(uint64_t{0xFF} << (i - eight) * 8);
+      body(i);
+    }
+  }
+}
+
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
   FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
@@ -356,7 +371,6 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, row_count_ - first);
     // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
-    static_assert(std::endian::native == std::endian::little);
     alignas(8) uint8_t sides[kMostRowsPerPanel] = {};
     const float most = query_most_[query];
     const float* const row_most = row_most_ + first;
@@ -365,17 +379,11 @@ class FloatPairScan final : public PairScan, private PanelHits {
       sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
     }
     if (roots_) return look_closer(query, first, sides, count);
-    for (int64_t eight = 0; eight < count; eight += 8) {
-      uint64_t word;
-      std::memcpy(&word, sides + eight, sizeof word);
-      while (word != 0) {
-        const int64_t i = eight + std::countr_zero(word) / 8;
-        word &= ~(uint64_t{0xFF} << (i - eight) * 8);
-        const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
-        const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
-        if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
-      }
-    }
+    for_each_set(sides, count, [&](int64_t i) {
+      const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
+      const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
+      if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
+    });
   }
 
   // Of roots: the distances of those that passed, in f32, decide which are handed out.
@@ -384,11 +392,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
     int64_t places[kMostRowsPerPanel];
     float found[kMostRowsPerPanel];
     int64_t passed = 0;
-    for (int64_t i = 0; i < count; ++i) {
+    for_each_set(sides, count, [&](int64_t i) {
       places[passed] = first + i;
-      near[passed] = values_of(rows_[first + i]);
-      passed += sides[i] != 0 ? 1 : 0;
-    }
+      near[passed++] = values_of(rows_[first + i]);
+    });
     if (passed == 0) return;
     chi_square_values_cpu(values_of(queries_[query]), near, passed, all_.cols(), found);
     for (int64_t i = 0; i < passed; ++i) {
@@ -403,7 +410,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   const float* values_of(uint32_t place) const {
-    return reinterpret_cast<const float*>(all_.view().row(all_.row_at(place)));
+    return static_cast<const float*>(all_.view().data()) + int64_t{all_.row_at(place)} * all_.view().row_stride();
   }
   float chi_square_below(float value) const { return value - value * chi_relative_ - chi_underflow_; }
   float chi_square_above(float value) const { return value + value * chi_relative_ + chi_underflow_; }
