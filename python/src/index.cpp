@@ -375,7 +375,8 @@ void bind_index(nb::module_& module) {
                   ", k: int, probes: int, refine: int, refine_from: bytes | None, filter: " KITH_PY_FILTER
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
-      .def("search_plain", &search_plain, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
+      .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
+           nb::arg("threads").none(),
            nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) -> "
                    KITH_PY_NEIGHBORS),
            "The same, quickly, of an array of numpy's and a number; None where they are something else.")

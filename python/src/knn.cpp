@@ -140,8 +140,8 @@ void bind_knn(nb::module_& module) {
                      ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
                      ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
-  module.def("knn_plain", &knn_plain, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
-             nb::arg("device"), nb::arg("threads"),
+  module.def("knn_plain", &knn_plain, nb::arg("queries").none(), nb::arg("base").none(), nb::arg("k").none(),
+             nb::arg("metric").none(), nb::arg("device").none(), nb::arg("threads").none(),
              nb::sig("def knn_plain(queries: object, base: object, k: object, metric: object, device: object, "
                      "threads: object) -> " KITH_PY_NEIGHBORS),
              "The same, quickly, of numpy's arrays, a number and names; None where they are something else.");
