@@ -70,7 +70,7 @@ TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
 }
 
 TEST(IndexGraph, RefinesFromAFile) {
-  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
+  const auto rows = make_floats(Shape::gaussian, kGraphRows, kGraphCols, 3);
   const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
   const testing::TemporaryDirectory directory;
   write_vectors(directory.path("rows.fbin"), rows.view());
