@@ -55,7 +55,9 @@ struct LocalSearchParams {
   // Lambda of the objective, added to how often a codeword is used: keeps codewords that few rows use near the mean, so that
   // other rows than those of training are coded better; above 0.
   double regularization = 10;
-  bool anneal = true;    // moves codewords at random while training, by less and less
+  // Moves codewords at random while training, by less and less. At first sums of codewords move by about this multiple of
+  // their distance from the rows; 0: not at all.
+  double anneal = 0.35;
 
   int64_t sweeps = 4;     // over the codebooks in a round of local search
   int64_t perturbed = 0;  // codes at the start of a round; 0: 4 of up to 10 codebooks, 2 of more

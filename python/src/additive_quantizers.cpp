@@ -60,7 +60,7 @@ nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
 }
 
 LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int64_t train_search_rounds,
-                                const std::string& train_start, double lambda, bool anneal, int64_t sweeps,
+                                const std::string& train_start, double lambda, double anneal, int64_t sweeps,
                                 int64_t perturbed, const std::string& order, uint64_t seed, bool check_finite) {
   LocalSearchParams params;
   params.codebooks = codebooks;

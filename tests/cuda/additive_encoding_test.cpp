@@ -106,6 +106,21 @@ TEST_F(CudaAdditiveSmall, FewBitsAndManyBooks) {
     encoding.search.perturbed = 1;
     expect_parity(make_additive_case(Shape::gaussian, books, 4, 24, 20), encoding);
   }
+  // As many as a block of the search by products has room for, of as many columns.
+  expect_parity(make_additive_case(Shape::gaussian, 64, 4, 128, 20), additive_encoding(CodeStart::random, 2));
+}
+
+// From one round to the next few codes of a row change, or most of them, or none.
+TEST_F(CudaAdditiveSmall, FewAndManyPerturbedCodes) {
+  for (const int64_t books : {5, 16}) {
+    const Case given = make_additive_case(Shape::gaussian, books, 8, 32, 140);
+    for (const int64_t perturbed : {int64_t{0}, int64_t{1}, books / 2, books}) {
+      SCOPED_TRACE(perturbed);
+      AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 5);
+      encoding.search.perturbed = perturbed;
+      expect_parity(given, encoding);
+    }
+  }
 }
 
 TEST_F(CudaAdditiveSmall, HardCases) {

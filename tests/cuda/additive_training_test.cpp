@@ -123,7 +123,7 @@ TEST_F(CudaAdditiveTrainingSmall, TheSameBytesEachTimeAndNoWorseThanOnTheCpu) {
   for (const AdditiveStart start : {AdditiveStart::opq, AdditiveStart::residual, AdditiveStart::random}) {
     SCOPED_TRACE(static_cast<int>(start));
     LocalSearchParams params = small_params(start);
-    params.anneal = false;
+    params.anneal = 0;
     LocalSearchQuantizer cpu(params);
     cpu.train(rows.view(), on_cpu());
     LocalSearchQuantizer gpu(params);

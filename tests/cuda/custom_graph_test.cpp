@@ -84,6 +84,27 @@ TEST_F(CudaCustomGraph, EveryDtypeAndALimit) {
   expect_same_graph(TestMetric::weighted, whole_numbers(2000, 8).view(), {.k = 6}, Resources(options));
 }
 
+TEST_F(CudaCustomGraph, NamesLimitsThatWouldDo) {
+  const Vectors x = whole_numbers(3000, 8);
+  const DeviceMatrix device(x.view());
+  for (const MatrixView& rows : {x.view(), device.view()}) {
+    for (int64_t ResourceOptions::* const limit : {&ResourceOptions::device_memory_limit, &ResourceOptions::host_memory_limit}) {
+      ResourceOptions options = cuda_options();
+      options.*limit = 60'000;
+      int64_t enough = 0;
+      try {
+        graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+      } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(), HasSubstr("memory limit of"));
+        enough = error.bytes_needed();
+      }
+      ASSERT_GT(enough, 60'000);
+      options.*limit = enough;
+      graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+    }
+  }
+}
+
 TEST_F(CudaCustomGraph, RefusesWhatItCannotDo) {
   Vectors x = random_vectors(DType::f32, 300, 4, 6);
   const auto refuse = [&](TestMetric metric, const CustomGraphParams& params, const Resources& resources = on_cuda()) {

@@ -52,6 +52,12 @@ TEST_F(CudaWideKSmall, MergedListsOfPieces) {
                         {.base_chunk = 9000});
 }
 
+TEST_F(CudaWideKSmall, LargeBesideTheRows) {
+  for (const DType dtype : {DType::f32, DType::u8}) {
+    expect_planned_parity(random_vectors(dtype, 3, 6, 20), random_vectors(dtype, 13001, 6, 21), {.k = 600});
+  }
+}
+
 TEST_F(CudaWideKSmall, FarMeanDuplicatesAndEqualRows) {
   constexpr int64_t kRows = 53000;
   const Vectors noise = random_vectors(DType::f32, kRows, 3, 9);

@@ -1,9 +1,11 @@
 // The graph of an index's own vectors: what a search of the index reports for each, less itself.
 #include <kith/error.hpp>
 #include <kith/index_graph.hpp>
+#include <kith/vector_file.hpp>
 
 #include "graph/same_graph.hpp"
 #include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -65,6 +67,17 @@ TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
   const Index refined = filled("IVF8,PQ3x4,RFlat", Metric::l2, rows);
   const KnnGraph better = knn_graph(refined, rows.view(), {.k = 9, .probes = 8, .refine = 20}, on_cpu());
   EXPECT_GT(better.report().recall->recall, graph.report().recall->recall);
+}
+
+TEST(IndexGraph, RefinesFromAFile) {
+  const auto rows = make_floats(Shape::gaussian, kGraphRows, kGraphCols, 3);
+  const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
+  const testing::TemporaryDirectory directory;
+  write_vectors(directory.path("rows.fbin"), rows.view());
+  const VectorFile file(directory.path("rows.fbin"));
+  // All candidates are compared again by their vectors.
+  const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8, .refine = 1000, .refine_from = &file}, on_cpu());
+  expect_same_bytes(knn_graph(rows.view(), {.k = 7, .recall = 1}, on_cpu()), graph);
 }
 
 TEST(IndexGraph, FewRows) {

@@ -155,12 +155,12 @@ INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,
 // another.
 TEST(IndexNorms, LookupsAddNormsThatAreFarApart) {
   constexpr int64_t kMany = 3000;
-  auto base = make_floats(Shape::gaussian, kMany, kCols, 1);
+  auto base = make_floats(Shape::gaussian, kMany, kNormsCols, 1);
   for (int64_t i = 0; i < kMany; ++i) {
     const float scale = i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e4f : 1.0f;
-    for (int64_t c = 0; c < kCols; ++c) base.row(i)[c] *= scale;
+    for (int64_t c = 0; c < kNormsCols; ++c) base.row(i)[c] *= scale;
   }
-  const auto queries = make_floats(Shape::gaussian, 5, kCols, 2);
+  const auto queries = make_floats(Shape::gaussian, 5, kNormsCols, 2);
   for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
     Index index("RQ3x8_Nfloat", {.metric = metric});
     index.train(base.view(), on_cpu());

@@ -85,7 +85,7 @@ def test_rounds_continue_and_never_raise_an_error(x):
 
 def test_training(x, tmp_path):
     for start in ("opq", "residual", "random"):
-        quantizer = local(train_start=start, anneal=False).train(x)
+        quantizer = local(train_start=start, anneal=0).train(x)
         history = quantizer.history
         assert len(history) == 4 and all(b <= a * (1 + 1e-6) for a, b in zip(history, history[1:]))
     kith.write_vectors(tmp_path / "x.fbin", x)
