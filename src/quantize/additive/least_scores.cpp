@@ -73,6 +73,34 @@ HWY_INLINE void add_groups(const Terms& terms, int16_t* scores, int16_t* lows) {
   for (int g = 0; g < kGroups; ++g) hn::Store(add_up<kGroupVectors>(terms, g * kGroup, scores), I16(), lows + g * kShorts);
 }
 
+// Adds what a group has below `above`.
+HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, Least& found) {
+  const I16 d;
+#if HWY_TARGET <= HWY_AVX2  // masks are at hand as numbers
+#pragma GCC unroll 8
+  for (int v = 0; v < kGroupVectors; ++v) {
+    const auto within = hn::Lt(hn::Load(d, scores + from + v * kShorts), above);
+    const auto bit = static_cast<int64_t>(hn::FindFirstTrue(d, within));
+    found.count += static_cast<int64_t>(hn::CountTrue(d, within));
+    found.first = std::min(found.first, bit < 0 ? kMostWords : from + v * kShorts + bit);
+  }
+#else
+  constexpr int kWords = static_cast<int>(kGroup / 64);
+  HWY_ALIGN uint64_t bits[kWords];
+#pragma GCC unroll 8
+  for (int v = 0; v < kGroupVectors; ++v) {
+    const auto within = hn::Lt(hn::Load(d, scores + from + v * kShorts), above);
+    hn::StoreMaskBits(d, within, reinterpret_cast<uint8_t*>(bits) + v * kShorts / 8);
+  }
+#pragma GCC unroll 4
+  for (int w = 0; w < kWords; ++w) {
+    found.count += static_cast<int64_t>(hwy::PopCount(bits[w]));
+    const auto bit = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero64(bits[w] | uint64_t{1} << 63));
+    found.first = std::min(found.first, bits[w] == 0 ? kMostWords : from + w * 64 + bit);
+  }
+#endif
+}
+
 // Of 256 sums. Most of them are in groups without one near the least: which groups are worth a look is found first, and
 // without a branch that depends on where the least is.
 HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t window) {
@@ -87,21 +115,8 @@ HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t 
   for (int g = 0; kGroups > 1 && g < kGroups; ++g) {
     groups |= static_cast<uint32_t>(!hn::AllFalse(d, hn::Lt(hn::Load(d, lows + g * kShorts), above))) << g;
   }
-  constexpr int kWords = static_cast<int>(kGroup / 64);
   for (; groups != 0; groups &= groups - 1) {
-    const auto from = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero32(groups)) * kGroup;
-    HWY_ALIGN uint64_t bits[kWords];
-#pragma GCC unroll 8
-    for (int v = 0; v < kGroupVectors; ++v) {
-      const auto within = hn::Lt(hn::Load(d, scores + from + v * kShorts), above);
-      hn::StoreMaskBits(d, within, reinterpret_cast<uint8_t*>(bits) + v * kShorts / 8);
-    }
-#pragma GCC unroll 4
-    for (int w = 0; w < kWords; ++w) {
-      found.count += static_cast<int64_t>(hwy::PopCount(bits[w]));
-      const auto bit = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero64(bits[w] | uint64_t{1} << 63));
-      found.first = std::min(found.first, bits[w] == 0 ? kMostWords : from + w * 64 + bit);
-    }
+    look_through(scores, static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero32(groups)) * kGroup, above, found);
   }
   return found;
 }
