@@ -267,7 +267,7 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   for (const int64_t rows : {1000, 1024, 4096, 16384, 65536}) {
     for (const int64_t k : {1, 10, 32, 100, 128}) {
       const KnnCudaPlan plan = plan_of(10000, rows, k);
-      SCOPED_TRACE(testing::Message() << rows << " rows, k " << k);
+      SCOPED_TRACE(::testing::Message() << rows << " rows, k " << k);
       EXPECT_EQ(plan.engine, CudaEngine::product);
       EXPECT_EQ(plan.product.queries, 10000);
       ASSERT_GT(plan.product.rows_per_minimum, 0);
@@ -449,7 +449,7 @@ TEST(CudaPlan, ExtremeShapes) {
         problem.shape.cols = cols;
         problem.scope.k = problem.wish.k = 100;
         problem.shape.query_dtype = DType::u8;
-        SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols);
+        SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
         expect_sound(problem, plan);
         EXPECT_LE(plan.device_bytes, 138 * kGiB);

@@ -302,6 +302,21 @@ def test_a_forked_child_may_add_while_its_parent_does(vectors):
     assert os.waitstatus_to_exitcode(status) == 0 and len(index) == 61_000
 
 
+def test_knn_graph_refined_from_a_file(tmp_path):
+    x = np.random.default_rng(3).standard_normal((700, 8), dtype=np.float32)
+    kith.write_vectors(tmp_path / "x.fbin", x)
+    codes = kith.Index("IVF8,PQ4x4")
+    codes.train(x)
+    codes.add(x)
+    true = kith.knn_graph(x, k=5, method="exact")
+    found = codes.knn_graph(x, k=5, probes=8, refine=200, refine_from=tmp_path / "x.fbin")
+    assert (found.ids == true.ids).all() and found.report.recall == 1
+    assert found.report.parameters["refine_from"] == str(tmp_path / "x.fbin")
+    assert codes.knn_graph(x, k=5, probes=8).report.recall < 1
+    with pytest.raises(TypeError, match="PathLike"):
+        codes.knn_graph(x, k=5, refine_from=5)
+
+
 def test_knn_graph_of_its_own_vectors():
     x = np.random.default_rng(3).standard_normal((700, 6), dtype=np.float32)
     x[100:110] = x[0]  # duplicates come before the row itself
