@@ -121,11 +121,12 @@ def pairwise_distances(
         if isinstance(rows, DeviceArray):
             wanted = (rows.shape[0], columns.shape[0])
             return fill_on_device(x, wanted, rows.device, options.stream, step)
-        return library_of(x).from_host(_fresh(step, rows.shape[0], columns.shape[0], limited=memory_limit is not None), x)
+        matrix = _fresh(step, rows.shape[0], columns.shape[0], limited=memory_limit is not None)
+        return library_of(x).from_host(matrix, x)
 
 
-# Up to so many bytes numpy's memory is used again from call to call, where Kith's own, which a limit counts, comes anew from
-# the system: for a small matrix that takes longer than its distances.
+# Up to so many bytes numpy's memory is used again from call to call, where Kith's own, which a limit counts, comes anew
+# from the system: for a small matrix that takes longer than its distances.
 _MOST_OF_NUMPY = 32 << 20
 
 

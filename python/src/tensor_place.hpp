@@ -1,5 +1,5 @@
-// A matrix in a GPU's memory whose rows follow each other, as the package tells it in plain numbers: in less time than an
-// array of a library is taken through DLPack.
+// A matrix in a GPU's memory whose rows follow each other, as the package tells it in plain numbers: in less time than
+// an array of a library is taken through DLPack.
 #pragma once
 
 #include <kith/dtype.hpp>

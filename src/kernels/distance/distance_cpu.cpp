@@ -160,7 +160,9 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
   const float* const values = query.values;
   sum_rows<kKind>(
       rows, cols, sums,
-      [&](int64_t c) HWY_ATTR { return scaled(wide != nullptr ? hn::LoadU(F64(), wide + c) : load_doubles(values + c)); },
+      [&](int64_t c) HWY_ATTR {
+        return scaled(wide != nullptr ? hn::LoadU(F64(), wide + c) : load_doubles(values + c));
+      },
       [&](int64_t c, Slab& tail) HWY_ATTR {
         load_tail(values + c, cols - c, tail);
 #pragma GCC unroll 16
