@@ -81,7 +81,7 @@ def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
     table.row("numpy", "host", lambda: index.search(query, K))
     table.row("numpy, 1-D", "host", lambda: index.search(query[0], K))
     table.row("numpy, out=", "host", lambda: index.search(query, K, out=out))
-    table.row("numpy, search alone", "host", lambda: inner.search(query, K, None, options, out))
+    table.row("numpy, search alone", "host", lambda: inner.search(query, K, 0, 0, None, None, options, out))
     try:
         import torch
     except ImportError:
@@ -108,7 +108,7 @@ def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Ca
     queries, ids, distances = (library.export(x, stream, "x") for x in (given, *results))
 
     def search_alone() -> None:
-        inner.search(queries, K, None, options, (ids, distances))
+        inner.search(queries, K, 0, 0, None, None, options, (ids, distances))
         wait()
 
     table.row(f"{name}, search alone", "device", search_alone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 import numpy as np
@@ -120,7 +121,21 @@ def pairwise_distances(
         if isinstance(rows, DeviceArray):
             wanted = (rows.shape[0], columns.shape[0])
             return fill_on_device(x, wanted, rows.device, options.stream, step)
-        return library_of(x).from_host(step(None), x)
+        matrix = _fresh(step, rows.shape[0], columns.shape[0], limited=memory_limit is not None)
+        return library_of(x).from_host(matrix, x)
+
+
+# Up to so many bytes numpy's memory is used again from call to call, where Kith's own, which a limit counts, comes anew
+# from the system: for a small matrix that takes longer than its distances.
+_MOST_OF_NUMPY = 32 << 20
+
+
+def _fresh(step: Callable[[Matrix | None], Matrix | None], rows: int, cols: int, *, limited: bool) -> Matrix | None:
+    if limited or 4 * rows * cols > _MOST_OF_NUMPY:
+        return step(None)
+    matrix = np.empty((rows, cols), np.float32)
+    step(matrix)
+    return matrix
 
 
 def _checked_output(out: Any, stream: int) -> Vectors:

@@ -13,6 +13,7 @@
 #include "plain_array.hpp"
 #include "range_output.hpp"
 #include "row_filter.hpp"
+#include "tensor_place.hpp"
 
 #include "exact/knn_checks.hpp"
 #include "index/index_access.hpp"
@@ -249,6 +250,15 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
   return found.take();
 }
 
+// The same of a tensor in a GPU's memory, into fresh ones there.
+void search_tensors(const BorrowingIndex& self, const TensorPlace& queries, int64_t k, int device, int threads,
+                    uintptr_t stream, uintptr_t ids, uintptr_t distances) {
+  const MatrixView view = view_of(queries, device);
+  Call call({Device::automatic(), threads, {}, {}, nb::none(), stream});
+  const NeighborsView found = neighbors_at(ids, distances, view, k);
+  call.run([&] { self.index.search(view, found, {.k = k}, call.resources()); });
+}
+
 std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
                                         int64_t probes, const FilterArray* filter, const CallOptions& options,
                                         const RangeRoom& room) {
@@ -380,6 +390,10 @@ void bind_index(nb::module_& module) {
            nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) -> "
                    KITH_PY_NEIGHBORS),
            "The same, quickly, of an array of numpy's and a number; None where they are something else.")
+      .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
+           nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),
+           "The same, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the other, "
+           "and the addresses of int64 ids and float32 distances, queries x k.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS

@@ -7,6 +7,7 @@
 #include "neighbors_output.hpp"
 #include "plain_array.hpp"
 #include "row_filter.hpp"
+#include "tensor_place.hpp"
 
 #include "exact/knn_checks.hpp"
 
@@ -17,12 +18,10 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 namespace kith::python {
 namespace {
@@ -74,21 +73,12 @@ nb::object knn_plain(nb::handle queries, nb::handle base, nb::handle k, nb::hand
   return found.take();
 }
 
-// A matrix in a GPU's memory whose rows follow each other: where it begins, rows, columns, dtype.
-using TensorPlace = std::tuple<uintptr_t, int64_t, int64_t, std::string>;
-
-MatrixView view_of(const TensorPlace& place, int device) {
-  const auto& [data, rows, cols, dtype] = place;
-  return {reinterpret_cast<const void*>(data), parse_dtype(dtype), {rows, cols, cols}, MemorySpace::cuda(device)};
-}
-
 // The same of tensors in the memory of one GPU, into fresh ones there.
 void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k, const std::string& metric, int device,
                  int threads, uintptr_t stream, uintptr_t ids, uintptr_t distances) {
   const MatrixView query_view = view_of(queries, device);
   const MatrixView base_view = view_of(base, device);
-  const NeighborsView found{reinterpret_cast<int64_t*>(ids), reinterpret_cast<float*>(distances), query_view.rows(), k,
-                            query_view.space()};
+  const NeighborsView found = neighbors_at(ids, distances, query_view, k);
   const KnnParams params = make_params(k, metric, true, {});
   Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
   call.run([&] { knn(query_view, base_view, found, params, call.resources()); });

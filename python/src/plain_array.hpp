@@ -36,7 +36,8 @@ class PlainRows {
 // (ids, distances) of few neighbours: two fresh arrays of (queries, k), or of (k,) where `single`.
 class PlainNeighbors {
  public:
-  // More are better in Kith's own memory, which comes in large pages.
+  // More bytes than a C library keeps for the next call come from the system anyway; then Kith's own memory says what
+  // there is too little of.
   static bool suits(int64_t queries, int64_t k) { return k < 1 || queries <= kMost / k; }
 
   PlainNeighbors(int64_t queries, int64_t k, bool single);
@@ -45,7 +46,7 @@ class PlainNeighbors {
   nb::object take() const { return nb::make_tuple(ids_, distances_); }
 
  private:
-  static constexpr int64_t kMost = 1 << 14;
+  static constexpr int64_t kMost = (32 << 20) / 12;
 
   nb::object ids_;
   nb::object distances_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace kith {
@@ -108,19 +109,18 @@ class QuickTest {
   // Writes the rows that are not excluded and returns how many there are.
   int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
     const float limit = limit_;
-    // Most groups have none, which compilers find out by vectors: so no test has a branch.
+    // All are tested at once, without branches, which compilers do by vectors; few pass, and which cannot be predicted.
     const auto keep = [&](const auto& excluded) {
-      constexpr int64_t kGroup = 16;
+      static_assert(std::endian::native == std::endian::little && TileScan::kTileRows % 8 == 0);
+      alignas(8) uint8_t passes[TileScan::kTileRows];
+      for (int64_t i = 0; i < rows; ++i) passes[i] = !excluded(values[i], facts[i]);
+      for (int64_t i = rows; i % 8 != 0; ++i) passes[i] = 0;
       int64_t count = 0;
-      for (int64_t first = 0; first < rows; first += kGroup) {
-        if (first + kGroup <= rows) {
-          int32_t kept = 0;
-          for (int64_t i = first; i < first + kGroup; ++i) kept |= !excluded(values[i], facts[i]);
-          if (kept == 0) continue;
-        }
-        for (int64_t i = first; i < std::min(first + kGroup, rows); ++i) {
-          left[count] = static_cast<uint16_t>(i);
-          count += !excluded(values[i], facts[i]);
+      for (int64_t first = 0; first < rows; first += 8) {
+        uint64_t eight;
+        std::memcpy(&eight, passes + first, sizeof eight);
+        for (; eight != 0; eight &= eight - 1) {
+          left[count++] = static_cast<uint16_t>(first + std::countr_zero(eight) / 8);
         }
       }
       return count;

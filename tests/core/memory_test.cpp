@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -49,6 +52,23 @@ TEST(HostBuffer, IsAlignedAndOutlivesItsResources) {
   buffer.data()[2 << 20] = std::byte{1};
   HostBuffer moved = std::move(buffer);
   EXPECT_EQ(moved.data()[2 << 20], std::byte{1});
+}
+
+TEST(HostBuffer, SmallOnesAreAlignedAndWhole) {
+  const Resources resources = with_limit(kNoLimit);
+  std::vector<HostBuffer> buffers;
+  for (const int64_t bytes : {0, 1, 63, 64, 65, 1000, 4095, 4096, 4097, 100000}) {
+    for (int i = 0; i < 4; ++i) {
+      buffers.emplace_back(bytes, "a small one", resources);
+      ASSERT_NE(buffers.back().data(), nullptr);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(buffers.back().data()) % 64, 0u);
+      std::memset(buffers.back().data(), static_cast<int>(buffers.size()), static_cast<size_t>(bytes));
+    }
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const std::byte* const data = buffers[i].data();
+    EXPECT_EQ(std::count(data, data + buffers[i].bytes(), static_cast<std::byte>(i + 1)), buffers[i].bytes());
+  }
 }
 
 TEST(HostBuffer, AnImpossibleSizeIsOutOfMemory) {

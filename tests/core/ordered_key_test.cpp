@@ -1,5 +1,7 @@
 #include "core/ordered_key.hpp"
 
+#include "core/ordered_number.hpp"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -17,6 +19,8 @@ RC_GTEST_PROP(OrderedKey, KeepsTheOrderOfFloats, (uint32_t a, uint32_t b)) {
   RC_ASSERT((x < y) == (ordered_key(x) < ordered_key(y)));
   RC_ASSERT((x == y) == (ordered_key(x) == ordered_key(y)));
   RC_ASSERT(key_of_ordered(ordered_key(x)) == x);
+  RC_ASSERT(ordered_number(x) == ordered_key(x));
+  RC_ASSERT(number_of_ordered(ordered_key(x)) == x);
 }
 
 TEST(OrderedKey, ZerosAreOneAndNanComesAfterInfinity) {
@@ -27,6 +31,11 @@ TEST(OrderedKey, ZerosAreOneAndNanComesAfterInfinity) {
   EXPECT_EQ(ordered_key(-NAN), ordered_key(NAN));
   EXPECT_TRUE(std::isnan(key_of_ordered(ordered_key(NAN))));
   EXPECT_EQ(key_of_ordered(ordered_key(-kInfinity)), -kInfinity);
+  for (const float key : {0.0f, -0.0f, kInfinity, -kInfinity}) {
+    EXPECT_EQ(ordered_number(key), ordered_key(key));
+    EXPECT_EQ(std::bit_cast<uint32_t>(number_of_ordered(ordered_key(key))),
+              std::bit_cast<uint32_t>(key_of_ordered(ordered_key(key))));
+  }
 }
 
 TEST(OrderedKey, EqualKeysGoToTheSmallerRowAndPaddingComesLast) {

@@ -5,6 +5,7 @@
 #include <kith/index.hpp>
 
 #include <cstdlib>
+#include <tuple>
 
 namespace kith {
 namespace {
@@ -68,6 +69,37 @@ TEST_F(CudaDeviceMemory, OnTheCallersStream) {
     expect_same_bytes(expected, result.on_host());
   }
   KITH_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+// So few that every key is computed, and what is selected becomes results at once.
+TEST_F(CudaDeviceMemory, FewQueriesAndRowsAndMoreNeighborsThanRows) {
+  for (const auto& [queries, rows, k] : {std::tuple{1, 3000, 10}, {8, 3000, 10}, {5, 9, 20}, {3, 70, 70}}) {
+    const Vectors asked = random_vectors(DType::f32, queries, 20, 31);
+    const Vectors base = random_vectors(DType::f32, rows, 20, 32);
+    const DeviceMatrix device_queries(asked);
+    const DeviceMatrix device_base(base);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1, Metric::linf}) {
+      SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " rows, " << name_of(metric));
+      const KnnParams params{.k = k, .metric = metric};
+      DeviceResult result(queries, k);
+      knn(device_queries.view(), device_base.view(), result.view, params, on_cuda());
+      expect_same_bytes(knn(asked.view(), base.view(), params, on_cpu()), result.on_host());
+    }
+  }
+}
+
+TEST_F(CudaDeviceMemory, NotFiniteRowsAreRefusedAfterResultsWereWritten) {
+  const Vectors good = random_vectors(DType::f32, 300, 20, 33);
+  Vectors bad = good;
+  bad.row(123)[7] = NAN;
+  const DeviceMatrix device_good(good);
+  const DeviceMatrix device_bad(bad);
+  DeviceResult result(300, 4);
+  const auto text = [&](const DeviceMatrix& queries, const DeviceMatrix& base) {
+    return text_thrown<InvalidArgument>([&] { knn(queries.view(), base.view(), result.view, {.k = 4}, on_cuda()); });
+  };
+  EXPECT_NE(text(device_good, device_bad).find("base row 123"), std::string::npos);
+  EXPECT_NE(text(device_bad, device_good).find("query 123"), std::string::npos);
 }
 
 TEST_F(CudaDeviceMemory, AnIndexTakesDeviceQueries) {

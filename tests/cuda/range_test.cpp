@@ -237,6 +237,23 @@ TEST_F(CudaRange, NotFiniteAndNegativeAreRefusedAndNansNeverInRange) {
             std::string::npos);
 }
 
+// What stays on the device, and is all in range, is found without products, which look at the values elsewhere.
+TEST_F(CudaRange, NotFiniteIsRefusedWhereAllIsInRange) {
+  const Vectors good = random_vectors(DType::f32, 20000, 8, 41);
+  Vectors bad = good;
+  bad.row(4321)[3] = INFINITY;
+  const DeviceMatrix device_good(good);
+  const DeviceMatrix device_bad(bad);
+  RangeParams params{1e6f, Metric::l2};
+  params.result_space = MemorySpace::cuda(0);
+  params.allocate = device_memory;
+  const auto text = [&](const MatrixView& queries, const MatrixView& base) {
+    return text_thrown<InvalidArgument>([&] { range_search(queries, base, params, on_cuda()); });
+  };
+  EXPECT_NE(text(device_good.view().slice(0, 40), device_bad.view()).find("base row 4321"), std::string::npos);
+  EXPECT_NE(text(device_bad.view().slice(4300, 40), device_good.view()).find("query 21"), std::string::npos);
+}
+
 TEST_F(CudaRange, EveryLimitGivesTheSameBytes) {
   const Vectors queries = random_vectors(DType::f32, 300, 16, 19);
   const Vectors base = random_vectors(DType::f32, 30000, 16, 20);

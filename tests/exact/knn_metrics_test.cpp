@@ -32,7 +32,7 @@ TEST(KnnMetrics, DirectMetricsEqualTheReferenceOnEveryKindOfData) {
 }
 
 TEST(KnnMetrics, HammingCountsBits) {
-  for (const int64_t cols : {1, 7, 8, 16, 33, 64, 100, 1100}) {
+  for (const int64_t cols : {1, 7, 8, 16, 33, 64, 100, 255, 256, 300, 511, 1100}) {
     for (const uint32_t largest : {1u, 255u}) {  // few distances with many ties, and all
       for (const int64_t queries : {2, 20}) {
         SCOPED_TRACE(::testing::Message() << queries << " queries of " << cols << " bytes up to " << largest);

@@ -514,6 +514,30 @@ def test_plain_tensors_take_a_short_way(torch, made_up, monkeypatch, vectors):
     assert len(calls) == 1
 
 
+def test_plain_tensors_take_a_short_way_through_an_index(torch, vectors):
+    x = vectors(9, 3)
+    index = kith.Index("Flat")
+    index.add(x)
+    calls = []
+
+    class Inner:
+        def search_plain(self, *given):
+            return None
+
+        def search_tensors(self, queries, k, device, threads, stream, ids, distances):
+            calls.append((queries, k, device, threads, stream))
+            (ctypes.c_int64 * (queries[1] * k)).from_address(ids)[:] = [7] * (queries[1] * k)
+
+    index._index = Inner()
+    found = index.search(Tensor(x[:4], device=2), 6, threads=3)
+    assert type(found) is kith.Neighbors and (found.ids.array == 7).all() and found.distances.array.shape == (4, 6)
+    assert calls == [((x.ctypes.data, 4, 3, "f32"), 6, 2, 3, 7)]
+    for strange in (TensorOfAUser(x, device=2), Tensor(vectors(9, 6)[:, :3], device=2), x):
+        with pytest.raises(AttributeError, match="search"):  # the way of any array
+            index.search(strange, 6)
+    assert len(calls) == 1
+
+
 class CupyArray(OnGpu):
     """The same of cupy's, where a device is made the current one."""
 

@@ -144,8 +144,10 @@ HWY_INLINE void squared_norms(const T* const (&rows)[kRows], int64_t cols, doubl
   sum_rows<KeyKind::inner_product>(rows, cols, sums, nothing, none, square);
 }
 
+// `wide` are the query's values as doubles, up to the last whole slab; null where nobody has widened them.
 template <KeyKind kKind, int kRows, typename T>
-HWY_INLINE void keys_of_group(const CanonicalQuery& query, const T* const (&rows)[kRows], int64_t cols, float* keys) {
+HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, const T* const (&rows)[kRows],
+                              int64_t cols, float* keys) {
   double inverses[kRows] = {};
   if constexpr (kKind == KeyKind::cosine) {
     squared_norms(rows, cols, inverses);
@@ -157,7 +159,10 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const T* const (&rows
   };
   const float* const values = query.values;
   sum_rows<kKind>(
-      rows, cols, sums, [&](int64_t c) HWY_ATTR { return scaled(load_doubles(values + c)); },
+      rows, cols, sums,
+      [&](int64_t c) HWY_ATTR {
+        return scaled(wide != nullptr ? hn::LoadU(F64(), wide + c) : load_doubles(values + c));
+      },
       [&](int64_t c, Slab& tail) HWY_ATTR {
         load_tail(values + c, cols - c, tail);
 #pragma GCC unroll 16
@@ -189,6 +194,14 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     const auto* const ahead = reinterpret_cast<const std::byte*>(row(std::min(i, count - 1)));
     for (int64_t at = 0; at < ahead_bytes; at += 64) __builtin_prefetch(ahead + at);
   };
+  // For some rows it pays to widen the query once.
+  constexpr int64_t kMostWidened = 2048;
+  HWY_ALIGN double widened[kMostWidened];
+  const bool widens = HWY_ARCH_ARM_A64 && count >= 4 * kSideBySide && cols >= kCanonicalLanes && cols <= kMostWidened;
+  for (int64_t c = 0; widens && c + kDoubles <= cols; c += kDoubles) {
+    hn::Store(load_doubles(query.values + c), F64(), widened + c);
+  }
+  const double* const wide = widens ? widened : nullptr;
   int64_t i = 0;
   for (; i + kSideBySide <= count; i += kSideBySide) {
     const T* group[kSideBySide];
@@ -196,11 +209,11 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
       group[r] = row(i + r);
       prefetch(i + r + 4);
     }
-    keys_of_group<kKind, kSideBySide>(query, group, cols, keys + i);
+    keys_of_group<kKind, kSideBySide>(query, wide, group, cols, keys + i);
   }
   for (; i < count; ++i) {
     const T* const one[] = {row(i)};
-    keys_of_group<kKind, 1>(query, one, cols, keys + i);
+    keys_of_group<kKind, 1>(query, wide, one, cols, keys + i);
   }
 }
 

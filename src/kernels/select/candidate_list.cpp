@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kith {
 
@@ -32,9 +33,18 @@ void CandidateList::make_room(const CandidateScratch& scratch, const RowScorer& 
 void CandidateList::guess_threshold() {
   constexpr int64_t kSamples = 16;
   if (count_ < std::max(k_, kSamples)) return;
+  float given[kSamples];
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const float upper = upper_[i * count_ / kSamples];
+    given[i] = std::isnan(upper) ? std::numeric_limits<float>::infinity() : upper;
+  }
+  // Each one's place is how many come before it: by vectors, in a fraction of the time of sorting.
+  int32_t places[kSamples] = {};
+  for (int32_t j = 0; j < kSamples; ++j) {
+    for (int32_t i = 0; i < kSamples; ++i) places[i] += given[j] < given[i] || (given[j] == given[i] && j < i);
+  }
   float samples[kSamples];
-  for (int64_t i = 0; i < kSamples; ++i) samples[i] = upper_[i * count_ / kSamples];
-  std::sort(samples, samples + kSamples, [](float a, float b) { return a < b || (a == a && b != b); });  // NaN last
+  for (int64_t i = 0; i < kSamples; ++i) samples[places[i]] = given[i];
   for (int64_t i = kSamples * k_ / count_ + 1; i < kSamples; ++i) {
     int64_t below = 0;
     for (int64_t c = 0; c < count_; ++c) below += upper_[c] <= samples[i];
