@@ -3,9 +3,10 @@
 //
 //   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
 //                      [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
-//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 1]
-//                      [--lambda 10] [--encode 16,32] [--curves FILE]
+//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 0.35]
+//                      [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
 //
+// Lists, as in --lambda 10,30 --start opq,residual, train LSQ once for each combination.
 // --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors. Seconds and microseconds are those of the clock.
 // "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
 // training vectors: where it is far below that of the base, more of them would help. --encode: the rounds of the search
@@ -28,6 +29,7 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -49,10 +51,16 @@ MatrixBuffer read_rows(const std::string& path, int64_t first, int64_t count, bo
   return out;
 }
 
+std::vector<std::string> words_in(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream text(list);
+  for (std::string one; std::getline(text, one, ',');) words.push_back(one);
+  return words;
+}
+
 std::vector<int64_t> numbers_in(const std::string& list) {
   std::vector<int64_t> numbers;
-  std::istringstream text(list);
-  for (std::string one; std::getline(text, one, ',');) numbers.push_back(std::stoll(one));
+  for (const std::string& one : words_in(list)) numbers.push_back(std::stoll(one));
   return numbers;
 }
 
@@ -96,22 +104,22 @@ class Accuracy {
         query_(read_rows(options.text("--query"), 0, options.number("--queries", 10'000), unit_)),
         truth_(knn(query_.view(), base_.view(), {.k = 1, .metric = Metric::sqeuclidean}, Resources())),
         ranks_(bytes_ <= 8 ? std::vector<int64_t>{1, 10, 100} : std::vector<int64_t>{1, 2, 5}) {
-    params_.rounds = options.number("--rounds", 25);
-    params_.train_search_rounds = options.number("--search-rounds", 8);
-    params_.train_start = start_named(options.text("--start", "opq"));
-    params_.anneal = options.number("--anneal", 1) != 0;
-    params_.regularization = std::stod(options.text("--lambda", "10"));
+    vary(options, "--start", "opq", [](auto& params, const auto& one) { params.train_start = start_named(one); });
+    vary(options, "--rounds", "25", [](auto& params, const auto& one) { params.rounds = std::stoll(one); });
+    vary(options, "--search-rounds", "8",
+         [](auto& params, const auto& one) { params.train_search_rounds = std::stoll(one); });
+    vary(options, "--lambda", "10", [](auto& params, const auto& one) { params.regularization = std::stod(one); });
+    vary(options, "--anneal", "0.35", [](auto& params, const auto& one) { params.anneal = std::stod(one); });
+    vary(options, "--perturbed", "0", [](auto& params, const auto& one) { params.perturbed = std::stoll(one); });
     if (const std::string path = options.text("--curves"); !path.empty()) {
       curves_.open(path, std::ios::app);
       if (!curves_) throw IoError("cannot write " + path, path, errno);
     }
-    std::printf("%lld training vectors, %lld base vectors, %lld queries of %lld columns; %lld bytes a vector; %lld rounds "
-                "of LSQ's training (start: %s%s, lambda %g), %lld of search in each, a beam of %lld\n\n",
+    std::printf("%lld training vectors, %lld base vectors, %lld queries of %lld columns; %lld bytes a vector; a beam of "
+                "%lld; LSQ's training:%s\n\n",
                 static_cast<long long>(learn_.rows()), static_cast<long long>(base_.rows()),
                 static_cast<long long>(query_.rows()), static_cast<long long>(base_.cols()),
-                static_cast<long long>(bytes_), static_cast<long long>(params_.rounds),
-                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.regularization,
-                static_cast<long long>(params_.train_search_rounds), static_cast<long long>(beam_));
+                static_cast<long long>(bytes_), static_cast<long long>(beam_), constant_.c_str());
     std::printf("| code | training, s | encoding, us | error, trained | mean squared error |");
     for (const int64_t rank : ranks_) std::printf(" R@%lld |", static_cast<long long>(rank));
     std::printf(" R@1 / OPQ's |\n|---|---|---|---|---|---|---|---|---|\n");
@@ -131,11 +139,28 @@ class Accuracy {
       coded(quantizer, measured, [&](const MutableMatrixView& codes) { quantizer.encode(base_.view(), codes); });
       report("RQ", std::move(measured));
     }
-    if (wants("lsq")) local(bytes_, false);
-    if (wants("norm") && !unit_) local(bytes_ - 1, true);  // cosine needs none
+    for (const auto& [params, name] : trainings_) {
+      if (wants("lsq")) local(params, bytes_, false, name);
+      if (wants("norm") && !unit_) local(params, bytes_ - 1, true, name);  // cosine needs none
+    }
   }
 
  private:
+  // Every training so far with each of the option's values. What varies is named in the table, the others above it.
+  template <typename Set>
+  void vary(const Options& options, const std::string& name, const std::string& usual, const Set& set) {
+    const std::vector<std::string> values = words_in(options.text(name, usual));
+    if (values.size() == 1) constant_ += " " + name + " " + values[0];
+    std::vector<std::pair<LocalSearchParams, std::string>> all;
+    for (const auto& [params, text] : trainings_) {
+      for (const std::string& value : values) {
+        all.emplace_back(params, values.size() == 1 ? text : text + " " + name + " " + value);
+        set(all.back().first, value);
+      }
+    }
+    trainings_ = std::move(all);
+  }
+
   bool wants(const std::string& name) const { return ("," + codes_ + ",").find("," + name + ",") != std::string::npos; }
 
   static double timed(const std::function<void()>& work) {
@@ -177,8 +202,7 @@ class Accuracy {
     return measured;
   }
 
-  void local(int64_t books, bool norms) {
-    LocalSearchParams params = params_;
+  void local(LocalSearchParams params, int64_t books, bool norms, const std::string& named) {
     params.codebooks = books;
     LocalSearchQuantizer quantizer(params);
     const double training = timed([&] { quantizer.train(learn_.view()); });
@@ -206,7 +230,7 @@ class Accuracy {
         measured.norms = norms_of(measured.decoded.view());
         for (float& norm : measured.norms) norm = levels[norm_code(codec, norm)];
       }
-      report("LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds",
+      report("LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds" + named,
              std::move(measured));
     }
   }
@@ -281,7 +305,8 @@ class Accuracy {
   const std::string codes_;
   const std::vector<int64_t> encode_rounds_;
   const bool unit_;
-  LocalSearchParams params_;
+  std::vector<std::pair<LocalSearchParams, std::string>> trainings_{{{}, ""}};
+  std::string constant_;
   const MatrixBuffer learn_;
   const MatrixBuffer base_;
   const MatrixBuffer query_;
@@ -296,7 +321,7 @@ class Accuracy {
 int main(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows",
-                                       "--queries", "--rounds", "--search-rounds", "--start", "--anneal", "--lambda",
+                                       "--queries", "--rounds", "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed",
                                        "--beam", "--unit", "--codes", "--encode", "--curves"});
     Accuracy(options).run();
     return 0;

@@ -4,24 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <string>
 #include <variant>
 
 namespace kith::cli {
 namespace {
-
-AdditiveStart parse_start(const std::string& word) {
-  if (word == "opq") return AdditiveStart::opq;
-  if (word == "residual") return AdditiveStart::residual;
-  if (word == "random") return AdditiveStart::random;
-  throw InvalidArgument("--start " + word + ": there are opq, residual and random");
-}
-
-SweepOrder parse_order(const std::string& word) {
-  if (word == "fixed") return SweepOrder::fixed;
-  if (word == "random") return SweepOrder::random;
-  throw InvalidArgument("--order " + word + ": there are fixed and random");
-}
 
 // The first option of LSQ's that was given; none: nullptr.
 const char* of_local_search(const AdditiveOptions& options) {
@@ -29,7 +15,7 @@ const char* of_local_search(const AdditiveOptions& options) {
   if (options.search_rounds.has_value()) return "--search-rounds";
   if (options.start.has_value()) return "--start";
   if (options.regularization.has_value()) return "--regularization";
-  if (!options.anneal) return "--no-anneal";
+  if (options.anneal.has_value()) return "--anneal";
   if (options.sweeps.has_value()) return "--sweeps";
   if (options.perturbed.has_value()) return "--perturbed";
   if (options.order.has_value()) return "--order";
@@ -42,7 +28,7 @@ LocalSearchQuantizer with_options(const LocalSearchQuantizer& quantizer, const A
   params.train_search_rounds = options.search_rounds.value_or(params.train_search_rounds);
   params.train_start = options.start.value_or(params.train_start);
   params.regularization = options.regularization.value_or(params.regularization);
-  params.anneal = options.anneal;
+  params.anneal = options.anneal.value_or(params.anneal);
   params.sweeps = options.sweeps.value_or(params.sweeps);
   params.perturbed = options.perturbed.value_or(params.perturbed);
   params.order = options.order.value_or(params.order);
@@ -54,14 +40,15 @@ LocalSearchQuantizer with_options(const LocalSearchQuantizer& quantizer, const A
 void offer_additive(OfferedCommand& command, AdditiveOptions& options) {
   command.number("--rounds", options.rounds, "Of LSQ: rounds of training; default 25");
   command.number("--search-rounds", options.search_rounds, "Of LSQ: rounds of local search in each of them; default 8");
-  command.word("--start", options.start, parse_start, "", "Of LSQ: where training begins: opq (default), residual or random");
+  command.word("--start", options.start, parse_additive_start, "", "Of LSQ: where training begins: opq (default), residual or random");
   command.real("--regularization", options.regularization,
                "Of LSQ: keeps codewords that few vectors use near the mean; above 0; default 10");
-  command.no_flag("--no-anneal", options.anneal, "Of LSQ: do not move codewords at random while training");
+  command.real("--anneal", options.anneal,
+               "Of LSQ: how far codewords are moved at random while training; default 0.35, 0: not at all");
   command.number("--sweeps", options.sweeps, "Of LSQ: sweeps over the codebooks in a round of local search; default 4");
   command.number("--perturbed", options.perturbed,
                  "Of LSQ: codes drawn anew at the start of a round; default 4 of up to 10 codebooks, 2 of more");
-  command.word("--order", options.order, parse_order, "", "Of LSQ: of the codebooks in a sweep: fixed (default) or random");
+  command.word("--order", options.order, parse_sweep_order, "", "Of LSQ: of the codebooks in a sweep: fixed (default) or random");
   command.number("--beam", options.beam, "Of RQ: sums that are kept after each codebook, 1 to 64; default 5");
 }
 

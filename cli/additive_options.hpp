@@ -16,7 +16,7 @@ struct AdditiveOptions {
   std::optional<int64_t> search_rounds;
   std::optional<AdditiveStart> start;
   std::optional<double> regularization;
-  bool anneal = true;
+  std::optional<double> anneal;
   std::optional<int64_t> sweeps;
   std::optional<int64_t> perturbed;
   std::optional<SweepOrder> order;

@@ -21,18 +21,29 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace kith {
 
 // Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
 enum class AdditiveStart : uint8_t { opq, residual, random };
+KITH_EXPORT std::string_view name_of(AdditiveStart start);
+// "opq", "residual", "random"; throws InvalidArgument listing the names.
+KITH_EXPORT AdditiveStart parse_additive_start(std::string_view name);
 
 // Where encoding begins: each codebook's best code given those before it, codes drawn at random, or the codes that are
 // there.
 enum class CodeStart : uint8_t { greedy, random, given };
+KITH_EXPORT std::string_view name_of(CodeStart start);
+// "greedy", "random", "given".
+KITH_EXPORT CodeStart parse_code_start(std::string_view name);
 
+// Of the codebooks in a sweep.
 enum class SweepOrder : uint8_t { fixed, random };
+KITH_EXPORT std::string_view name_of(SweepOrder order);
+// "fixed", "random".
+KITH_EXPORT SweepOrder parse_sweep_order(std::string_view name);
 
 struct LocalSearchParams {
   int64_t codebooks = 8;  // 1 to 128
@@ -44,7 +55,9 @@ struct LocalSearchParams {
   // Lambda of the objective, added to how often a codeword is used: keeps codewords that few rows use near the mean, so that
   // other rows than those of training are coded better; above 0.
   double regularization = 10;
-  bool anneal = true;    // moves codewords at random while training, by less and less
+  // Moves codewords at random while training, by less and less. At first sums of codewords move by about this multiple of
+  // their distance from the rows; 0: not at all.
+  double anneal = 0.35;
 
   int64_t sweeps = 4;     // over the codebooks in a round of local search
   int64_t perturbed = 0;  // codes at the start of a round; 0: 4 of up to 10 codebooks, 2 of more

@@ -13,7 +13,8 @@ from kith._arrays import Array, VectorsLike, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._libraries import library_of
-from kith._options import flag, seed_number, text, whole_number
+from kith._metrics import Metric
+from kith._options import flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
@@ -45,6 +46,17 @@ class _Additive(_Quantizer[Compiled]):
         """A copy of what was trained: (codebooks, 2**bits, dimension)."""
         return self._compiled.values().reshape(self._parameters[0], 1 << self.bits, -1)
 
+    def lookup_table(
+        self, queries: VectorsLike, metric: Metric = "inner_product", *, threads: SupportsIndex = 0
+    ) -> Floats:
+        """The inner products of queries and all codewords: (queries, codebooks, 2**bits).
+
+        Those of a code's codewords add up to the inner product of the query and the vector that the code stands for.
+        Squared distances are no such sums: `metric` is ``"inner_product"``. For one query, given as a 1-D array,
+        (codebooks, 2**bits).
+        """
+        return self._table(queries, metric, (int(self._parameters[0]), 1 << self.bits), threads)
+
     def __repr__(self) -> str:
         return f"kith.{type(self).__name__}({self._parameters[0]}, bits={self.bits})"
 
@@ -70,8 +82,9 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
     regularization : float, default 10
         Added to how often a codeword is used: keeps codewords that few vectors use near the mean; above 0.
-    anneal : bool, default True
-        Move codewords at random while training, by less and less: a lower error at the end.
+    anneal : float, default 0.35
+        Move codewords at random while training, by less and less: a lower error at the end. At first sums of codewords
+        move by about this multiple of their distance from the vectors; 0: not at all.
     sweeps : int, default 4
         Over the codebooks in each round of local search.
     perturbed : int, default 0
@@ -117,7 +130,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         train_search_rounds: SupportsIndex = 8,
         train_start: TrainStart = "opq",
         regularization: SupportsFloat = 10.0,
-        anneal: bool = True,
+        anneal: SupportsFloat = 0.35,
         sweeps: SupportsIndex = 4,
         perturbed: SupportsIndex = 0,
         order: Order = "fixed",
@@ -132,8 +145,8 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
             whole_number(rounds, "rounds"),
             whole_number(train_search_rounds, "train_search_rounds"),
             text(train_start, "train_start"),
-            float(regularization),
-            flag(anneal, "anneal"),
+            real_number(regularization, "regularization"),
+            real_number(anneal, "anneal"),
             whole_number(sweeps, "sweeps"),
             whole_number(perturbed, "perturbed"),
             text(order, "order"),

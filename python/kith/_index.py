@@ -24,7 +24,7 @@ from kith._options import calling, check_device, flag, real_number, seed_number,
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
-from kith._search import Found, Given, Neighbors, Output, fresh_neighbors, search_with
+from kith._search import Found, Given, Neighbors, Output, fresh_neighbors, plain_neighbors, search_with
 from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
 
 if TYPE_CHECKING:
@@ -374,6 +374,12 @@ class Index:
             ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
         """
         refuse_unknown("search()", unknown)
+        known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
+        chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
+        if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
+            plain = self._index.search_plain(queries, k, self._device, threads)
+            if plain is not None and self._narrowing is known:
+                return plain_neighbors(plain)
         number = whole_number(k, "k")
         lists, times = _count(probes, "probes"), _count(refine, "refine")
         rows = as_filter(filter)

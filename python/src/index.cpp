@@ -10,6 +10,7 @@
 #include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
+#include "plain_array.hpp"
 #include "range_output.hpp"
 #include "row_filter.hpp"
 
@@ -231,6 +232,23 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   });
 }
 
+// The same of what most people pass, in less time: an array of numpy's, a plain number, few results. None for all else.
+nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::handle k, nb::handle device,
+                        nb::handle threads) {
+  const PlainRows rows(queries);
+  const std::optional<int64_t> count = plain_number(k);
+  if (!rows.view() || !count) return nb::none();
+  const std::optional<PlainSettings> settings = plain_settings(device, threads);
+  if (!settings || !PlainNeighbors::suits(rows.view()->rows(), *count)) return nb::none();
+  KnnParams params;
+  params.k = *count;
+  params.validate();
+  const PlainNeighbors found(rows.view()->rows(), *count, rows.single());
+  Call call(*settings);
+  call.run([&] { self.index.search(*rows.view(), found.view(), {.k = *count}, call.resources()); });
+  return found.take();
+}
+
 std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
                                         int64_t probes, const FilterArray* filter, const CallOptions& options,
                                         const RangeRoom& room) {
@@ -357,6 +375,11 @@ void bind_index(nb::module_& module) {
                   ", k: int, probes: int, refine: int, refine_from: bytes | None, filter: " KITH_PY_FILTER
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
+      .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
+           nb::arg("threads").none(),
+           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) -> "
+                   KITH_PY_NEIGHBORS),
+           "The same, quickly, of an array of numpy's and a number; None where they are something else.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS

@@ -49,8 +49,8 @@ def test_how_additive_codes_are_trained(kith, tmp_path):
         "few": ["--rounds", 1, "--search-rounds", 1],
         "start": ["--start", "residual"],
         "heavy": ["--regularization", 1000.0],
-        "calm": ["--no-anneal"],
-        "again": ["--rounds", 25, "--search-rounds", 8, "--start", "opq", "--regularization", 10, "--sweeps", 4, "--order", "fixed"],
+        "calm": ["--anneal", 0],
+        "again": ["--rounds", 25, "--search-rounds", 8, "--start", "opq", "--regularization", 10, "--anneal", 0.35, "--sweeps", 4, "--order", "fixed"],
     }.items():
         kith.ok("train", "--data", data, "--quantizer", "LSQ3x4", "--out", tmp_path / name, *options)
         written[name] = (tmp_path / name).read_bytes()
@@ -66,6 +66,6 @@ def test_options_of_another_quantizer(kith, tmp_path):
     train = ["train", "--data", data, "--out", tmp_path / "q.kith", "--quantizer"]
     assert "--beam is an option of RQ, and LSQ2x4 was asked for" in kith.fails(2, *train, "LSQ2x4", "--beam", 3)
     assert "--sweeps is an option of LSQ, and RQ2x4 was asked for" in kith.fails(2, *train, "RQ2x4", "--sweeps", 3)
-    assert "--no-anneal is an option of LSQ, and SQ8 was asked for" in kith.fails(2, *train, "SQ8", "--no-anneal")
-    assert "there are opq, residual and random" in kith.fails(2, *train, "LSQ2x4", "--start", "best")
+    assert "--anneal is an option of LSQ, and SQ8 was asked for" in kith.fails(2, *train, "SQ8", "--anneal", 0)
+    assert "known are: opq, residual, random" in kith.fails(2, *train, "LSQ2x4", "--start", "best")
     assert leftovers(tmp_path, data) == []

@@ -65,7 +65,7 @@ void expect_equal(const Encoded& found, const Encoded& expected, int64_t books) 
 }
 
 void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
-  SCOPED_TRACE(testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
+  SCOPED_TRACE(::testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
                                   << " books of " << given.books.words() << ", start "
                                   << static_cast<int>(encoding.start));
   const Encoded expected = on_the_cpu(given, encoding);
@@ -105,6 +105,21 @@ TEST_F(CudaAdditiveSmall, FewBitsAndManyBooks) {
     AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 2);
     encoding.search.perturbed = 1;
     expect_parity(make_additive_case(Shape::gaussian, books, 4, 24, 20), encoding);
+  }
+  // As many as a block of the search by products has room for, of as many columns.
+  expect_parity(make_additive_case(Shape::gaussian, 64, 4, 128, 20), additive_encoding(CodeStart::random, 2));
+}
+
+// From one round to the next few codes of a row change, or most of them, or none.
+TEST_F(CudaAdditiveSmall, FewAndManyPerturbedCodes) {
+  for (const int64_t books : {5, 16}) {
+    const Case given = make_additive_case(Shape::gaussian, books, 8, 32, 140);
+    for (const int64_t perturbed : {int64_t{0}, int64_t{1}, books / 2, books}) {
+      SCOPED_TRACE(perturbed);
+      AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 5);
+      encoding.search.perturbed = perturbed;
+      expect_parity(given, encoding);
+    }
   }
 }
 
@@ -194,7 +209,7 @@ TEST_F(CudaAdditive, SmallLimits) {
 // Codecs, whose rows are numbered by what they hold: from the host and from device memory, to both, packed and with
 // norms.
 void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DType dtype) {
-  SCOPED_TRACE(testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
+  SCOPED_TRACE(::testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
                                   << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
   const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);

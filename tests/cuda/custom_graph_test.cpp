@@ -23,7 +23,7 @@ Vectors whole_numbers(int64_t rows, int64_t cols) {
 
 void expect_same_graph(TestMetric metric, const MatrixView& x, const CustomGraphParams& params,
                        const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k);
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k);
   const CustomGraph expected = graph_by(metric, x, params, on_cpu());
   const CustomGraph found = graph_by_cuda(metric, x, params, cuda);
   expect_same_bytes(expected.neighbors, found.neighbors);

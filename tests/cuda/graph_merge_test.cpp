@@ -50,7 +50,7 @@ KnnGraphParams by_descent(int64_t k, Metric metric, GraphStart start) {
 }
 
 void expect_descent_parity(const MatrixView& x, const KnnGraphParams& params) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
                                   << ", " << name_of(params.metric) << ", start " << name_of(*params.start));
   const KnnGraph expected = knn_graph(x, params, on_cpu());
   expect_same(expected, knn_graph(x, params, on_cuda()));

@@ -343,3 +343,21 @@ def test_knn_graph_of_its_own_vectors():
     named = kith.Index()
     named.add(x, ids=np.arange(700))
     assert (named.knn_graph(x, k=3).ids == kith.knn_graph(x, k=3, method="exact").ids).all()
+
+
+def test_a_plain_search_takes_a_short_way_to_the_same_result(vectors):
+    x = vectors(300, 6)
+    for factory in ("Flat", "PCA4,Flat"):
+        index = kith.Index(factory, device="cpu")
+        if factory != "Flat":
+            index.train(x)
+        index.add(x, ids=np.arange(300) * 7)
+        found = index.search(x[:9], 5)
+        long_way = index.search(x[:9], 5, memory_limit=2**30)
+        assert type(found) is kith.Neighbors and (found.ids == long_way.ids).all()
+        assert (found.distances == long_way.distances).all() and found.ids[0, 0] == 0 and found.ids[8, 0] == 56
+        assert (index.search(x[8], 5).ids == found.ids[8]).all()
+    shifted = kith.Index("Flat", device="cpu")
+    shifted.add(x.astype(np.float64) + 1e7)  # an offset is subtracted, from queries too
+    assert (shifted.search(x[:4].astype(np.float64) + 1e7, 1).ids[:, 0] == np.arange(4)).all()
+    assert (shifted.search((x[:4] + np.float32(1e7)), 1).distances[:, 0] > 0).all()

@@ -53,7 +53,8 @@ struct Layout {
   static constexpr int kResiduals = kTerms + kStages * kProductWords * 4;
   static constexpr int kBarriers = kResiduals + kResidualBytes;
   static constexpr int kCodes = kBarriers + 64;
-  static int bytes(int64_t books) { return 1024 + kCodes + static_cast<int>(2 * kProductTileRows * books); }
+  // Codes: the best so far, those that are worked with, and the next ones.
+  static int bytes(int64_t books) { return 1024 + kCodes + static_cast<int>(3 * kProductTileRows * books); }
 };
 
 struct Place {

@@ -56,7 +56,7 @@ class Searcher {
     quads_.keep(true, true);
     for (int round = 0; round < run_.rounds; ++round) {
       quads_.perturb(run_.perturbation, run_.first_round + round);
-      quads_.load_residuals(true);
+      quads_.take_next();
       changed_[0] = changed_[1] = 1;  // so that every first step of a book is one
       const IcmStep* const steps = run_.schedule + static_cast<int64_t>(round) * run_.schedule_stride;
       IcmStep next = steps[0];
@@ -246,7 +246,8 @@ class Searcher {
         }
       }
       float keys[2];
-      quads_.exact_costs(book, h, h == 0 ? had[0] : had[1], starting, pair, keys);
+      const bool asks = h == 0 ? left[0] : left[1];
+      quads_.exact_costs(book, h, h == 0 ? had[0] : had[1], starting, asks, pair, keys);
       const bool more = next_near(low, high) != kNone;
 #pragma unroll
       for (int row = 0; row < 2; ++row) {

@@ -47,6 +47,9 @@ void LocalSearchParams::validate() const {
   if (!(regularization > 0) || !(regularization < 1e300)) {
     throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (10 is usual)", regularization));
   }
+  if (!(anneal >= 0) || !(anneal < 1e300)) {
+    throw InvalidArgument(fmt::format("anneal = {}; it must be 0 or above (0.35 is usual)", anneal));
+  }
 }
 
 void LocalSearchEncoding::validate() const {

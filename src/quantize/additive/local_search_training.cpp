@@ -21,7 +21,7 @@ namespace kith {
 namespace {
 
 constexpr uint64_t kNoiseStream = 0x6C73716E;
-constexpr int64_t kNoiseColumns = 16;  // of a task
+constexpr int64_t kRowParts = 64;  // of sums over the rows, whatever the threads
 
 // Near a normal number of variance 1, from sums that every processor rounds alike.
 double normal_draw(const CounterRng& rng, uint64_t index) {
@@ -33,35 +33,17 @@ double normal_draw(const CounterRng& rng, uint64_t index) {
   return static_cast<double>(sum) * 0x1p-31 - 6.0;
 }
 
-// Each value moves by its book's and column's deviation, times `scale`.
-void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t round, float* values,
-                    const Resources& resources) {
+// Each value moves by its column's deviation, times `scale`.
+void move_codewords(const std::vector<double>& deviations, double scale, uint64_t seed, int64_t round, int64_t words,
+                    float* values, const Resources& resources) {
   const CounterRng rng(seed, kNoiseStream + static_cast<uint64_t>(round));
-  const auto words = static_cast<double>(books.words());
-  const int64_t parts = divide_up(books.cols, kNoiseColumns);
-  ProgressMeter meter("anneal", books.books * parts, resources);
-  parallel_for(books.books * parts, meter, resources, [&](int64_t task, int) {
-    const int64_t k = task / parts;
-    const int64_t first = task % parts * kNoiseColumns;
-    const int64_t cols = std::min(kNoiseColumns, books.cols - first);
-    double sums[kNoiseColumns] = {};
-    double squares[kNoiseColumns] = {};
-    for (int64_t j = 0; j < books.words(); ++j) {
-      for (int64_t c = 0; c < cols; ++c) sums[c] += static_cast<double>(books.word(k, j)[first + c]);
-    }
-    for (int64_t j = 0; j < books.words(); ++j) {
-      for (int64_t c = 0; c < cols; ++c) {
-        const double difference = static_cast<double>(books.word(k, j)[first + c]) - sums[c] / words;
-        squares[c] += difference * difference;
-      }
-    }
-    for (int64_t c = 0; c < cols; ++c) squares[c] = std::sqrt(squares[c] / words) * scale;
-    for (int64_t j = 0; j < books.words(); ++j) {
-      for (int64_t c = 0; c < cols; ++c) {
-        const int64_t at = (k * books.words() + j) * books.cols + first + c;
-        values[at] = static_cast<float>(static_cast<double>(values[at]) +
-                                        squares[c] * normal_draw(rng, static_cast<uint64_t>(at)));
-      }
+  const auto cols = static_cast<int64_t>(deviations.size());
+  ProgressMeter meter("anneal", words, resources);
+  parallel_for(words, meter, resources, [&](int64_t word, int) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t at = word * cols + c;
+      const double moved = deviations[static_cast<size_t>(c)] * scale * normal_draw(rng, static_cast<uint64_t>(at));
+      values[at] = static_cast<float>(static_cast<double>(values[at]) + moved);
     }
   });
 }
@@ -93,31 +75,48 @@ std::vector<float> coarse_first(const Codebooks& books) {
   return ordered;
 }
 
-// Takes the mean off the rows and returns it. Else it would be in every codeword, and lambda would pull at it.
-std::vector<double> centre(float* rows, int64_t count, int64_t cols, const Resources& resources) {
-  constexpr int64_t kParts = 64;  // of the rows, whatever the threads
-  std::vector<double> sums(static_cast<size_t>(kParts * cols));
-  ProgressMeter meter("mean", 2 * kParts, resources);
-  parallel_for(kParts, meter, resources, [&](int64_t part, int) {
-    double* const sum = sums.data() + part * cols;
-    for (int64_t i = count * part / kParts; i < count * (part + 1) / kParts; ++i) {
-      for (int64_t c = 0; c < cols; ++c) sum[c] += static_cast<double>(rows[i * cols + c]);
-    }
-  });
-  std::vector<double> mean(static_cast<size_t>(cols));
-  for (int64_t part = 0; part < kParts; ++part) {
-    for (int64_t c = 0; c < cols; ++c) mean[static_cast<size_t>(c)] += sums[static_cast<size_t>(part * cols + c)];
-  }
-  for (double& value : mean) value = static_cast<double>(static_cast<float>(value / static_cast<double>(count)));
-  parallel_for(kParts, meter, resources, [&](int64_t part, int) {
-    for (int64_t i = count * part / kParts; i < count * (part + 1) / kParts; ++i) {
+// Sums of each column, part by part.
+std::vector<double> column_sums(const float* rows, int64_t count, int64_t cols, bool squares, ProgressMeter& meter,
+                                const Resources& resources) {
+  std::vector<double> parts(static_cast<size_t>(kRowParts * cols));
+  parallel_for(kRowParts, meter, resources, [&](int64_t part, int) {
+    double* const sum = parts.data() + part * cols;
+    for (int64_t i = count * part / kRowParts; i < count * (part + 1) / kRowParts; ++i) {
       for (int64_t c = 0; c < cols; ++c) {
-        float& value = rows[i * cols + c];
-        value = static_cast<float>(static_cast<double>(value) - mean[static_cast<size_t>(c)]);
+        const auto value = static_cast<double>(rows[i * cols + c]);
+        sum[c] += squares ? value * value : value;
       }
     }
   });
-  return mean;
+  std::vector<double> sums(static_cast<size_t>(cols));
+  for (int64_t part = 0; part < kRowParts; ++part) {
+    for (int64_t c = 0; c < cols; ++c) sums[static_cast<size_t>(c)] += parts[static_cast<size_t>(part * cols + c)];
+  }
+  return sums;
+}
+
+struct RowMoments {
+  std::vector<double> mean;        // of each column
+  std::vector<double> deviations;
+};
+
+// Takes the mean off the rows. Else it would be in every codeword, and lambda would pull at it.
+RowMoments centre(float* rows, int64_t count, int64_t cols, const Resources& resources) {
+  ProgressMeter meter("mean", 3 * kRowParts, resources);
+  RowMoments moments;
+  moments.mean = column_sums(rows, count, cols, false, meter, resources);
+  for (double& value : moments.mean) value = static_cast<double>(static_cast<float>(value / static_cast<double>(count)));
+  parallel_for(kRowParts, meter, resources, [&](int64_t part, int) {
+    for (int64_t i = count * part / kRowParts; i < count * (part + 1) / kRowParts; ++i) {
+      for (int64_t c = 0; c < cols; ++c) {
+        float& value = rows[i * cols + c];
+        value = static_cast<float>(static_cast<double>(value) - moments.mean[static_cast<size_t>(c)]);
+      }
+    }
+  });
+  moments.deviations = column_sums(rows, count, cols, true, meter, resources);
+  for (double& value : moments.deviations) value = std::sqrt(value / static_cast<double>(count));
+  return moments;
 }
 
 // Codebooks of centred rows for rows as they are: the first book, the farthest from its mean, takes the rows' mean.
@@ -183,7 +182,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   const int64_t count = values.size() / cols;
   const MatrixView rows(values.data(), count, cols);
   const Resources quiet = resources.with_progress({});
-  const std::vector<double> mean = centre(values.data(), count, cols, quiet);
+  const RowMoments moments = centre(values.data(), count, cols, quiet);
   const TrainingShape shape{rows, params.codebooks, params.bits};
   const std::unique_ptr<LocalSearchSteps> steps = dispatch(
       device, [&] { return make_local_search_steps_cpu(shape, quiet); },
@@ -201,19 +200,24 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   }
   steps->encode({codebooks.data(), params.codebooks, params.bits, cols}, first);
   encoding.start = CodeStart::given;
+  double cost = steps->cost();
+  double spread = 0;  // what codes of nothing but the mean would cost
+  for (const double one : moments.deviations) spread += one * one * static_cast<double>(count);
   ProgressMeter meter("LSQ", params.rounds, resources);
   for (int64_t round = 0; round < params.rounds; ++round) {
     steps->update(params.regularization, codebooks.data());
     const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
-    if (params.anneal) {
-      const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
-      const double scale = std::sqrt(left) / static_cast<double>(params.codebooks);
-      if (left > 0) move_codewords(books, scale, params.seed, round, codebooks.data(), quiet);
+    const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
+    if (params.anneal > 0 && left > 0 && cost > 0) {
+      const double noise = cost / spread * left / static_cast<double>(params.codebooks);
+      move_codewords(moments.deviations, params.anneal * std::sqrt(noise), params.seed, round, books.all_words(),
+                     codebooks.data(), quiet);
     }
     round_to_grid(codebooks.data(), params.codebooks, params.bits, cols);
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
-    TrainingRound done{uncentred(coarse_first(books), books, mean), steps->cost() + params.regularization * squares_of(codebooks)};
+    cost = steps->cost();
+    TrainingRound done{uncentred(coarse_first(books), books, moments.mean), cost + params.regularization * squares_of(codebooks)};
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, done.objective,
                                               done.objective / static_cast<double>(count)));

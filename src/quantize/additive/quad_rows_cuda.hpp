@@ -38,8 +38,9 @@ class QuadRows {
                 static_cast<int>(threadIdx.x % kGroupThreads);
     uint8_t* const codes = reinterpret_cast<uint8_t*>(shared + L::kCodes);
     const auto m = static_cast<int>(books.books);
-    current_of_block_ = codes;
-    best_of_block_ = codes + kProductTileRows * m;
+    best_of_block_ = codes;
+    current_of_block_ = codes + kProductTileRows * m;
+    to_next_ = kProductTileRows * m;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local + 8 * h;
@@ -91,17 +92,31 @@ class QuadRows {
     __syncwarp();
   }
 
-  // The best codes so far, perturbed, to those that are worked with. Each of 16 lanes has a row of the warp.
+  // The best codes so far, perturbed, to those that are worked with next. Each of 16 lanes has a row of the warp.
   __device__ void perturb(const Perturbation& perturbation, int64_t round) const {
     const auto m = static_cast<int>(books_.books);
     const auto lane = static_cast<int>(threadIdx.x % 32);
     if (lane < 16) {
       const int local = first_row_ + lane;
-      uint8_t* const to = current_of_block_ + local * m;
+      uint8_t* const to = current_of_block_ + to_next_ + local * m;
       for (int k = 0; k < m; ++k) to[k] = best_of_block_[local * m + k];
       const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local;
       if (row < rows_.count) perturb_codes(perturbation, rows_.numbers[row], round, m, books_.bits, to);
     }
+    __syncwarp();
+  }
+
+  // Turns to the next codes, and what is left of the rows with them: two codewords for each code that differs, or all of
+  // the row's, where that is fewer to read. Sums are exact, so that the way does not matter.
+  __device__ void take_next() {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const uint64_t differ = differing_books(h);
+      if (row_[h] >= 0 && differ != 0) follow(h, differ);
+      current_[h] += to_next_;
+    }
+    current_of_block_ += to_next_;
+    to_next_ = -to_next_;
     __syncwarp();
   }
 
@@ -158,13 +173,15 @@ class QuadRows {
   }
 
   // The costs of two codewords of a book; codes past the last have any.
-  __device__ void exact_costs(int book, int h, int had, bool starting, const int (&pair)[2], float (&keys)[2]) const {
+  // All lanes of a warp take part; rows that do not ask read nothing.
+  __device__ void exact_costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
+                              float (&keys)[2]) const {
     const float4* const from = word(book, had);
     const float4* const first = word(book, pair[0] % kProductWords);
     const float4* const second = word(book, pair[1] % kProductWords);
     double lanes[2][4] = {};
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
+    for (int s = 0; asks && s < L::kSteps; ++s) {
       float4 r = residual(h, s);
       if (!starting) {
         const float4 b = from[4 * s];
@@ -197,13 +214,57 @@ class QuadRows {
     return reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
   }
 
+  // A bit for each book whose next code is another. All lanes of a warp take part.
+  __device__ uint64_t differing_books(int h) const {
+    uint64_t differ = 0;
+    for (int k = quarter_; k < static_cast<int>(books_.books); k += 4) {
+      if (current_[h][k] != current_[h][k + to_next_]) differ |= uint64_t{1} << k;
+    }
+    differ |= __shfl_xor_sync(kFullWarp, differ, 1);
+    return differ | __shfl_xor_sync(kFullWarp, differ, 2);
+  }
+
+  __device__ void follow(int h, uint64_t differ) const {
+    const auto m = static_cast<int>(books_.books);
+    const uint8_t* const next = current_[h] + to_next_;
+    const bool anew = 2 * __popcll(differ) > m;
+    const float4* const row = reinterpret_cast<const float4*>(rows_.centred + row_[h] * L::kCols) + quarter_;
+    float4 left[L::kSteps];
+#pragma unroll
+    for (int s = 0; s < L::kSteps; ++s) left[s] = anew ? row[4 * s] : residual(h, s);
+    uint64_t open = anew ? ~uint64_t{0} >> (64 - m) : differ;
+    while (open != 0) {
+      const int k = __ffsll(static_cast<long long>(open)) - 1;
+      open &= open - 1;
+      const float4* const less = word(k, next[k]);
+      const float4* other = word(k, current_[h][k]);  // what the row had there comes back
+      float sign = 1;
+      if (anew) {  // another codeword goes
+        const int l = open == 0 ? k : __ffsll(static_cast<long long>(open)) - 1;
+        sign = open == 0 ? 0.0f : -1.0f;
+        other = word(l, next[l]);
+        open &= open - 1;
+      }
+#pragma unroll
+      for (int s = 0; s < L::kSteps; ++s) {
+        const float4 b = other[4 * s];
+        const float4 c = less[4 * s];
+        left[s] = {fmaf(sign, b.x, left[s].x) - c.x, fmaf(sign, b.y, left[s].y) - c.y,
+                   fmaf(sign, b.z, left[s].z) - c.z, fmaf(sign, b.w, left[s].w) - c.w};
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
+  }
+
   const IcmBooks& books_;
   const IcmRows& rows_;
   const int quarter_;
   const int first_row_;  // of the warp, in the block
   float4* residual_;
-  uint8_t* current_of_block_;
   uint8_t* best_of_block_;
+  uint8_t* current_of_block_;
+  int to_next_;  // from the codes that are worked with to the next ones: the two places take turns
   int64_t row_[2];  // -1: none, or of another search
   uint8_t* current_[2];
   uint8_t* best_[2];

@@ -133,7 +133,7 @@ LocalSearchParams small_params() {
   params.bits = 4;
   params.rounds = 6;
   params.train_search_rounds = 2;
-  params.anneal = false;
+  params.anneal = 0;
   return params;
 }
 
@@ -169,7 +169,7 @@ TEST(LocalSearchTraining, TheObjectiveFallsFromEveryStart) {
 TEST(LocalSearchTraining, TheSameBytesForAnyThreadsAndOnTheirGrid) {
   const auto rows = make_floats(Shape::gaussian, 700, 11, 7);
   LocalSearchParams params = small_params();
-  params.anneal = true;
+  params.anneal = 1;
   LocalSearchQuantizer one(params);
   one.train(rows.view(), with_threads(1));
   LocalSearchQuantizer many(params);
@@ -179,6 +179,35 @@ TEST(LocalSearchTraining, TheSameBytesForAnyThreadsAndOnTheirGrid) {
   const std::vector<float> values = one.values();
   const CodewordGrid grid({values.data(), 3, 4, 11});
   for (const float value : values) ASSERT_EQ(grid.rounded(value), value);
+}
+
+TEST(LocalSearchTraining, AnnealedItEndsLower) {
+  const auto rows = make_floats(Shape::gaussian, 3000, 12, 21);
+  LocalSearchParams params;
+  params.codebooks = 4;
+  params.bits = 4;
+  params.anneal = 0;
+  LocalSearchQuantizer calm(params);
+  calm.train(rows.view());
+  params.anneal = LocalSearchParams().anneal;
+  LocalSearchQuantizer annealed(params);
+  annealed.train(rows.view());
+  EXPECT_LT(error_of(annealed, rows), error_of(calm, rows));
+}
+
+TEST(LocalSearchTraining, UnitsOfTheRowsDoNotMatter) {
+  const auto rows = make_floats(Shape::gaussian, 700, 11, 22);
+  auto scaled = rows;
+  for (float& value : scaled.values) value *= 0x1p20f;
+  LocalSearchParams params = small_params();
+  params.anneal = 1;
+  LocalSearchQuantizer one(params);
+  one.train(rows.view());
+  LocalSearchQuantizer other(params);
+  other.train(scaled.view());
+  std::vector<float> expected = one.values();
+  for (float& value : expected) value *= 0x1p20f;
+  EXPECT_EQ(other.values(), expected);
 }
 
 TEST(LocalSearchTraining, HardRows) {
@@ -243,6 +272,21 @@ TEST(LocalSearchTraining, CancelledItKeepsTheLastRound) {
   EXPECT_EQ(whole.values(), quantizer.values());
 }
 
+TEST(LocalSearchQuantizer, ChoicesHaveNames) {
+  for (const AdditiveStart start : {AdditiveStart::opq, AdditiveStart::residual, AdditiveStart::random}) {
+    EXPECT_EQ(parse_additive_start(name_of(start)), start);
+  }
+  for (const CodeStart start : {CodeStart::greedy, CodeStart::random, CodeStart::given}) {
+    EXPECT_EQ(parse_code_start(name_of(start)), start);
+  }
+  for (const SweepOrder order : {SweepOrder::fixed, SweepOrder::random}) {
+    EXPECT_EQ(parse_sweep_order(name_of(order)), order);
+  }
+  EXPECT_THROW(parse_additive_start("greedy"), InvalidArgument);
+  EXPECT_THROW(parse_code_start("opq"), InvalidArgument);
+  EXPECT_THROW(parse_sweep_order(""), InvalidArgument);
+}
+
 TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   const auto with = [](auto change) {
     LocalSearchParams params;
@@ -253,6 +297,7 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.codebooks = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.bits = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.regularization = 0; })), InvalidArgument);
+  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.anneal = -1; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.perturbed = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.sweeps = 0; })), InvalidArgument);
 
