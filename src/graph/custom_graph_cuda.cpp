@@ -28,7 +28,7 @@ int64_t enough_there(const MatrixView& x, const CustomGraphParams& params, const
   return enough_for_descent(x, kLikeCustom, params.k, custom_list_length(params), rules) + kSets;
 }
 int64_t enough_here(const MatrixView& x, const CustomGraphParams& params) {
-  constexpr int64_t kSmall = int64_t{4} << 20;  // pairs to be checked, surveys of lists
+  constexpr int64_t kSmall = int64_t{32} << 20;  // pairs to be checked, surveys of lists, rows on their way to the device
   const int64_t row = x.cols() * size_of(x.dtype()) + 12 * (params.k + 1) + 8 * custom_list_length(params);
   const int64_t searched = x.rows() - 1 <= custom_list_length(params) ? neighbors_bytes(x.rows(), params.k + 1) : 0;
   return neighbors_bytes(x.rows(), params.k) + searched + kControlRows * row + x.rows() / 16 + kSmall;

@@ -36,7 +36,7 @@ class GraphOutput {
   NeighborsView view_;
 };
 
-// Both have the same rows and k; one lies on the host, or both do. Returns when it is done.
+// From anywhere to anywhere; both have the same rows and k. Returns when it is done.
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
 
 // A graph of fresh arrays that `fill(view, resources)` writes to; it returns the report, which gets the peaks.

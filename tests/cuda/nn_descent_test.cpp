@@ -201,9 +201,6 @@ TEST_F(CudaNnDescentSmall, OnlyPairsAcrossMeetInAMerge) {
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
     for (const int64_t boundary : {1, 60, 139}) {
       expect_same_descent(x.view(), {metric}, {.samples = 4, .inbox_slots = 8, .boundary = boundary, .seed = 4});
-      expect_same_descent(
-          x.view(), {metric},
-          {.samples = 4, .inbox_slots = 8, .all_pairs = true, .selective_rounds = 1, .boundary = boundary, .seed = 4});
     }
   }
 }

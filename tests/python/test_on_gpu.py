@@ -285,7 +285,7 @@ def test_graphs_of_graphs(kind, vectors):
 
 def test_the_graph_of_an_index(kind, vectors):
     x = vectors(900, 12)
-    index = kith.Index("IVF8,PQ4")
+    index = kith.Index("IVF8,PQ4x4")
     index.train(x)
     index.add(x)
     true = index.to("cpu").knn_graph(x, k=6, probes=3)

@@ -9,7 +9,6 @@
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -39,8 +38,8 @@ class DescentStepsCuda final : public DescentSteps {
     task_.inbox = at<uint64_t>(layout_.inbox);
     task_.slots = rules.inbox_slots;
     task_.boundary = rules.boundary;
+    task_.all_pairs = rules.all_pairs;
     task_.order = rules.order;
-    task_.once = !getenv("KITH_EXP_TWICE");
     task_.pairs = at<unsigned long long>(layout_.counters);
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
@@ -57,7 +56,7 @@ class DescentStepsCuda final : public DescentSteps {
   void sample(int64_t round, ProgressMeter& meter) override {
     clear(task_.samples.reverse, 8 * rules_.samples * lists_.rows);
     launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
-    if (order_ && !getenv("KITH_EXP_NO_ORDER")) {
+    if (order_) {
       auto* const order = at<uint32_t>(layout_.order);
       launch_join_order(lists_, *order_, at<std::byte>(layout_.known), order, stream());
       task_.order = order;
@@ -69,8 +68,6 @@ class DescentStepsCuda final : public DescentSteps {
   int64_t join(int64_t round, ProgressMeter& meter) override {
     KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
-    task_.all_pairs = rules_.offers_all(round);
-    if (const char* from = getenv("KITH_EXP_ALL_FROM")) task_.all_pairs = round >= atoi(from);
     for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
       task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
       if (sets_) {

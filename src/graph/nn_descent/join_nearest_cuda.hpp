@@ -125,35 +125,24 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
   }
 }
 
-// Pairs that are near for their row or their column, a bit for each of a thread's values. What is near for both is left once,
-// and its key computed once.
-__device__ inline void leave_pairs(const JoinBlock& join, uint32_t for_rows, uint32_t for_columns, int first_row,
-                                   int first_col, int* count) {
-  for (uint32_t mask = for_rows | for_columns; mask != 0; mask &= mask - 1) {
+// The pairs of `mask`, a bit for each of a thread's values, for their rows or for their columns. NEW samples, who are rows and
+// columns, meet where the row is the smaller.
+__device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int first_row, int first_col, bool for_columns, int* count) {
+  while (mask != 0) {
     const int bit = __ffs(static_cast<int>(mask)) - 1;
+    mask &= mask - 1;
     const int row = first_row + product_row(bit / 8, bit / 4 % 2);
     const int column = first_col + product_column(bit / 2 % 2, bit % 2);
     if (row >= join.counts().fresh || row >= column) continue;
-    const bool of_row = (for_rows >> bit & 1) != 0;
-    const bool of_column = (for_columns >> bit & 1) != 0;
-    const int row_slot = join.slots.new_slot(row, column);
-    const int column_slot = join.slots.slot_for_new(column);
-    if (!join.task.once && of_row && of_column) {
-      const int place = atomicAdd(count, 1);
-      if (place < kLeftRoom) join.memory.left()[place] = LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
-    }
+    const int slot = for_columns ? join.slots.slot_for_new(column) : join.slots.new_slot(row, column);
     const int place = atomicAdd(count, 1);
     if (place >= kLeftRoom) continue;
-    join.memory.left()[place] = of_row ? LeftPair{static_cast<uint16_t>(row_slot),
-                                                  static_cast<uint16_t>(of_column && join.task.once ? column | kForBoth : column)}
-                                       : LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
-    if (of_row) atomicAdd(join.memory.hits() + row_slot, 1u);
-    if (of_column) atomicAdd(join.memory.hits() + column_slot, 1u);
+    join.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(for_columns ? row : column)};
+    atomicAdd(join.memory.hits() + slot, 1u);
   }
 }
 
-// What is not above the limits of its row or its column, among columns of one kind. NEW samples, who are rows and columns,
-// meet where the row is the smaller. A value that is no number stays.
+// What is not above the limits of its row or its column, among columns of one kind. A value that is no number stays.
 __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old, int* count) {
   uint32_t for_rows = 0;
   uint32_t for_columns = 0;
@@ -184,7 +173,8 @@ __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProd
       if (!(of_row.value(product) > column_limits[c])) for_columns |= 1u << (4 * i + c);
     }
   }
-  leave_pairs(join, for_rows & there, for_columns & there, first_row, first_col, count);
+  leave_pairs(join, for_rows & there, first_row, first_col, false, count);
+  leave_pairs(join, for_columns & there, first_row, first_col, true, count);
 }
 
 }  // namespace kith
