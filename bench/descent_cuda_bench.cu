@@ -1,10 +1,10 @@
 // NN-Descent on a GPU round by round: what each step takes beside its floor, and the recall it leaves.
 //
-//   descent_cuda_bench [--rows N] [--cols N] [--data mixture|manifold] [--length N] [--samples N] [--rounds N]
+//   descent_cuda_bench [--rows N] [--cols N] [--data mixture|manifold] [--length N] [--samples N] [--slots N] [--rounds N]
 //                      [--metric M] [--recall PERCENT] [--merge K] [--out FILE]
 //
-// --merge: in place of the rounds, whole calls: the graph of K neighbours of all rows by NN-Descent from random rows, and
-// the merge (GGM) of the exact graphs of two halves, each to the recall. Rows lie on the device, graphs on the host.
+// --merge: in place of the rounds, whole calls: the graph of K neighbours of all rows by NN-Descent from random rows and from
+// cells, and the merge (GGM) of the exact graphs of two halves, each to the recall. Rows and graphs lie on the device.
 // Rows lie on the device; lists begin with random rows. Rounds end when the recall is reached, or at --rounds. Recall@10 is
 // measured on 1,000 rows, evenly spread, searched exactly; that is not in the times. The floor of a join is the gather of
 // its operands: 2 bytes a value of the samples compared, at the speed of a device copy.
@@ -20,6 +20,7 @@
 #include "core/parallel_for.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_context.hpp"
+#include "graph/method_choice.hpp"
 #include "graph/nn_descent/descent_steps_cuda.hpp"
 #include "graph/nn_descent/start_lists_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
@@ -53,7 +54,6 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
   const KnnGraph of_a = knn_graph(a, wish, resources);
   const KnnGraph of_b = knn_graph(b, wish, resources);
   wish.method = GraphMethod::nn_descent;
-  wish.start = GraphStart::random;
   wish.recall = recall;
   wish.samples = samples;
   wish.list_length = length;
@@ -73,17 +73,21 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
     table.line(text);
   };
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
+    wish.start = GraphStart::random;
     const GraphReport built = knn_graph(x, wish, resources).report();
+    wish.start = GraphStart::cells;
+    const GraphReport begun = knn_graph(x, wish, resources).report();
     const GraphReport merged = merge_graphs(of_a, a, of_b, b, merging, resources).report();
     if (turn == 0) continue;
     tell("NN-Descent", built);
+    tell("from cells", begun);
     tell("merge of two halves", merged);
   }
 }
 
 int run(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--data", "--length", "--samples", "--rounds", "--metric",
-                                     "--recall", "--merge", "--out"});
+  const Options options(argc, argv, {"--rows", "--cols", "--data", "--length", "--samples", "--slots", "--rounds",
+                                     "--metric", "--recall", "--merge", "--out"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t length = options.number("--length", 64);
@@ -91,7 +95,7 @@ int run(int argc, char** argv) {
   const double wanted = static_cast<double>(options.number("--recall", 99)) / 100;
   const std::string data = options.text("--data", "mixture");
   const Metric metric = parse_metric(options.text("--metric", "l2"));
-  const DescentRules rules{.samples = options.number("--samples", 32), .inbox_slots = 32, .seed = 1};
+  const DescentRules rules{.samples = options.number("--samples", 32), .inbox_slots = options.number("--slots", kInboxSlots), .seed = 1};
   const Table table(options.text("--out"));
 
   ResourceOptions wish;

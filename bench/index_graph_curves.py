@@ -4,8 +4,8 @@
     python bench/index_graph_curves.py [--device cuda:0] [--data DIR] [--set sift] [--rows 1000000] [--lists 4096]
         [--codes 16 32 64] [--probes 1 2 4 ... 256] [--threads N] [--out FILE.csv]
 
-IVF with product codes of m bytes; k = 10, l2. Seconds are report.seconds, the recall's search included: vectors come from the
-device, the graph goes to the host. Recall@10 is measured by the vectors, on 1,000 rows.
+IVF with product codes of m bytes; k = 10, l2. Seconds are report.seconds, the recall's search included: vectors and graph lie on
+the device. Recall@10 is measured by the vectors, on 1,000 rows. plot_graphs.py draws it.
 """
 
 from __future__ import annotations

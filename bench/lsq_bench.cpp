@@ -2,11 +2,13 @@
 // ablations. Prints microseconds of the processor for each vector, all threads together, and the mean squared error.
 //
 //   lsq_bench --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
-//             [--starts 0] [--plain N]
+//             [--starts 0] [--plain N] [--threads 0] [--parts codes,rounds,search,forms,blocks,plain,once]
+//             [--quantizer FILE]
 //
 // Codebooks are trained where that is faster; vectors are encoded on the CPU. --unit 1: vectors of length 1. --starts 1
 // trains from every start. --plain: of so many rows, the search in plain f32, in halves, and as the paper prints it, with
-// the difference to exact costs, row by row, and its standard error.
+// the difference to exact costs, row by row, and its standard error. --parts: of the tables, to run it in pieces.
+// --quantizer: trained codebooks, or where those of the first piece go.
 #include <kith/kith.hpp>
 
 #include "core/divide.hpp"
@@ -15,16 +17,17 @@
 #include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/icm_tables.hpp"
-#include "transform/dense_product.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -38,9 +41,10 @@ double processor_seconds(const std::function<void()>& work) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-Resources on_the_cpu() {
+Resources on_the_cpu(int threads = 0) {
   ResourceOptions options;
   options.device = Device::cpu();
+  options.threads = threads;
   return Resources(options);
 }
 
@@ -64,7 +68,10 @@ class Ablations {
         learn_(read_rows(options.text("--learn"), options.number("--train", 100'000), unit_)),
         base_(read_rows(options.text("--base"), options.number("--rows", 20'000), unit_)),
         starts_(options.number("--starts", 0) != 0),
-        plain_rows_(std::min(options.number("--plain", 0), base_.rows())) {
+        plain_rows_(std::min(options.number("--plain", 0), base_.rows())),
+        parts_("," + options.text("--parts", "codes,rounds,search,forms,blocks,plain") + ","),
+        file_(options.text("--quantizer")),
+        resources_(on_the_cpu(static_cast<int>(options.number("--threads", 0)))) {
     params_.codebooks = options.number("--books", 7);
     params_.rounds = options.number("--rounds", 25);
     std::printf("%lld codebooks, %lld training vectors, %lld rounds; %lld vectors of %lld columns encoded\n\n",
@@ -75,20 +82,48 @@ class Ablations {
   }
 
   void run() {
-    product_codes();
-    train(AdditiveStart::opq, "training from OPQ");
+    if (wants("codes")) product_codes();
+    train_or_load();
+    if (starts_) all_starts();
+    if (wants("rounds")) {
+      for (const int64_t rounds : {0, 1, 2, 4, 8, 16, 32}) {
+        trial("greedy start, " + std::to_string(rounds) + " rounds", usual_encoding(rounds));
+      }
+      sequential(16);
+    }
+    if (wants("search")) ways_to_search();
+    if (wants("once")) trial("greedy start, 16 rounds", usual_encoding(16));
+    if (wants("forms")) {
+      changed("16 rounds, residual form (products in f32)", [](AdditiveEncoding& e) { e.form = SearchForm::products; });
+    }
+    for (int64_t rows = 64; wants("blocks") && rows <= 8192; rows *= 2) {
+      changed("16 rounds, " + std::to_string(rows) + " vectors a block", [=](AdditiveEncoding& e) { e.block_rows = rows; });
+    }
+    if (wants("plain") && plain_rows_ > 0) plain_trials();
+  }
+
+ private:
+  bool wants(const std::string& part) const { return parts_.find("," + part + ",") != std::string::npos; }
+
+  void train_or_load() {
+    if (!file_.empty() && std::filesystem::exists(file_)) {
+      words_ = std::get<LocalSearchQuantizer>(load_quantizer(file_)).values();
+      return;
+    }
+    const LocalSearchQuantizer quantizer = train(AdditiveStart::opq, "training from OPQ");
+    if (!file_.empty()) save_quantizer(quantizer, file_);
+  }
+
+  void all_starts() {
     const std::vector<float> usual = words_;
-    if (starts_) {
-      train(AdditiveStart::residual, "training from residual k-means");
-      trial("16 rounds, codebooks from residual k-means", usual_encoding(16));
-      train(AdditiveStart::random, "training from random codes");
-      trial("16 rounds, codebooks from random codes", usual_encoding(16));
-      words_ = usual;
-    }
-    for (const int64_t rounds : {0, 1, 2, 4, 8, 16, 32}) {
-      trial("greedy start, " + std::to_string(rounds) + " rounds", usual_encoding(rounds));
-    }
-    sequential(16);
+    train(AdditiveStart::residual, "training from residual k-means");
+    trial("16 rounds, codebooks from residual k-means", usual_encoding(16));
+    train(AdditiveStart::random, "training from random codes");
+    trial("16 rounds, codebooks from random codes", usual_encoding(16));
+    words_ = usual;
+  }
+
+  void ways_to_search() const {
     changed("random start, 16 rounds", [](AdditiveEncoding& e) { e.start = CodeStart::random; });
     changed("random order, 16 rounds", [](AdditiveEncoding& e) { e.search.random_order = true; });
     changed("random start and order, 16 rounds", [](AdditiveEncoding& e) {
@@ -104,11 +139,8 @@ class Ablations {
       changed("16 rounds, k = " + std::to_string(perturbed) + " perturbed",
               [=](AdditiveEncoding& e) { e.search.perturbed = perturbed; });
     }
-    changed("16 rounds, residual form (products in f32)", [](AdditiveEncoding& e) { e.form = SearchForm::products; });
-    if (plain_rows_ > 0) plain_trials();
   }
 
- private:
   static void line(const std::string& name, double seconds, int64_t rows, double error) {
     std::printf("| %-42s | %9.2f | %10.6g |\n", name.c_str(), 1e6 * seconds / static_cast<double>(rows), error);
     std::fflush(stdout);
@@ -162,18 +194,19 @@ class Ablations {
     line(name, seconds, base_.rows(), error / static_cast<double>(base_.rows()));
   }
 
-  void train(AdditiveStart start, const std::string& name) {
+  LocalSearchQuantizer train(AdditiveStart start, const std::string& name) {
     params_.train_start = start;
     LocalSearchQuantizer quantizer(params_);
     const double seconds = processor_seconds([&] { quantizer.train(learn_.view()); });
     words_ = quantizer.values();
     line(name + ", a training vector", seconds, learn_.rows(), quantizer.history().back() / static_cast<double>(learn_.rows()));
+    return quantizer;
   }
 
   std::vector<float> encoded(const AdditiveEncoding& encoding, int64_t rows) const {
     std::vector<uint8_t> codes(static_cast<size_t>(rows * params_.codebooks));
     std::vector<float> costs(static_cast<size_t>(rows));
-    encode_additive(books(), encoding, base_.view().slice(0, rows), codes.data(), costs.data(), on_the_cpu());
+    encode_additive(books(), encoding, base_.view().slice(0, rows), codes.data(), costs.data(), resources_);
     return costs;
   }
 
@@ -191,19 +224,16 @@ class Ablations {
 
   // By the same tables, but each row from its start to its last round by itself.
   void sequential(int64_t rounds) const {
-    ResourceOptions options;
-    options.device = Device::cpu();
-    options.threads = 1;
-    const Resources one(options);
+    const Resources one = on_the_cpu(1);
     const int64_t rows = std::min<int64_t>(base_.rows(), 2'000);
     const int64_t cols = base_.cols();
     const SearchBooks search(books(), one);
     const PairwiseTables tables(search, one);
-    TableIcm engine(search, tables, one);
-    LocalSearch local(usual_encoding(rounds).search, search.books());
+    const UnaryTerms terms(search.books(), tables, one);
+    TableIcm engine(search, tables, terms, 1, one);
+    LocalSearch local(usual_encoding(rounds).search, search.books(), 1, one);
     std::vector<float> row(static_cast<size_t>(cols));
     std::vector<float> moved(row.size());
-    std::vector<float> products(static_cast<size_t>(books().all_words()));
     std::vector<uint8_t> codes(static_cast<size_t>(params_.codebooks));
     std::vector<float> costs;
     const double seconds = processor_seconds([&] {
@@ -212,11 +242,11 @@ class Ablations {
         std::copy_n(from, cols, row.begin());
         if (!search.move_row(row.data())) continue;
         for (int64_t c = 0; c < cols; ++c) moved[static_cast<size_t>(c)] = row[static_cast<size_t>(c)] - tables.origin()[c];
-        const DenseView<const float> words{tables.moved_words(), books().all_words(), cols, cols, 1};
-        multiply(DenseView<const float>{moved.data(), 1, cols, cols, 1}, words.transposed(),
-                 DenseView<float>{products.data(), 1, books().all_words(), books().all_words(), 1}, {}, one);
+        const double norm = std::sqrt(canonical_squared_norm(moved.data(), cols));
+        uint8_t fits = 1;
         engine.start_block();
-        if (!engine.take(products.data(), std::sqrt(canonical_squared_norm(moved.data(), cols)))) continue;
+        engine.take(moved.data(), &norm, 1, &fits);
+        if (fits == 0) continue;
         engine.load(row.data(), 1);
         local.start_greedy(engine, 1, codes.data());
         float cost = 0;
@@ -270,6 +300,9 @@ class Ablations {
   const MatrixBuffer base_;
   const bool starts_;
   const int64_t plain_rows_;
+  const std::string parts_;
+  const std::string file_;
+  const Resources resources_;
   LocalSearchParams params_;
   std::vector<float> words_;
 };
@@ -279,7 +312,7 @@ class Ablations {
 int main(int argc, char** argv) {
   try {
     Ablations(Options(argc, argv, {"--learn", "--base", "--books", "--train", "--rows", "--rounds", "--unit", "--starts",
-                                   "--plain"}))
+                                   "--plain", "--threads", "--parts", "--quantizer"}))
         .run();
     return 0;
   } catch (const std::exception& error) {

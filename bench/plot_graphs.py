@@ -3,8 +3,9 @@
     python bench/plot_graphs.py [--results bench/results/h200] [--images docs/images]
 
 graph_curves.csv becomes graph_recall_over_time.png (figure 6), graph_figure4.csv graph_phi.png (figure 4), graph_figure5.csv
-graph_updates.png (figure 5) and graph_figure7.csv graph_merge.png (figure 7). Files that are not there are left out. Needs
-matplotlib.
+graph_updates.png (figure 5) and graph_figure7.csv graph_merge.png (figure 7); index_graph_curves.csv, of index_graph_curves.py,
+becomes graph_by_codes.png (figure 5 of "Billion-scale similarity search with GPUs"). Files that are not there are left out.
+Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -103,6 +104,17 @@ def draw_times(figure: Any, lines: list[Line], by: str, title: str) -> None:
     finish(axes, title, "seconds", "recall@10")
 
 
+def draw_codes(figure: Any, lines: list[Line]) -> None:
+    axes = figure.add_subplot(1, 1, 1)
+    for code, colour in zip(dict.fromkeys(line["code_bytes"] for line in lines), (BLUE, ORANGE, GREEN), strict=False):
+        mine = [line for line in lines if line["code_bytes"] == code]
+        axes.plot([float(line["seconds"]) for line in mine], [float(line["recall@10"]) for line in mine], marker="o",
+                  markersize=3.5, color=colour, label=f"codes of {code} bytes")  # fmt: skip
+    seconds_scale(axes)
+    probes = [line["probes"] for line in lines]
+    finish(axes, f"The graph by compressed codes, {probes[0]} to {probes[-1]} lists probed", "seconds", "recall@10")
+
+
 def main() -> None:
     import matplotlib
 
@@ -127,6 +139,7 @@ def main() -> None:
             (5.5, 3.6),
             lambda figure, lines: draw_times(figure, lines, "method", "The graph of two halves, from theirs"),
         ),
+        "index_graph_curves.csv": ("graph_by_codes.png", (5.5, 3.6), draw_codes),
     }
     for source, (image, size, how) in draw.items():
         if not (options.results / source).exists():

@@ -5,9 +5,10 @@
 // alone, and what was set aside is merged in last. The parts' graphs hold neighbours of their own part alone; the result
 // counts rows through: those of the first part, then those of the next.
 //
-// Rows may lie in host memory or in that of a CUDA device, which then works; the graphs that come of it are on the host. The
-// same input, parameters and seed give the same bytes on every device, for any number of threads and memory limit.
-// OutOfMemory names a host memory limit with which the whole call would do.
+// Rows may lie in host memory or in that of a CUDA device, which then works, and so may graphs, each for itself. What comes of
+// it lies on the device where all rows do, else on the host; or in the caller's arrays, rows x k, on the host or the device
+// that works. The same input, parameters and seed give the same bytes on every device, for any number of threads and memory
+// limit. OutOfMemory names a memory limit with which the whole call would do.
 #pragma once
 
 #include <kith/export.hpp>
@@ -48,12 +49,20 @@ KITH_EXPORT KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, 
 KITH_EXPORT KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params = {},
                                   const Resources& resources = Resources());
 
+KITH_EXPORT GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out,
+                                     const GraphMergeParams& params, const Resources& resources = Resources());
+
 // The graph of x and, after its rows, of `fresh`. Few new rows are compared with all, many merged.
 KITH_EXPORT KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                                   const GraphMergeParams& params = {}, const Resources& resources = Resources());
+KITH_EXPORT GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
+                                     const NeighborsView& out, const GraphMergeParams& params,
+                                     const Resources& resources = Resources());
 
 // The graph of the same rows, improved by rounds of NN-Descent until the recall is reached.
 KITH_EXPORT KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params = {},
                                   const Resources& resources = Resources());
+KITH_EXPORT GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const NeighborsView& out,
+                                     const GraphMergeParams& params, const Resources& resources = Resources());
 
 }  // namespace kith

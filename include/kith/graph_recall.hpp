@@ -21,7 +21,7 @@ struct GraphRecallParams {
   KITH_EXPORT void validate() const;
 };
 
-// InvalidArgument for a graph without rows, and where x has another number of them. `x` is on the host.
+// InvalidArgument for a graph without rows, and where x has another number of them. Both lie anywhere.
 KITH_EXPORT GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params = {},
                                        const Resources& resources = Resources());
 

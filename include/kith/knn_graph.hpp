@@ -3,7 +3,7 @@
 // Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are
 // its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors. Vectors, and the arrays
 // that the second function fills, may lie in host memory or, each for itself, in that of the CUDA device that searches,
-// as in knn(), on resources.stream. The KnnGraph that the first function returns is on the host.
+// as in knn(), on resources.stream. The KnnGraph that the first function returns lies where the vectors do.
 #pragma once
 
 #include <kith/csr_matrix.hpp>

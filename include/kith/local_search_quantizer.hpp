@@ -21,18 +21,29 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace kith {
 
 // Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
 enum class AdditiveStart : uint8_t { opq, residual, random };
+KITH_EXPORT std::string_view name_of(AdditiveStart start);
+// "opq", "residual", "random"; throws InvalidArgument listing the names.
+KITH_EXPORT AdditiveStart parse_additive_start(std::string_view name);
 
 // Where encoding begins: each codebook's best code given those before it, codes drawn at random, or the codes that are
 // there.
 enum class CodeStart : uint8_t { greedy, random, given };
+KITH_EXPORT std::string_view name_of(CodeStart start);
+// "greedy", "random", "given".
+KITH_EXPORT CodeStart parse_code_start(std::string_view name);
 
+// Of the codebooks in a sweep.
 enum class SweepOrder : uint8_t { fixed, random };
+KITH_EXPORT std::string_view name_of(SweepOrder order);
+// "fixed", "random".
+KITH_EXPORT SweepOrder parse_sweep_order(std::string_view name);
 
 struct LocalSearchParams {
   int64_t codebooks = 8;  // 1 to 128

@@ -13,6 +13,7 @@ from kith._arrays import Array, VectorsLike, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._libraries import library_of
+from kith._metrics import Metric
 from kith._options import flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
@@ -44,6 +45,17 @@ class _Additive(_Quantizer[Compiled]):
     def codebooks(self) -> Floats:
         """A copy of what was trained: (codebooks, 2**bits, dimension)."""
         return self._compiled.values().reshape(self._parameters[0], 1 << self.bits, -1)
+
+    def lookup_table(
+        self, queries: VectorsLike, metric: Metric = "inner_product", *, threads: SupportsIndex = 0
+    ) -> Floats:
+        """The inner products of queries and all codewords: (queries, codebooks, 2**bits).
+
+        Those of a code's codewords add up to the inner product of the query and the vector that the code stands for.
+        Squared distances are no such sums: `metric` is ``"inner_product"``. For one query, given as a 1-D array,
+        (codebooks, 2**bits).
+        """
+        return self._table(queries, metric, (int(self._parameters[0]), 1 << self.bits), threads)
 
     def __repr__(self) -> str:
         return f"kith.{type(self).__name__}({self._parameters[0]}, bits={self.bits})"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, SupportsFloat, SupportsIndex
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_base, as_queries
 from kith._graph_report import GraphReport
+from kith._kith import CallOptions, DeviceArray
 from kith._knn_graph import KnnGraph, given_wish
 from kith._options import calling, flag
 from kith._progress import Progress
+from kith._search import Found, Given, as_neighbors, fresh_neighbors
+
+# Fresh arrays, or None after filling those that were given, and the report.
+Made = tuple[Optional[Found], dict[str, Any]]
 
 
 def merge_graphs(
@@ -35,12 +41,13 @@ def merge_graphs(
 
     Rows get random neighbours of the other set in place of the far half of their lists, and rounds of NN-Descent compare
     pairs across the sets alone. Each graph must hold neighbours of its own set alone, as `knn_graph` builds it. The result is
-    the same on every device, and lies on the host.
+    the same on every device.
 
     Parameters
     ----------
     graph1, x1, graph2, x2
-        Two graphs of the same k and metric, and the vectors that they were built of.
+        Two graphs of the same k and metric, and the vectors that they were built of. Each lies on the host or in a GPU's
+        memory.
     *more
         Further pairs of a graph and its vectors. They are merged pair by pair; ``report.recall`` is then the least of a
         pair.
@@ -52,7 +59,8 @@ def merge_graphs(
     Returns
     -------
     KnnGraph
-        Rows count through: those of x1, then those of x2, ...
+        Rows count through: those of x1, then those of x2, ... Its arrays are of the kind that x1 is, in the GPU's memory
+        where all vectors lie there, else on the host.
 
     Raises
     ------
@@ -76,12 +84,17 @@ def merge_graphs(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite = flag(check_finite, "check_finite")
-    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=tuple(arrays)) as options:
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
         # One narrowing for all: vectors of float64 may be moved, and all must be moved alike.
         first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric, options.stream)
         rows: list[Vectors] = [first, *(as_queries(x, options.stream, narrowing)[0] for x in arrays[1:])]
+        given = [graph._given_there(options) for graph in graphs]
+
+        def step(out: Given | None) -> Made:
+            return _kith.merge_graphs(given, rows, wish, finite, options, out)
+
         try:
-            found = _kith.merge_graphs([graph._given() for graph in graphs], rows, wish, finite, options)
+            return _made(step, arrays[0], rows, graphs[0], options)
         except ValueError as error:
             if narrowing.offset is None or "apart" not in str(error):
                 raise
@@ -90,7 +103,6 @@ def merge_graphs(
                 "whose vectors lie elsewhere was built with another one: subtract one offset from all sets yourself, round "
                 "them to float32, and build the graphs of these"
             ) from None
-    return _of(found, graphs[0].metric)
 
 
 def extend_graph(
@@ -129,7 +141,7 @@ def extend_graph(
     Returns
     -------
     KnnGraph
-        Rows of `x`, then those of `new`.
+        Rows of `x`, then those of `new`; where they lie as in `merge_graphs`.
 
     Examples
     --------
@@ -143,10 +155,16 @@ def extend_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
-    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, new)) as options:
+    arrays = _arrays_of([x, new], [graph])
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         rows, _, narrowing = as_base(x, "x", metric, options.stream)
         fresh, _ = as_queries(new, options.stream, narrowing)
-        return _of(_kith.extend_graph(graph._given(), rows, fresh, wish, finite, options), metric)
+        given = graph._given_there(options)
+
+        def step(out: Given | None) -> Made:
+            return _kith.extend_graph(given, rows, fresh, wish, finite, options, out)
+
+        return _made(step, x, [rows, fresh], graph, options)
 
 
 def refine_graph(
@@ -179,6 +197,11 @@ def refine_graph(
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
+    Returns
+    -------
+    KnnGraph
+        Of the kind of array that `x` is, where `x` lies.
+
     Examples
     --------
     >>> import numpy as np, kith
@@ -191,9 +214,15 @@ def refine_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
-    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+    arrays = _arrays_of([x], [graph])
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         rows, _, _ = as_base(x, "x", metric, options.stream)
-        return _of(_kith.refine_graph(graph._given(), rows, wish, finite, options), metric)
+        given = graph._given_there(options)
+
+        def step(out: Given | None) -> Made:
+            return _kith.refine_graph(given, rows, wish, finite, options, out)
+
+        return _made(step, x, [rows], graph, options)
 
 
 def _graph(graph: KnnGraph, name: str) -> KnnGraph:
@@ -202,6 +231,25 @@ def _graph(graph: KnnGraph, name: str) -> KnnGraph:
     return graph
 
 
-def _of(found: tuple[Any, Any, dict[str, Any]], metric: str) -> KnnGraph:
-    ids, distances, report = found
-    return KnnGraph._found(ids, distances, metric, GraphReport._of(report))
+def _arrays_of(vectors: Sequence[object], graphs: Sequence[KnnGraph]) -> tuple[object, ...]:
+    """All that a call reads."""
+    return (*vectors, *(array for graph in graphs for array in (graph.ids, graph.distances)))
+
+
+def _made(
+    step: Callable[[Given | None], Made], like: VectorsLike, rows: Sequence[Vectors], graph: KnnGraph, options: CallOptions
+) -> KnnGraph:
+    """What `step` makes of all `rows`: arrays of the library of `like`, the first of them, where all lie."""
+    told: dict[str, Any] = {}
+
+    def search(_: Vectors, out: Given | None) -> Found | None:
+        arrays, report = step(out)
+        told.update(report)
+        return arrays
+
+    if len({isinstance(matrix, DeviceArray) for matrix in rows}) == 1:
+        count = sum(matrix.shape[0] for matrix in rows)
+        found = fresh_neighbors(search, like, rows[0], graph.k, options, rows=count)
+    else:
+        found = as_neighbors(search(rows[0], None), None)
+    return KnnGraph._found(found.ids, found.distances, graph.metric, GraphReport._of(told))

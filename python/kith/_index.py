@@ -24,7 +24,7 @@ from kith._options import calling, check_device, flag, real_number, seed_number,
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
-from kith._search import Found, Given, Neighbors, Output, search_with
+from kith._search import Found, Given, Neighbors, Output, fresh_neighbors, plain_neighbors, search_with
 from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
 
 if TYPE_CHECKING:
@@ -374,6 +374,12 @@ class Index:
             ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
         """
         refuse_unknown("search()", unknown)
+        known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
+        chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
+        if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
+            plain = self._index.search_plain(queries, k, self._device, threads)
+            if plain is not None and self._narrowing is known:
+                return plain_neighbors(plain)
         number = whole_number(k, "k")
         lists, times = _count(probes, "probes"), _count(refine, "refine")
         rows = as_filter(filter)
@@ -400,6 +406,7 @@ class Index:
         *,
         probes: SupportsIndex | None = None,
         refine: SupportsIndex | None = None,
+        refine_from: PathLike | None = None,
         seed: SupportsIndex = 0,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -420,13 +427,13 @@ class Index:
             How many neighbours.
         seed : int, default 0
             Of the 1,000 rows on which ``report.recall`` is measured.
-        probes, refine, threads, memory_limit, device_memory_limit, progress
+        probes, refine, refine_from, threads, memory_limit, device_memory_limit, progress
             As in `search`.
 
         Returns
         -------
         KnnGraph
-            On the host, with a ``report`` whose method is ``"index"``.
+            Of the kind of array that `x` is, where `x` lies, with a ``report`` whose method is ``"index"``.
 
         Raises
         ------
@@ -449,13 +456,21 @@ class Index:
         refuse_unknown("knn_graph()", unknown)
         number, draw = whole_number(k, "k"), seed_number(seed)
         lists, times = _count(probes, "probes"), _count(refine, "refine")
+        originals = None if refine_from is None else path_bytes(refine_from)
+        told: dict[str, Any] = {}
+
+        def step(matrix: Vectors, out: Given | None) -> Found | None:
+            arrays, report = self._index.knn_graph(matrix, number, lists, times, originals, draw, options, out)
+            told.update(report)
+            return arrays
+
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             while True:
                 narrowing = self._narrowing or PLAIN
                 rows = as_vectors(x, "x", options.stream, narrowing)[0]
-                ids, distances, told = self._index.knn_graph(rows, number, lists, times, draw, options)
+                found = fresh_neighbors(step, x, rows, number, options)
                 if self._still(narrowing):
-                    return KnnGraph._found(ids, distances, self.metric, GraphReport._of(told))
+                    return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
 
     @overload
     def range_search(

@@ -125,11 +125,11 @@ class KnnGraph:
 
         An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end
         of a row alone. Distances are numbers, the nearest first. A graph that you make of arrays on the host is checked at
-        once, and every graph before other methods read it, since you may have changed the arrays. For the check a graph in
-        a GPU's memory is copied to the host.
+        once, and every graph before other methods read it, since you may have changed the arrays. A graph in a GPU's memory
+        is checked there.
         """
-        with calling("cpu") as options:
-            self._given().validate(options)
+        with calling("auto", arrays=(self._ids, self._distances)) as options:
+            self._given_there(options).validate(options)
 
     @property
     def ids(self) -> Array:
@@ -187,7 +187,7 @@ class KnnGraph:
         Parameters
         ----------
         x : array_like, (rows, dimension)
-            The vectors that the graph was built of. Those in a GPU's memory are copied to the host.
+            The vectors that the graph was built of, on the host or in a GPU's memory.
         rows : int, default 1000
             How many to look at; all where there are fewer.
         seed : int, default 0
@@ -196,9 +196,11 @@ class KnnGraph:
             As in `knn`, for the search.
         """
         count, draw = whole_number(rows, "rows"), seed_number(seed)
-        with calling(device, threads, memory_limit) as options:
-            vectors, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
-            return GraphRecall(*self._given().measure_recall(vectors, count, draw, options))
+        read = library_of(x).to_host(x) if device == "cpu" and on_device(x) else x
+        with calling(device, threads, memory_limit, arrays=(read, self._ids, self._distances)) as options:
+            vectors, _, _ = as_base(read, "x", self._metric, options.stream)
+            given = self._given() if device == "cpu" else self._given_there(options)
+            return GraphRecall(*given.measure_recall(vectors, count, draw, options))
 
     def in_degrees(
         self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None

@@ -116,9 +116,35 @@ class Library(ABC):
         """What a range search has found, in a GPU's memory, less row q among that of query q."""
 
 
+# Where a matrix in a GPU's memory begins, its rows and columns, and the library's name of its dtype.
+TensorPlace = tuple[int, int, int, str]
+
+
 class Torch(Library):
+    def __init__(self) -> None:
+        self._dtypes: dict[Any, str] = {}
+
     def on_device(self, x: Any) -> bool:
         return bool(x.is_cuda)
+
+    def place(self, x: Any) -> TensorPlace | None:
+        """Of a plain matrix in a GPU's memory whose rows follow each other; None where `x` is something else."""
+        torch = sys.modules["torch"]
+        if type(x) is not torch.Tensor or not x.is_cuda or x.layout is not torch.strided or x.requires_grad:
+            return None
+        if x.dim() != 2 or x.is_neg() or not x.is_contiguous():
+            return None
+        if not self._dtypes:
+            names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
+            self._dtypes = {getattr(torch, name): ours for name, ours in names.items()}
+        dtype = self._dtypes.get(x.dtype)
+        return None if dtype is None else (x.data_ptr(), *x.shape, dtype)
+
+    def fresh_neighbors(self, queries: Any, k: int) -> tuple[Any, Any]:
+        """Room for (ids, distances), where the queries lie."""
+        torch = sys.modules["torch"]
+        shape = (queries.shape[0], k)
+        return queries.new_empty(shape, dtype=torch.int64), queries.new_empty(shape, dtype=torch.float32)
 
     def plain(self, x: Any, name: str) -> Any:
         if x.layout is not sys.modules["torch"].strided:
@@ -343,7 +369,8 @@ def _without_self(numpy: Any, offsets: Any, ids: Any, distances: Any) -> tuple[A
 
 _OTHER: Library = Other()
 _JAX: Library = Jax()
-_KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
+TORCH = Torch()
+_KNOWN: dict[str, Library] = {"torch": TORCH, "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
 _LIBRARIES = frozenset(_KNOWN)
 # Classes that were asked for before: the libraries' own, which stay, and others, which may go. A weak dictionary takes
 # several times as long as a plain one, and every call asks more than once.

@@ -95,6 +95,12 @@ class _Quantizer(Trainable[Compiled]):
         if state["values"] is not None:
             self._set_values(state["values"], state["dimension"])
 
+    def _table(self, queries: VectorsLike, metric: Metric, axes: tuple[int, int], threads: SupportsIndex) -> Floats:
+        with self._calling(queries, threads, None, None, progress=False) as options:
+            rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
+            table = self._compiled.lookup_table(rows, metric_name(metric), axes[0] * axes[1], options)
+            return table.reshape(axes if single else (table.shape[0], *axes))
+
     def _set_values(self, values: Floats, dimension: int) -> None:
         """Take what was trained, of that many columns."""
         del dimension  # follows from the number of values
@@ -107,19 +113,6 @@ def _other_kind(path: PathLike, compiled: object) -> ValueError:
     name = type(compiled).__name__
     kind = words.get(name, "residual")
     return ValueError(f"{os.fspath(path)} holds a {kind} quantizer: kith.{name}.load reads it")
-
-
-def _lookup_table(
-    quantizer: ProductQuantizer | ScalarQuantizer,
-    queries: VectorsLike,
-    metric: Metric,
-    axes: tuple[int, int],
-    threads: SupportsIndex,
-) -> npt.NDArray[np.float32]:
-    with quantizer._calling(queries, threads, None, None, progress=False) as options:
-        rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
-        table = quantizer._compiled.lookup_table(rows, metric_name(metric), axes[0] * axes[1], options)
-        return table.reshape(axes if single else (table.shape[0], *axes))
 
 
 class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
@@ -227,7 +220,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
 
         `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (parts, 2**bits).
         """
-        return _lookup_table(self, queries, metric, (self.parts, 1 << self.bits), threads)
+        return self._table(queries, metric, (self.parts, 1 << self.bits), threads)
 
     def __repr__(self) -> str:
         return f"kith.ProductQuantizer({self.parts}, bits={self.bits})"
@@ -322,7 +315,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (dimension, 2**bits).
         There is none for 16 bits.
         """
-        return _lookup_table(self, queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
+        return self._table(queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
 
     def _set_values(self, values: Floats, dimension: int) -> None:
         self._compiled.set_values(dimension, values)

@@ -96,13 +96,24 @@ def search_with(
 
 
 def fresh_neighbors(
-    step: SearchStep, given: VectorsLike, matrix: Vectors, k: int, options: CallOptions, *, single: bool = False
+    step: SearchStep,
+    given: VectorsLike,
+    matrix: Vectors,
+    k: int,
+    options: CallOptions,
+    *,
+    single: bool = False,
+    rows: int | None = None,
 ) -> Neighbors:
-    """Runs `step` for `matrix`, which is `given` made readable, into fresh arrays of its library, where it lies."""
+    """Runs `step` for `matrix`, which is `given` made readable, into fresh arrays of its library, where it lies.
+
+    They have a row for each of `matrix`, or so many `rows`.
+    """
     library = library_of(given)
     if isinstance(matrix, DeviceArray):
-        check_result_size(1 if single else matrix.shape[0], k)
-        shape = (k,) if single else (matrix.shape[0], k)
+        count = matrix.shape[0] if rows is None else rows
+        check_result_size(1 if single else count, k)
+        shape = (k,) if single else (count, k)
         ids = library.empty(shape, "int64", matrix.device)
         distances = library.empty(shape, "float32", matrix.device)
         step(matrix, (library.export(ids, options.stream, "ids"), library.export(distances, options.stream, "distances")))
@@ -118,6 +129,11 @@ def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = Fals
     ids, distances = fresh
     ids = ids.view(np.int64)  # the same eight bytes under numpy's usual name for them
     return Neighbors(ids[0], distances[0]) if single else Neighbors(ids, distances)
+
+
+def plain_neighbors(found: tuple[Any, Any]) -> Neighbors:
+    """As `Neighbors(*found)`, which takes several times as long."""
+    return tuple.__new__(Neighbors, found)
 
 
 def writable_output(out: Output, *, axes: int, stream: int = 0) -> Given:

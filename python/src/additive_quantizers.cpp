@@ -19,11 +19,6 @@
 namespace kith::python {
 namespace {
 
-CodeStart code_start(const std::string& name) {
-  if (name == "random") return CodeStart::random;
-  return name == "given" ? CodeStart::given : CodeStart::greedy;
-}
-
 // Where `start` is "given", the codes to begin with are `given`, and `out` is none.
 std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds,
                                        int64_t from_round, int64_t first_row, uint64_t seed, const std::string& start,
@@ -33,10 +28,10 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
   const LocalSearchEncoding encoding{.rounds = rounds,
                                      .from_round = from_round,
                                      .first_row = first_row,
-                                     .start = code_start(start),
+                                     .start = parse_code_start(start),
                                      .seed = seed};
   Call call(options);
-  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
   if (given && !out) {
     const MatrixView from = view_as(*given, DType::u8, "start");
     if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
@@ -64,19 +59,6 @@ nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
       .def_prop_ro("bits", [](const Quantizer& self) { return self.params().bits; });
 }
 
-AdditiveStart start_of(const std::string& name) {
-  if (name == "opq") return AdditiveStart::opq;
-  if (name == "residual") return AdditiveStart::residual;
-  if (name == "random") return AdditiveStart::random;
-  throw InvalidArgument("train_start = '" + name + "'; there are 'opq', 'residual' and 'random'");
-}
-
-SweepOrder order_of(const std::string& name) {
-  if (name == "fixed") return SweepOrder::fixed;
-  if (name == "random") return SweepOrder::random;
-  throw InvalidArgument("order = '" + name + "'; there are 'fixed' and 'random'");
-}
-
 LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int64_t train_search_rounds,
                                 const std::string& train_start, double lambda, double anneal, int64_t sweeps,
                                 int64_t perturbed, const std::string& order, uint64_t seed, bool check_finite) {
@@ -85,12 +67,12 @@ LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int
   params.bits = bits;
   params.rounds = rounds;
   params.train_search_rounds = train_search_rounds;
-  params.train_start = start_of(train_start);
+  params.train_start = parse_additive_start(train_start);
   params.regularization = lambda;
   params.anneal = anneal;
   params.sweeps = sweeps;
   params.perturbed = perturbed;
-  params.order = order_of(order);
+  params.order = parse_sweep_order(order);
   params.seed = seed;
   params.check_finite = check_finite;
   return LocalSearchQuantizer(params);
@@ -117,9 +99,7 @@ void bind_additive_quantizers(nb::module_& module) {
       .def("history", &LocalSearchQuantizer::history)
       .def_prop_ro("sweeps", [](const LocalSearchQuantizer& self) { return self.params().sweeps; })
       .def_prop_ro("perturbed", [](const LocalSearchQuantizer& self) { return self.params().perturbed; })
-      .def_prop_ro("order", [](const LocalSearchQuantizer& self) {
-        return self.params().order == SweepOrder::fixed ? "fixed" : "random";
-      });
+      .def_prop_ro("order", [](const LocalSearchQuantizer& self) { return std::string(name_of(self.params().order)); });
   bind_additive<ResidualQuantizer>(module, "ResidualQuantizer")
       .def(nb::new_(&make_residual), nb::arg("codebooks"), nb::arg("bits"), nb::arg("beam"), nb::arg("seed"),
            nb::arg("check_finite"))

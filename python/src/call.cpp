@@ -1,6 +1,7 @@
 #include "call.hpp"
 
 #include "module.hpp"
+#include "plain_array.hpp"
 #include "shared_resources.hpp"
 
 #include <kith/error.hpp>
@@ -26,6 +27,13 @@ CallOptions make_options(const std::string& device, int64_t threads, std::option
 }
 
 }  // namespace
+
+std::optional<PlainSettings> plain_settings(nb::handle device, nb::handle threads) {
+  const std::optional<std::string_view> name = plain_text(device);
+  const std::optional<int64_t> count = plain_number(threads);
+  if (!name || !count || *count < 0 || *count > std::numeric_limits<int>::max()) return std::nullopt;
+  return PlainSettings{parse_device(*name), static_cast<int>(*count)};
+}
 
 Call::Call(const CallOptions& options) : progress_(options.progress) {
   const auto stop_asked = [this] { return interrupted(); };

@@ -24,6 +24,14 @@ namespace kith::python {
 
 namespace nb = nanobind;
 
+// The settings that a call has beside its arrays; none where one is no plain str or int. Of these there is neither a
+// limit nor a sink.
+struct PlainSettings {
+  Device device;
+  int threads = 0;
+};
+std::optional<PlainSettings> plain_settings(nb::handle device, nb::handle threads);
+
 struct CallOptions {
   Device device;
   int threads = 0;
@@ -37,6 +45,7 @@ class Call {
  public:
   Call() : Call(CallOptions{{}, 0, {}, {}, nb::none(), 0}) {}
   explicit Call(const CallOptions& options);
+  explicit Call(const PlainSettings& settings) : Call({settings.device, settings.threads, {}, {}, nb::none(), 0}) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 

@@ -79,8 +79,7 @@ nb::tuple arrays_of(const KnnGraph& graph) {
   auto* const distances = const_cast<float*>(kept->distances());
   return nb::make_tuple(
       nb::ndarray<nb::numpy, nb::ndim<2>>(ids, 2, shape, owner, nullptr, nb::dtype<int64_t>()).cast(),
-      nb::ndarray<nb::numpy, nb::ndim<2>>(distances, 2, shape, owner, nullptr, nb::dtype<float>()).cast(),
-      report_dict(kept->report()));
+      nb::ndarray<nb::numpy, nb::ndim<2>>(distances, 2, shape, owner, nullptr, nb::dtype<float>()).cast());
 }
 
 }  // namespace kith::python

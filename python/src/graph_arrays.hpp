@@ -2,6 +2,8 @@
 #pragma once
 
 #include "array.hpp"
+#include "call.hpp"
+#include "neighbors_output.hpp"
 
 #include <kith/csr_matrix.hpp>
 #include <kith/graph_report.hpp>
@@ -40,7 +42,26 @@ nb::object buffer_array(HostBuffer buffer, int64_t rows, int64_t cols = 0) {
 
 nb::dict report_dict(const GraphReport& report);
 
-// Fresh arrays of a graph on the host, and its report.
+// Fresh arrays (ids, distances) of a graph on the host, which they keep.
 nb::tuple arrays_of(const KnnGraph& graph);
+
+// A graph as a call makes it: fill(view, resources) fills the caller's arrays, rows x k, and returns the report; where there
+// are none make(resources) returns a graph. (Fresh arrays on the host or None, report).
+template <typename Make, typename Fill>
+nb::tuple made_graph(const GivenOutput& out, int64_t rows, int64_t k, const CallOptions& options, const Make& make,
+                     const Fill& fill) {
+  Call call(options);
+  if (out) {
+    const NeighborsOutput output(rows, k, out, call.resources());
+    GraphReport report;
+    call.run([&] { report = fill(output.view(), call.resources()); });
+    return nb::make_tuple(nb::none(), report_dict(report));
+  }
+  KnnGraph graph;
+  call.run([&] { graph = make(call.resources()).to(MemorySpace::host(), call.resources()); });
+  return nb::make_tuple(arrays_of(graph), report_dict(graph.report()));
+}
+
+#define KITH_PY_MADE_GRAPH "tuple[" KITH_PY_NEIGHBORS ", dict[str, typing.Any]]"
 
 }  // namespace kith::python

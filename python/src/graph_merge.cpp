@@ -2,12 +2,14 @@
 #include <kith/graph_merge.hpp>
 
 #include "array.hpp"
-#include "call.hpp"
 #include "graph_arrays.hpp"
 #include "graph_params.hpp"
 #include "module.hpp"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <vector>
@@ -15,63 +17,68 @@
 namespace kith::python {
 namespace {
 
-template <typename Work>
-nb::tuple made(const CallOptions& options, const Work& work) {
-  Call call(options);
-  KnnGraph graph;
-  call.run([&] { graph = work(call.resources()); });
-  return arrays_of(graph);
-}
-
 nb::tuple merge(const std::vector<GivenGraph*>& graphs, const std::vector<VectorArray>& rows, const nb::dict& wish,
-                bool check_finite, const CallOptions& options) {
+                bool check_finite, const CallOptions& options, const GivenOutput& out) {
   const GraphMergeParams params = merge_wish(wish, check_finite);
   params.validate();
   std::vector<GraphPart> parts;
-  for (size_t i = 0; i < graphs.size(); ++i) parts.push_back({graphs[i]->graph(), view_of(rows[i], "x")});
-  return made(options, [&](const Resources& resources) { return merge_graphs(parts, params, resources); });
+  int64_t all = 0;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    parts.push_back({graphs[i]->graph(), view_of(rows[i], "x")});
+    all += parts[i].x.rows();
+  }
+  return made_graph(
+      out, all, parts.at(0).graph.k(), options,
+      [&](const Resources& resources) { return merge_graphs(parts, params, resources); },
+      [&](const NeighborsView& view, const Resources& resources) { return merge_graphs(parts, view, params, resources); });
 }
 
 nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArray& fresh, const nb::dict& wish,
-                 bool check_finite, const CallOptions& options) {
+                 bool check_finite, const CallOptions& options, const GivenOutput& out) {
   const GraphMergeParams params = merge_wish(wish, check_finite);
   params.validate();
   const KnnGraph given = graph.graph();
   const MatrixView old = view_of(x, "x");
   const MatrixView added = view_of(fresh, "new");
-  return made(options,
-              [&](const Resources& resources) { return extend_graph(given, old, added, params, resources); });
+  return made_graph(
+      out, old.rows() + added.rows(), given.k(), options,
+      [&](const Resources& resources) { return extend_graph(given, old, added, params, resources); },
+      [&](const NeighborsView& view, const Resources& resources) {
+        return extend_graph(given, old, added, view, params, resources);
+      });
 }
 
 nb::tuple refine(const GivenGraph& graph, const VectorArray& x, const nb::dict& wish, bool check_finite,
-                 const CallOptions& options) {
+                 const CallOptions& options, const GivenOutput& out) {
   const GraphMergeParams params = merge_wish(wish, check_finite);
   params.validate();
   const KnnGraph given = graph.graph();
   const MatrixView rows = view_of(x, "x");
-  return made(options, [&](const Resources& resources) { return refine_graph(given, rows, params, resources); });
+  return made_graph(
+      out, rows.rows(), given.k(), options,
+      [&](const Resources& resources) { return refine_graph(given, rows, params, resources); },
+      [&](const NeighborsView& view, const Resources& resources) {
+        return refine_graph(given, rows, view, params, resources);
+      });
 }
 
-#define KITH_PY_GRAPH                                                                  \
-  "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], " \
-  "dict[str, typing.Any]]"
-#define KITH_PY_WISH "wish: dict[str, typing.Any], check_finite: bool, options: CallOptions"
+#define KITH_PY_WISH "wish: dict[str, typing.Any], check_finite: bool, options: CallOptions, out: " KITH_PY_GIVEN
 
 }  // namespace
 
 void bind_graph_merge(nb::module_& module) {
   module.def("merge_graphs", &merge, nb::arg("graphs"), nb::arg("rows"), nb::arg("wish"), nb::arg("check_finite"),
-             nb::arg("options"),
+             nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def merge_graphs(graphs: list[GivenGraph], rows: list[" KITH_PY_VECTORS "], " KITH_PY_WISH
-                     ") -> " KITH_PY_GRAPH));
+                     ") -> " KITH_PY_MADE_GRAPH));
   module.def("extend_graph", &extend, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("new").noconvert(),
-             nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"),
+             nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def extend_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", new: " KITH_PY_VECTORS
-                     ", " KITH_PY_WISH ") -> " KITH_PY_GRAPH));
+                     ", " KITH_PY_WISH ") -> " KITH_PY_MADE_GRAPH));
   module.def("refine_graph", &refine, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("wish"),
-             nb::arg("check_finite"), nb::arg("options"),
+             nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def refine_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", " KITH_PY_WISH
-                     ") -> " KITH_PY_GRAPH));
+                     ") -> " KITH_PY_MADE_GRAPH));
 }
 
 }  // namespace kith::python

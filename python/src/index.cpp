@@ -10,6 +10,7 @@
 #include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
+#include "plain_array.hpp"
 #include "range_output.hpp"
 #include "row_filter.hpp"
 
@@ -97,6 +98,11 @@ void train_file(BorrowingIndex& self, const nb::bytes& path, const CallOptions& 
   call.run([&] { self.index.train(file, call.resources()); });
 }
 
+// The vectors to refine with, in a file, or none.
+std::optional<VectorFile> originals_at(const std::optional<nb::bytes>& path) {
+  return path ? std::optional<VectorFile>(path_of(*path)) : std::nullopt;
+}
+
 void add(BorrowingIndex& self, const nb::object& x, const std::optional<ConstIdList>& ids, bool borrow,
          const CallOptions& options) {
   const auto rows = nb::cast<VectorArray>(x, false);
@@ -128,14 +134,22 @@ void add_file(BorrowingIndex& self, const nb::bytes& path, const std::optional<C
 }
 
 nb::tuple own_graph(const BorrowingIndex& self, const VectorArray& x, int64_t k, int64_t probes, int64_t refine,
-                    uint64_t seed, const CallOptions& options) {
+                    const std::optional<nb::bytes>& refine_from, uint64_t seed, const CallOptions& options,
+                    const GivenOutput& out) {
   const MatrixView view = view_of(x, "x");
-  Call call(options);
-  KnnGraph graph;
-  call.run([&] {
-    graph = knn_graph(self.index, view, {.k = k, .probes = probes, .refine = refine, .seed = seed}, call.resources());
-  });
-  return arrays_of(graph);
+  const std::optional<VectorFile> originals = originals_at(refine_from);
+  const IndexGraphParams params{.k = k,
+                                .probes = probes,
+                                .refine = refine,
+                                .refine_from = originals ? &*originals : nullptr,
+                                .seed = seed};
+  params.validate();
+  return made_graph(
+      out, view.rows(), k, options,
+      [&](const Resources& resources) { return knn_graph(self.index, view, params, resources); },
+      [&](const NeighborsView& arrays, const Resources& resources) {
+        return knn_graph(self.index, view, arrays, params, resources);
+      });
 }
 
 int64_t remove(BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
@@ -199,8 +213,7 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   params.k = k;
   params.validate();
   const MatrixView view = view_of(queries, "queries");
-  const std::optional<VectorFile> originals =
-      words.refine_from ? std::optional<VectorFile>(path_of(*words.refine_from)) : std::nullopt;
+  const std::optional<VectorFile> originals = originals_at(words.refine_from);
   const SearchParams wanted{.k = k,
                             .filter = filter_over(filter, self.index.size()),
                             .probes = words.probes,
@@ -217,6 +230,23 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
     call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
     return output.take();
   });
+}
+
+// The same of what most people pass, in less time: an array of numpy's, a plain number, few results. None for all else.
+nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::handle k, nb::handle device,
+                        nb::handle threads) {
+  const PlainRows rows(queries);
+  const std::optional<int64_t> count = plain_number(k);
+  if (!rows.view() || !count) return nb::none();
+  const std::optional<PlainSettings> settings = plain_settings(device, threads);
+  if (!settings || !PlainNeighbors::suits(rows.view()->rows(), *count)) return nb::none();
+  KnnParams params;
+  params.k = *count;
+  params.validate();
+  const PlainNeighbors found(rows.view()->rows(), *count, rows.single());
+  Call call(*settings);
+  call.run([&] { self.index.search(*rows.view(), found.view(), {.k = *count}, call.resources()); });
+  return found.take();
 }
 
 std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
@@ -326,11 +356,11 @@ void bind_index(nb::module_& module) {
       .def("to", &to_device, nb::arg("device"), nb::arg("options"),
            "A new index that shares the vectors, and the arrays that are read in place.")
       .def("knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
-           nb::arg("seed"), nb::arg("options"),
+           nb::arg("refine_from").none(), nb::arg("seed"), nb::arg("options"), nb::arg("out").noconvert().none(),
            nb::sig("def knn_graph(self, x: " KITH_PY_VECTORS
-                   ", k: int, probes: int, refine: int, seed: int, options: CallOptions) -> "
-                   "tuple[numpy.ndarray, numpy.ndarray, dict[str, Any]]"),
-           "The graph of the vectors that the index holds: (ids, distances, report).")
+                   ", k: int, probes: int, refine: int, refine_from: bytes | None, seed: int, options: CallOptions, out: "
+                   KITH_PY_GIVEN ") -> " KITH_PY_MADE_GRAPH),
+           "The graph of the vectors that the index holds: (ids, distances), or None after filling out, and the report.")
       .def(
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
@@ -345,6 +375,11 @@ void bind_index(nb::module_& module) {
                   ", k: int, probes: int, refine: int, refine_from: bytes | None, filter: " KITH_PY_FILTER
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
+      .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
+           nb::arg("threads").none(),
+           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) -> "
+                   KITH_PY_NEIGHBORS),
+           "The same, quickly, of an array of numpy's and a number; None where they are something else.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS

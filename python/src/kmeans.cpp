@@ -147,10 +147,10 @@ std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::byt
 }
 
 std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, const CallOptions& options,
-                                    const std::optional<GivenDistances>& out) {
+                                    const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixOutput output(rows.rows(), self.params().clusters, out, call.resources());
+  auto output = MatrixOutput::floats(rows.rows(), self.params().clusters, "the distances", out, call.resources());
   call.run([&] { self.transform(rows, output.view(), call.resources()); });
   return output.take();
 }

@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
+#include "plain_array.hpp"
 #include "row_filter.hpp"
 
 #include "exact/knn_checks.hpp"
@@ -16,16 +17,19 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <tuple>
 
 namespace kith::python {
 namespace {
 
 using Found = std::optional<std::pair<nb::object, nb::object>>;
 
-KnnParams make_params(int64_t k, const std::string& metric, bool check_finite, const RowFilter& filter) {
+KnnParams make_params(int64_t k, std::string_view metric, bool check_finite, const RowFilter& filter) {
   KnnParams params;
   params.k = k;
   params.metric = parse_metric(metric);
@@ -48,6 +52,46 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
     call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
     return output.take();
   });
+}
+
+// The same of what most people pass, in less time: numpy's arrays, a plain number and plain names, few results. None
+// for all else.
+nb::object knn_plain(nb::handle queries, nb::handle base, nb::handle k, nb::handle metric, nb::handle device,
+                     nb::handle threads) {
+  const PlainRows query_rows(queries);
+  const PlainRows base_rows(base);
+  const std::optional<int64_t> count = plain_number(k);
+  const std::optional<std::string_view> name = plain_text(metric);
+  if (!query_rows.view() || !base_rows.view() || base_rows.single() || !count || !name) return nb::none();
+  const std::optional<PlainSettings> settings = plain_settings(device, threads);
+  const MatrixView& query_view = *query_rows.view();
+  if (!settings || !PlainNeighbors::suits(query_view.rows(), *count)) return nb::none();
+  const KnnParams params = make_params(*count, *name, true, {});
+  (void)check_knn(RowsInfo(query_view), RowsInfo(*base_rows.view()), params);
+  const PlainNeighbors found(query_view.rows(), *count, query_rows.single());
+  Call call(*settings);
+  call.run([&] { knn(query_view, *base_rows.view(), found.view(), params, call.resources()); });
+  return found.take();
+}
+
+// A matrix in a GPU's memory whose rows follow each other: where it begins, rows, columns, dtype.
+using TensorPlace = std::tuple<uintptr_t, int64_t, int64_t, std::string>;
+
+MatrixView view_of(const TensorPlace& place, int device) {
+  const auto& [data, rows, cols, dtype] = place;
+  return {reinterpret_cast<const void*>(data), parse_dtype(dtype), {rows, cols, cols}, MemorySpace::cuda(device)};
+}
+
+// The same of tensors in the memory of one GPU, into fresh ones there.
+void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k, const std::string& metric, int device,
+                 int threads, uintptr_t stream, uintptr_t ids, uintptr_t distances) {
+  const MatrixView query_view = view_of(queries, device);
+  const MatrixView base_view = view_of(base, device);
+  const NeighborsView found{reinterpret_cast<int64_t*>(ids), reinterpret_cast<float*>(distances), query_view.rows(), k,
+                            query_view.space()};
+  const KnnParams params = make_params(k, metric, true, {});
+  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  call.run([&] { knn(query_view, base_view, found, params, call.resources()); });
 }
 
 Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, const std::string& metric,
@@ -96,6 +140,15 @@ void bind_knn(nb::module_& module) {
                      ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
                      ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
+  module.def("knn_plain", &knn_plain, nb::arg("queries").none(), nb::arg("base").none(), nb::arg("k").none(),
+             nb::arg("metric").none(), nb::arg("device").none(), nb::arg("threads").none(),
+             nb::sig("def knn_plain(queries: object, base: object, k: object, metric: object, device: object, "
+                     "threads: object) -> " KITH_PY_NEIGHBORS),
+             "The same, quickly, of numpy's arrays, a number and names; None where they are something else.");
+  module.def("knn_tensors", &knn_tensors, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
+             nb::arg("device"), nb::arg("threads"), nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),
+             "The same, quickly, of matrices in a GPU's memory: (address, rows, columns, dtype) each, rows one after the "
+             "other, and the addresses of int64 ids and float32 distances, queries x k.");
   module.def("knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
              nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, "

@@ -1,5 +1,5 @@
-// Where a matrix of distances goes: the array that the caller gave, on the host or a GPU, or a fresh one in Kith's host
-// memory, counted against its limit.
+// Where a matrix that a call makes goes (distances, codes, vectors): the array that the caller gave, on the host or a GPU,
+// or a fresh one in Kith's host memory, counted against its limit.
 #pragma once
 
 #include "array.hpp"
@@ -9,16 +9,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace kith::python {
 
-using GivenDistances = std::variant<DeviceArray, DistanceArray>;
+using GivenFloats = std::variant<DeviceArray, DistanceArray>;
 
 class MatrixOutput {
  public:
-  // Throws InvalidArgument where a given array is not rows x cols.
-  MatrixOutput(int64_t rows, int64_t cols, const std::optional<GivenDistances>& given, const Resources& resources);
+  // `what` is for errors: "the distances". InvalidArgument where a given array is not rows x cols.
+  static MatrixOutput floats(int64_t rows, int64_t cols, const char* what, const std::optional<GivenFloats>& given,
+                             const Resources& resources);
+  static MatrixOutput bytes(int64_t rows, int64_t cols, const char* what, const std::optional<DeviceArray>& given,
+                            const Resources& resources);
 
   const MutableMatrixView& view() const { return view_; }
 
@@ -26,8 +30,10 @@ class MatrixOutput {
   std::optional<nb::object> take();
 
  private:
-  MatrixBuffer fresh_;
-  bool given_;
+  explicit MatrixOutput(const MutableMatrixView& given) : view_(given) {}
+  explicit MatrixOutput(MatrixBuffer fresh) : fresh_(std::move(fresh)), view_(fresh_->mutable_view()) {}
+
+  std::optional<MatrixBuffer> fresh_;
   MutableMatrixView view_;
 };
 

@@ -22,7 +22,7 @@ namespace kith::python {
 
 // The caller's (ids, distances), or none. The package has checked dtypes and layout.
 using GivenIds = std::variant<DeviceArray, IdArray>;
-using GivenOutput = std::optional<std::pair<GivenIds, GivenDistances>>;
+using GivenOutput = std::optional<std::pair<GivenIds, GivenFloats>>;
 
 // What a search of arrays may use, for an error that names the limit.
 inline LimitedSearch limited(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,

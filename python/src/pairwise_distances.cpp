@@ -18,14 +18,14 @@ namespace {
 
 std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, const std::string& metric,
                                    bool check_finite, const CallOptions& options,
-                                   const std::optional<GivenDistances>& out) {
+                                   const std::optional<GivenFloats>& out) {
   const MatrixView x_view = view_of(x, "x");
   const MatrixView y_view = view_of(y, "y");
   const PairwiseParams params{.metric = parse_metric(metric), .check_finite = check_finite};
   Call call(options);
   const auto needed = [&] { return pairwise_host_bytes(x_view, y_view, !out, call.resources()); };
   return naming_host_limit(needed, call.resources(), [&] {
-    MatrixOutput output(x_view.rows(), y_view.rows(), out, call.resources());
+    auto output = MatrixOutput::floats(x_view.rows(), y_view.rows(), "the distances", out, call.resources());
     call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, call.resources()); });
     return output.take();
   });

@@ -1,14 +1,16 @@
-// What all of the library's quantizers bind alike: train, encode, decode and what was trained.
+// What all of the library's quantizers bind alike: train, encode, decode, lookup tables and what was trained.
 #pragma once
 
 #include "array.hpp"
 #include "call.hpp"
+#include "matrix_output.hpp"
 #include "module.hpp"
-#include "rows_output.hpp"
 
+#include <kith/metric.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <optional>
@@ -43,7 +45,7 @@ std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, co
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
   call.run([&] { self.encode(rows, codes.view(), call.resources()); });
   return codes.take();
 }
@@ -53,9 +55,20 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
-  auto vectors = RowsOutput::of<float>(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
+  auto vectors = MatrixOutput::floats(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
   call.run([&] { self.decode(rows, vectors.view(), call.resources()); });
   return vectors.take();
+}
+
+// queries x entries; the package gives it its three axes.
+template <typename Quantizer>
+nb::object lookup_table(const Quantizer& self, const VectorArray& queries, const std::string& metric, int64_t entries,
+                        const CallOptions& options) {
+  const MatrixView rows = view_of(queries, "queries");
+  Call call(options);
+  MatrixBuffer out(DType::f32, rows.rows(), entries, "the lookup tables", call.resources());
+  call.run([&] { self.lookup_table(rows, parse_metric(metric), out.mutable_view(), call.resources()); });
+  return vectors_array(std::move(out));
 }
 
 template <typename Quantizer>
@@ -81,6 +94,10 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
            nb::sig("def decode(self, codes: " KITH_PY_VECTORS
                    ", options: CallOptions, out: DeviceArray | None) -> "
                    "numpy.typing.NDArray[numpy.float32] | None"))
+      .def("lookup_table", &lookup_table<Quantizer>, nb::arg("queries").noconvert(), nb::arg("metric"),
+           nb::arg("entries"), nb::arg("options"),
+           nb::sig("def lookup_table(self, queries: " KITH_PY_VECTORS
+                   ", metric: str, entries: int, options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
       .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
            "What was trained, as one row.")
       .def_prop_ro("trained", &Quantizer::trained)

@@ -4,35 +4,10 @@
 
 #include "quantizer_binding.hpp"
 
-#include <kith/metric.hpp>
-
-#include <nanobind/stl/string.h>
-
-#include <string>
 #include <utility>
 
 namespace kith::python {
 namespace {
-
-// queries x entries; the package gives it its three axes.
-template <typename Quantizer>
-nb::object lookup_table(const Quantizer& self, const VectorArray& queries, const std::string& metric, int64_t entries,
-                        const CallOptions& options) {
-  const MatrixView rows = view_of(queries, "queries");
-  Call call(options);
-  MatrixBuffer out(DType::f32, rows.rows(), entries, "the lookup tables", call.resources());
-  call.run([&] { self.lookup_table(rows, parse_metric(metric), out.mutable_view(), call.resources()); });
-  return vectors_array(std::move(out));
-}
-
-template <typename Quantizer>
-nb::class_<Quantizer> bind_tabled(nb::module_& module, const char* name) {
-  return bind_quantizer<Quantizer>(module, name)
-      .def("lookup_table", &lookup_table<Quantizer>, nb::arg("queries").noconvert(), nb::arg("metric"),
-           nb::arg("entries"), nb::arg("options"),
-           nb::sig("def lookup_table(self, queries: " KITH_PY_VECTORS
-                   ", metric: str, entries: int, options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"));
-}
 
 ProductQuantizer make_product(int64_t parts, int bits, uint64_t seed, bool check_finite) {
   return ProductQuantizer({parts, bits, seed, check_finite});
@@ -43,13 +18,13 @@ ScalarQuantizer make_scalar(int bits, bool check_finite) { return ScalarQuantize
 }  // namespace
 
 void bind_quantizers(nb::module_& module) {
-  bind_tabled<ProductQuantizer>(module, "ProductQuantizer")
+  bind_quantizer<ProductQuantizer>(module, "ProductQuantizer")
       .def(nb::new_(&make_product), nb::arg("parts"), nb::arg("bits"), nb::arg("seed"), nb::arg("check_finite"))
       .def(
           "set_values", [](ProductQuantizer& self, const FloatList& given) { self.set_values(list_of(given)); },
           nb::arg("codewords").noconvert(),
           nb::sig("def set_values(self, codewords: numpy.typing.NDArray[numpy.float32]) -> None"));
-  bind_tabled<ScalarQuantizer>(module, "ScalarQuantizer")
+  bind_quantizer<ScalarQuantizer>(module, "ScalarQuantizer")
       .def(nb::new_(&make_scalar), nb::arg("bits"), nb::arg("check_finite"))
       .def(
           "set_values",

@@ -48,19 +48,19 @@ void train_file(VectorTransform& self, const nb::bytes& path, const CallOptions&
 }
 
 std::optional<nb::object> apply(const VectorTransform& self, const VectorArray& x, const CallOptions& options,
-                                const std::optional<GivenDistances>& out) {
+                                const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixOutput output(rows.rows(), self.out(), out, call.resources());
+  auto output = MatrixOutput::floats(rows.rows(), self.out(), "the vectors", out, call.resources());
   call.run([&] { self.apply(rows, output.view(), call.resources()); });
   return output.take();
 }
 
 std::optional<nb::object> reverse(const VectorTransform& self, const VectorArray& x, const CallOptions& options,
-                                  const std::optional<GivenDistances>& out) {
+                                  const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixOutput output(rows.rows(), self.in(), out, call.resources());
+  auto output = MatrixOutput::floats(rows.rows(), self.in(), "the vectors", out, call.resources());
   call.run([&] { self.reverse(rows, output.view(), call.resources()); });
   return output.take();
 }

@@ -45,12 +45,26 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
     inverse = canonical_inverse_norm(tree(squares, threads));
     moves = inverse > 0;
   }
+  // Some columns are read, and divided, before any is written: `moved` may be the centres themselves.
+  constexpr int kAhead = 8;
   double squared = 0;
-  for (int64_t col = lane; col < task.cols; col += kCanonicalLanes) {
-    const float before = from[col];
-    const float value = moves ? static_cast<float>(mean(col) * inverse) : before;
-    if (moves) squared = canonical_step<KeyKind::squared_l2>(squared, value, before, 0, 0);
-    out[col] = value;
+  for (int64_t first = lane; first < task.cols; first += kAhead * kCanonicalLanes) {
+    float before[kAhead] = {};
+    float after[kAhead] = {};
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t col = first + a * kCanonicalLanes;
+      if (col >= task.cols) continue;
+      before[a] = from[col];
+      after[a] = moves ? static_cast<float>(mean(col) * inverse) : before[a];
+    }
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t col = first + a * kCanonicalLanes;
+      if (col >= task.cols) continue;
+      if (moves) squared = canonical_step<KeyKind::squared_l2>(squared, after[a], before[a], 0, 0);
+      out[col] = after[a];
+    }
   }
   squared = tree(squared, threads);
   if (lane == 0) task.squared_moves[centre] = squared;

@@ -1,6 +1,8 @@
 // A thread for each column of a block of kSumBlock rows, then one for each column that adds the blocks in order.
 #include "cluster/data_survey_cuda.hpp"
 
+#include <kith/error.hpp>
+
 #include "cluster/centre_sums.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
@@ -64,29 +66,49 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
-// A thread for each column: the mean of the sampled rows, 0 where it is not finite; then how far they are from it.
+// A block for kSampleCols columns: all values are read at once, since they lie far apart; the first warp adds them up, a
+// thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from it.
+constexpr int kSampleCols = 32;
+constexpr int kSampleWarps = 32;
+constexpr int kMostSamples = 256;
 template <typename X>
-__global__ void __launch_bounds__(kThreads)
-    sample_kernel(DeviceRowsView rows, int64_t cols, int64_t samples, float* origin, uint32_t* largest) {
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  uint32_t magnitudes = 0;
-  if (col < cols) {
-    const X* const data = static_cast<const X*>(rows.data) + col;
-    const auto value = [&](int64_t s) { return static_cast<float>(data[s * rows.count / samples * rows.stride]); };
+__global__ void __launch_bounds__(kSampleCols* kSampleWarps)
+    sample_kernel(DeviceRowsView rows, int64_t cols, int samples, float* origin, uint32_t* largest) {
+  constexpr int kEach = kMostSamples / kSampleWarps;
+  __shared__ float values[kMostSamples][kSampleCols];
+  __shared__ float means[kSampleCols];
+  const int lane = static_cast<int>(threadIdx.x) % kSampleCols;
+  const int warp = static_cast<int>(threadIdx.x) / kSampleCols;
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kSampleCols + lane;
+  float mine[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int64_t s = warp + i * kSampleWarps;
+    const bool real = s < samples && col < cols;
+    const X* const row = static_cast<const X*>(rows.data) + (real ? s * rows.count / samples * rows.stride + col : 0);
+    mine[i] = real ? static_cast<float>(*row) : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) values[warp + i * kSampleWarps][lane] = mine[i];
+  __syncthreads();
+  if (warp == 0) {
     double sum = 0;
-#pragma unroll 32
-    for (int64_t s = 0; s < samples; ++s) sum += static_cast<double>(value(s));
+#pragma unroll 16
+    for (int s = 0; s < samples; ++s) sum += static_cast<double>(values[s][lane]);
     const auto mean = static_cast<float>(sum / static_cast<double>(samples));
-    const float from = mean - mean == 0.0f ? mean : 0.0f;
-    origin[col] = from;
-#pragma unroll 32
-    for (int64_t s = 0; s < samples; ++s) {
-      const float magnitude = fabsf(value(s) - from);
-      if (magnitude < HUGE_VALF) magnitudes = max(magnitudes, __float_as_uint(magnitude));
-    }
+    means[lane] = mean - mean == 0.0f ? mean : 0.0f;
+    if (col < cols) origin[col] = means[lane];
+  }
+  __syncthreads();
+  uint32_t magnitudes = 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const float magnitude = fabsf(mine[i] - means[lane]);
+    const bool real = warp + i * kSampleWarps < samples && col < cols;
+    if (real && magnitude < HUGE_VALF) magnitudes = max(magnitudes, __float_as_uint(magnitude));
   }
   magnitudes = __reduce_max_sync(0xFFFFFFFFu, magnitudes);
-  if (threadIdx.x % 32 == 0 && magnitudes > 0) atomicMax(largest, magnitudes);
+  if (lane == 0 && magnitudes > 0) atomicMax(largest, magnitudes);
 }
 
 void launch_survey(const SurveyTask& task, cudaStream_t stream) {
@@ -105,6 +127,7 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
 }  // namespace
 
 float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& mean, const Resources& resources) {
+  if (samples > kMostSamples) throw InvalidState("a sample of more rows than a block of the GPU holds");
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const int64_t cols = rows.cols();
@@ -114,8 +137,9 @@ float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& m
   KITH_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof *largest, context->stream()));
   visit_dtype(rows.dtype(), [&](auto stored) {
     using X = typename decltype(stored)::type;
-    sample_kernel<X><<<static_cast<unsigned>(divide_up(cols, kThreads)), kThreads, 0, context->stream()>>>(
-        device_rows(rows), cols, samples, origin, largest);
+    const auto blocks = static_cast<unsigned>(divide_up(cols, kSampleCols));
+    sample_kernel<X><<<blocks, kSampleCols * kSampleWarps, 0, context->stream()>>>(
+        device_rows(rows), cols, static_cast<int>(samples), origin, largest);
   });
   KITH_CUDA_CHECK_LAUNCH("sample_kernel");
   mean.resize(static_cast<size_t>(cols) + 1);

@@ -24,6 +24,7 @@ struct ProductPlan {
   int64_t queries = 0;          // searched at a time
   int64_t rows = 0;             // of the base, at a time
   int tiles_per_group = 2;
+  int rows_per_part = 0;       // 8: of so small groups, where k is large beside the rows; 0: of tiles_per_group
   int rows_per_minimum = 0;    // of the coarse path (kernels/rerank/coarse_plan.hpp); 0: another
   int64_t row_tile_bytes = 0;  // likewise: shared memory for re-ranking by tiles of rows; 0: query by query
   int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates

@@ -51,7 +51,8 @@ class KnnCuda final : public KnnBackend {
     queries_ = rows_.load_queries(queries, first_query);
     first_query_ = first_query;
     rows_seen_ = 0;
-    unsettled_.reset();
+    unseen_.reset();
+    selected_.reset();
     if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
@@ -82,6 +83,12 @@ class KnnCuda final : public KnnBackend {
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
+    if (selected_) {
+      launch_write_selected(*selected_, task_.scope.k, task_.shape.metric, out, rows_.stream());
+      selected_.reset();
+      (void)settle_last();
+      return;
+    }
     const DeviceLists lists = sorted_lists();
     const auto write = [&] {
       if (task_.wish.without_self) {
@@ -118,7 +125,7 @@ class KnnCuda final : public KnnBackend {
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at<uint64_t>(layout_.found);
       products_.search(batch, first, piece, found);
       if (is_all(batch, piece)) {
-        unsettled_ = piece;
+        unseen_ = piece;
       } else {
         settle(batch, piece, found);
       }
@@ -134,10 +141,16 @@ class KnnCuda final : public KnnBackend {
     return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.scope.rows;
   }
 
+  // True where results have changed.
   bool settle_last() {
-    if (!unsettled_) return false;
-    const ProductBase piece = *unsettled_;
-    unsettled_.reset();
+    if (!unseen_) return false;
+    const ProductBase piece = *unseen_;
+    unseen_.reset();
+    selected_.reset();
+    if (!products()) {
+      (void)rows_.read_status(&piece);
+      return false;
+    }
     return settle(queries_, piece, lists_of(0, queries_.count).neighbors);
   }
 
@@ -166,12 +179,23 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
-  void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
+  void search_direct(const ProductBase& piece, ProgressMeter& meter) {
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
-      search_tile(tile, {piece.rows, piece.first_row, piece.numbers}, lists_of(first, tile.count), rows_seen_,
-                  first == 0 ? rows_.unchecked_rows() : nullptr);
-      (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
+      const DirectTile rows{piece.rows, piece.first_row, piece.numbers};
+      uint32_t* const unchecked = first == 0 ? rows_.unchecked_rows() : nullptr;
+      const bool all = is_all(tile, piece);
+      if (all && in_tiles_ && !task_.wish.result_space.host_readable() && !task_.wish.without_self) {
+        compute_keys(tile, rows.rows, keys(), unchecked);
+        selected_ = tile_select_.select(selected_tile(tile, rows));
+      } else {
+        search_tile(tile, rows, lists_of(first, tile.count), rows_seen_, unchecked);
+      }
+      if (all) {
+        unseen_ = piece;
+      } else {
+        (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
+      }
       meter.add(tile.count * piece.rows.count);
       meter.poll();
     }
@@ -182,19 +206,19 @@ class KnnCuda final : public KnnBackend {
     KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, bytes, rows_.stream()));
   }
 
+  uint32_t* keys() const { return rows_.at<uint32_t>(layout_.keys); }
+  SelectedTile selected_tile(const DeviceRowsView& queries, const DirectTile& tile) const {
+    return {reinterpret_cast<const float*>(keys()), plan_.row_tile, queries.count, tile.rows.count, tile.first_row,
+            tile.numbers};
+  }
+
   // Every key of a tile, and the lists of what it and the `seen` rows before it have. They are sorted at once, or left
   // in row order for launch_sort.
   void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists, int64_t seen,
                    uint32_t* first_bad = nullptr) const {
-    auto* const keys = rows_.at<uint32_t>(layout_.keys);
-    compute_keys(queries, tile.rows, keys, first_bad);
-    if (in_tiles_) {
-      tile_select_.run({reinterpret_cast<const float*>(keys), plan_.row_tile, queries.count, tile.rows.count,
-                        tile.first_row, tile.numbers},
-                       seen == 0, lists.neighbors);
-      return;
-    }
-    launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
+    compute_keys(queries, tile.rows, keys(), first_bad);
+    if (in_tiles_) return tile_select_.run(selected_tile(queries, tile), seen == 0, lists.neighbors);
+    launch_select(lists, {keys(), plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
   }
 
   // Plain where tiles are selected from at once, else ordered.
@@ -225,7 +249,8 @@ class KnnCuda final : public KnnBackend {
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
-  std::optional<ProductBase> unsettled_;  // the one piece of a search that nobody has looked at yet
+  std::optional<PackSelectedTask> selected_;  // of the one tile of a search whose results lie on the device
+  std::optional<ProductBase> unseen_;  // the one piece of a search of which the host has not seen how it went
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
 constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
+constexpr int kPartRows = 8;              // of the smallest groups
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
 constexpr int64_t kWideCandidates = 1024;   // at least, of very wide rows, whose windows are wide too
@@ -154,10 +155,18 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
 
 int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
-// Whether a piece of so many rows has the groups for a threshold that leaves no more candidates than there is room for.
-bool enough_groups(int64_t k, int64_t rows, int64_t room) {
-  const double likely = kLikelyCandidates * rows_below_kth(k, group_count(rows, 1));
+// Whether so many groups make a threshold that leaves no more candidates than there is room for.
+bool enough_groups(int64_t k, int64_t groups, int64_t room) {
+  const double likely = kLikelyCandidates * rows_below_kth(k, groups);
   return likely <= static_cast<double>(std::min(kCandidatesPerNeighbor * k, room));
+}
+
+// Where a piece of so many rows has too few groups for k: whether smaller ones, which take longer to write and to go
+// over, do.
+bool needs_parts(int64_t k, int64_t rows, int64_t room) {
+  const int64_t parts = part_count(rows, kPartRows);
+  return k > kSelectLargestK && parts <= kKthLongestRow && !enough_groups(k, group_count(rows, 1), room) &&
+         enough_groups(k, parts, room);
 }
 
 // Of candidates, and of those that re-ranking sorts: where that suffices, so many that two blocks share a
@@ -170,7 +179,8 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
   product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
   product.retry_room = std::min(product.retry_capacity, most);
   const int64_t of_two = rerank_room(task.shape.cols, half_shared_bytes(most_shared));
-  if (product.room > of_two && enough_groups(task.scope.k, product.rows, of_two)) product.room = of_two;
+  const int64_t groups = product.rows_per_part > 0 ? minima_of(product, product.rows) : group_count(product.rows, 1);
+  if (product.room > of_two && enough_groups(task.scope.k, groups, of_two)) product.room = of_two;
 }
 
 // Few rows, many queries, and not nearly all rows wanted.
@@ -184,6 +194,7 @@ bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
 }
 
 void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
+  product.rows_per_part = 0;
   if (task.within()) {
     product.capacity = product.room = kRangeCandidates;
     return;
@@ -205,7 +216,10 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
       task.scope.k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
   product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * task.scope.k ? 2 : 1;
-  const int64_t groups = group_count(product.rows, product.tiles_per_group);
+  if (needs_parts(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared))) {
+    product.rows_per_part = kPartRows;
+  }
+  const int64_t groups = minima_of(product, product.rows);
   choose_room(task, most_shared, product);
   if (whole_groups) product.capacity = product.room = 0;
   const int64_t wanted = whole_groups ? task.scope.k + std::max(kSpareGroups, task.scope.k / 2) : task.scope.k;
@@ -241,8 +255,10 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const bool chosen =
       forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
   if (!chosen && needs_no_operands(task, device)) return false;
-  const bool few_groups =
-      !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
+  const int64_t piece_rows = std::min(rows, piece);
+  const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
+                          !enough_groups(task.scope.k, group_count(piece_rows, 1), room) &&
+                          !(task.shape.queries > kDirectQueries && needs_parts(task.scope.k, piece_rows, room));
   const bool many_pairs = task.scope.rows >= kProductFewRows &&
                           saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
   const bool enough = task.scope.rows >= kProductFromRows || many_pairs;
@@ -267,7 +283,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
     plan.query_batch = halve(plan.query_batch, kProductQueries);
   }
   product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
-  product.rows = std::min(rows, piece);
+  product.rows = piece_rows;
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   const bool stays =
       task.within() && !task.wish.result_space.host_readable();  // the fewer tiles, the less is put together

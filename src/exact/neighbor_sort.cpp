@@ -18,6 +18,31 @@ constexpr int kMostDigits = 3;  // of 32 bits
 // Wide digits are fewer, and pay where there are more values to sort than a digit has.
 int digit_bits(int64_t count) { return count >= 1 << 14 ? kMostDigitBits : 11; }
 
+struct Spread {
+  bool sorted;
+  bool rows_ascend;
+  uint32_t largest_row;
+  uint32_t smallest_key;
+  uint32_t largest_key;
+};
+
+// Of at least one. Without a branch, and without a value that waits for the one before: compilers make vectors of it.
+Spread spread_of(const uint64_t* neighbors, int64_t count) {
+  uint32_t falls = 0;
+  uint32_t row_falls = 0;
+  uint32_t largest_row = row_of(neighbors[0]);
+  uint32_t smallest = ordered_of(neighbors[0]);
+  uint32_t largest = smallest;
+  for (int64_t i = 1; i < count; ++i) {
+    falls |= neighbors[i - 1] > neighbors[i] ? 1u : 0u;
+    row_falls |= row_of(neighbors[i - 1]) > row_of(neighbors[i]) ? 1u : 0u;
+    largest_row = std::max(largest_row, row_of(neighbors[i]));
+    smallest = std::min(smallest, ordered_of(neighbors[i]));
+    largest = std::max(largest, ordered_of(neighbors[i]));
+  }
+  return {falls == 0, row_falls == 0, largest_row, smallest, largest};
+}
+
 // Sorts by value(neighbour), which is at most `largest`, keeping the order of equal ones. The two arrays change places
 // with every digit.
 template <typename Value>
@@ -46,24 +71,18 @@ void sort_by(uint64_t*& from, uint64_t*& to, int64_t count, uint32_t largest, co
 
 void sort_neighbors(uint64_t* neighbors, int64_t count, uint64_t* scratch) {
   const bool compare = scratch == nullptr || count < kFewestToSortByDigits || count > UINT32_MAX;
-  if (compare) return std::sort(neighbors, neighbors + count);
-  bool rows_ascend = true;
-  uint32_t largest_row = 0;
-  uint32_t smallest = UINT32_MAX;
-  uint32_t largest = 0;
-  uint32_t before = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t row = row_of(neighbors[i]);
-    rows_ascend &= before <= row;
-    before = row;
-    largest_row = std::max(largest_row, row);
-    smallest = std::min(smallest, ordered_of(neighbors[i]));
-    largest = std::max(largest, ordered_of(neighbors[i]));
+  if (compare) {
+    if (!std::is_sorted(neighbors, neighbors + count)) std::sort(neighbors, neighbors + count);
+    return;
   }
+  const Spread spread = spread_of(neighbors, count);
+  if (spread.sorted) return;
   uint64_t* from = neighbors;
   uint64_t* to = scratch;
-  if (!rows_ascend) sort_by(from, to, count, largest_row, row_of);
-  sort_by(from, to, count, largest - smallest, [=](uint64_t neighbor) { return ordered_of(neighbor) - smallest; });
+  if (!spread.rows_ascend) sort_by(from, to, count, spread.largest_row, row_of);
+  const uint32_t smallest = spread.smallest_key;
+  sort_by(from, to, count, spread.largest_key - smallest,
+          [=](uint64_t neighbor) { return ordered_of(neighbor) - smallest; });
   if (from != neighbors) std::copy_n(from, count, neighbors);
 }
 

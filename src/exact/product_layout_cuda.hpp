@@ -19,6 +19,12 @@
 
 namespace kith {
 
+// Group minima of a query and so many rows.
+inline int64_t minima_of(const ProductPlan& product, int64_t rows) {
+  return product.rows_per_part > 0 ? part_count(rows, product.rows_per_part)
+                                   : group_count(rows, product.tiles_per_group);
+}
+
 struct ProductShape {
   KeyKind kind = KeyKind::l2;
   int64_t cols = 0;
@@ -95,7 +101,7 @@ struct ProductLayout : WorkspaceLayout {
       const int64_t list_room = product.row_tile_bytes > 0 ? product.room : 0;
       coarse = take(batch, coarse_bytes(1, product.rows, product.rows_per_minimum, list_room));
     } else {
-      minima = take(batch, saturating_multiply(group_count(product.rows, product.tiles_per_group), 4));
+      minima = take(batch, saturating_multiply(minima_of(product, product.rows), 4));
     }
     kth = take(batch, 4);
     selected = take(batch, saturating_multiply(product.selected, 4));

@@ -28,11 +28,16 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   round_queries(queries, first_query, shape_.check_finite, base);
   if (product.rows_per_minimum > 0) return search_coarse(queries, base, neighbors);
   const int64_t count = queries.count;
-  const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
+  const int64_t groups = minima_of(product, base.rows.count);
   const ProductOperands operands = operands_of(count, base);
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
-  launch_product<ProductMinima>(product.engine, operands, schedule,
-                                {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
+  auto* const minima = at<float>(layout_.minima);
+  if (product.rows_per_part > 0) {
+    launch_product<ProductParts>(product.engine, operands, schedule, {minima, product.rows_per_part}, stream_);
+  } else {
+    launch_product<ProductMinima>(product.engine, operands, schedule, {minima, groups, product.tiles_per_group},
+                                  stream_);
+  }
 
   KnnWindowTask window;
   window.kind = shape_.kind;
@@ -51,7 +56,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     window.selected = product.selected;
     window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
   } else {
-    launch_kth_value({at<float>(layout_.minima), count, groups, shape_.k, at<float>(layout_.kth)}, stream_);
+    launch_kth_value({minima, count, groups, shape_.k, at<float>(layout_.kth)}, stream_);
     window.kth = at<float>(layout_.kth);
   }
   launch_knn_windows(window, stream_);

@@ -1,6 +1,7 @@
 #include "exact/range_cpu.hpp"
 
 #include "core/ordered_key.hpp"
+#include "core/ordered_number.hpp"
 
 #include <algorithm>
 
@@ -35,14 +36,27 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
 
 void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) {
   constexpr int64_t kGroup = 256;
-  uint64_t neighbors[kGroup];
-  for (int64_t at = 0; at < count; at += kGroup) {
-    int64_t within = 0;
-    for (int64_t i = at; i < std::min(at + kGroup, count); ++i) {
-      neighbors[within] = pack_neighbor(ordered_key(keys[i]), first_row + static_cast<uint32_t>(i));
-      within += keys[i] <= most_;
+  for (int64_t at = 0; at < count;) {
+    const std::span<uint64_t> room = hits_.room(slot, query, std::min(kGroup, count - at));
+    const int64_t here = room.empty() ? count - at : static_cast<int64_t>(room.size());
+    const float* const mine = keys + at;
+    const int64_t within = std::count_if(mine, mine + here, [&](float key) { return key <= most_; });
+    if (!room.empty()) {
+      const uint32_t row = first_row + static_cast<uint32_t>(at);
+      uint64_t* const to = room.data();
+      if (within == here) {
+        for (int64_t i = 0; i < here; ++i) {
+          to[i] = pack_neighbor(ordered_number(mine[i]), row + static_cast<uint32_t>(i));
+        }
+      } else if (within > 0) {
+        for (int64_t i = 0, next = 0; next < within; ++i) {
+          to[next] = pack_neighbor(ordered_key(mine[i]), row + static_cast<uint32_t>(i));
+          next += mine[i] <= most_;
+        }
+      }
     }
-    hits_.add(slot, query, neighbors, within);
+    hits_.taken(slot, within);
+    at += here;
   }
 }
 

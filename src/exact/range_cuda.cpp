@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -86,36 +87,46 @@ class RangeDelivery {
 
   // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits.
   bool stays() const { return staying_ != nullptr; }
-  void take_tile(const RangeTileTask& tile, const std::vector<uint32_t>& numbers) {
+  // `all`: the tile has every row and every query.
+  void take_tile(const RangeTileTask& tile, const std::vector<uint32_t>& numbers, bool all) {
     const auto queries = static_cast<size_t>(tile.queries);
     auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
     auto* const starts = rows_.at<int64_t>(layout_.tile_starts);
-    const std::vector<uint32_t> counted = read_counts(tile);
+    uint32_t extremes[2] = {};
+    const std::vector<uint32_t> counted = read_counts(tile, extremes);
     std::vector<int64_t> places(queries + 1, 0);
     for (size_t q = 0; q < queries; ++q) {
       places[q + 1] = places[q];
       for (size_t part = 0; part < kRangeTileParts; ++part) places[q + 1] += counted[part * queries + q];
     }
-    uint64_t* const room = staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
+    const std::optional<RangeWord> word =
+        all && places[queries] > 0 && std::is_sorted(numbers.begin(), numbers.end())
+            ? staying_->only_words(tile.queries, extremes)
+            : std::nullopt;
+    uint64_t* const room = word ? staying_->add_words(places[queries], *word)
+                                : staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
     if (room == nullptr) return;
     for (size_t q = 0; q < queries; ++q) {
       staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]));
     }
     copy(starts, places.data(), queries * 8);
+    if (word) return launch_write_tile_words(tile, counts, starts, *word, room, rows_.stream());
     launch_write_tile(tile, counts, starts, room, rows_.stream());
   }
   // How many rows of a tile are in range, for all queries together. Waits.
   int64_t count_tile(const RangeTileTask& tile) const {
-    const std::vector<uint32_t> counted = read_counts(tile);
+    uint32_t extremes[2] = {};
+    const std::vector<uint32_t> counted = read_counts(tile, extremes);
     return std::accumulate(counted.begin(), counted.end(), int64_t{0});
   }
 
  private:
-  std::vector<uint32_t> read_counts(const RangeTileTask& tile) const {
+  std::vector<uint32_t> read_counts(const RangeTileTask& tile, uint32_t (&extremes)[2]) const {
     auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
     launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
     std::vector<uint32_t> counted(static_cast<size_t>(tile.queries * kRangeTileParts));
     copy(counted.data(), counts, counted.size() * 4);
+    copy(extremes, staying_->extremes(), sizeof extremes);
     rows_.context().synchronize();
     return counted;
   }
@@ -138,18 +149,17 @@ class RangeSearch : private ProductStep {
                     rows.stream()),
         metric_(task.shape.metric),
         row_tile_(plan.row_tile),
+        all_rows_(task.shape.rows),
         keys_(rows.at<uint32_t>(workspace.keys)),
         rows_(rows),
         most_(most),
         delivery_(delivery) {}
 
+  // Before a batch of so many queries.
+  void begin(int64_t queries) { whole_batch_ = queries; }
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
     round_queries(queries, first, shape_.check_finite, piece);
-    if (many_in_range(queries, piece)) {
-      (void)rows_.read_status(&piece);
-      return search_all_directly(queries, first, piece);
-    }
     RangeWindowTask window;
     window.kind = shape_.kind;
     window.type = shape_.product.operands;
@@ -182,7 +192,10 @@ class RangeSearch : private ProductStep {
       task.first_row = static_cast<uint32_t>(tile.first_row);
       task.numbers = tile.numbers;
       task.limit = ordered_key(most_);
-      if (delivery_.stays()) return delivery_.take_tile(task, numbers);
+      if (delivery_.stays()) {
+        const bool all = queries.count == whole_batch_ && tile.rows.count == all_rows_ && tile.numbers == nullptr;
+        return delivery_.take_tile(task, numbers, all);
+      }
       task.target = delivery_.target();
       delivery_.begin(queries.count);
       std::vector<bool> taken(numbers.size());
@@ -194,7 +207,7 @@ class RangeSearch : private ProductStep {
     });
   }
 
- private:
+  // The same of any number of queries, from number `first_query` on.
   void search_all_directly(const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
     for (int64_t first = 0; first < queries.count; first += shape_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries, first, std::min(shape_.query_tile, queries.count - first));
@@ -205,7 +218,8 @@ class RangeSearch : private ProductStep {
   }
 
   // Whether products would find more than there is room for, going by a sample of the rows: asked only where results
-  // stay, so that the answer is not lost in the time that their copy takes, and every key is soon computed. Waits.
+  // stay, so that the answer is not lost in the time that their copy takes, and every key is soon computed. The piece
+  // needs no operands. Waits.
   bool many_in_range(const DeviceRowsView& queries, const ProductBase& piece) {
     constexpr int64_t kSample = 256;
     const int64_t step = piece.rows.count / kSample;
@@ -225,6 +239,7 @@ class RangeSearch : private ProductStep {
     return delivery_.count_tile(task) * step > some.count * shape_.product.capacity;
   }
 
+ private:
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(not_found.count, 0, sizeof(uint32_t), stream_));
@@ -283,6 +298,8 @@ class RangeSearch : private ProductStep {
 
   const Metric metric_;
   const int64_t row_tile_;
+  const int64_t all_rows_;
+  int64_t whole_batch_ = 0;
   uint32_t* const keys_;
   const SearchRows& rows_;
   const float most_;
@@ -307,16 +324,31 @@ class RangeCuda final : public RangeBackend {
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(plan_.device.index);
     queries_ = rows_.load_queries(queries, first_query);
+    search_.begin(queries_.count);
   }
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(plan_.device.index);
     const bool products = plan_.products();
     const int64_t step = products ? plan_.product.queries : plan_.query_tile;
-    rows_.for_each_piece(base, first_row, ready, meter, [&](const ProductBase& piece) {
+    // Where results stay, all may be in range: then nothing is multiplied, and operands are made when something is. A
+    // mask is applied to them.
+    const bool stays = products && delivery_.stays();
+    const bool makes_late = stays && task_.scope.filter != FilterPath::mask;
+    const auto use = [&](const ProductBase& given) {
+      ProductBase piece = given;
+      bool has_operands = !makes_late;
+      bool checked = false;
       for (int64_t first = 0; first < queries_.count; first += step) {
         const DeviceRowsView batch = slice_rows(queries_, first, std::min(step, queries_.count - first));
-        if (products) {
+        if (stays && search_.many_in_range(batch, piece)) {
+          if (!checked) rows_.check_finite(queries_, piece);
+          checked = true;
+          (void)rows_.read_status(&piece);
+          search_.search_all_directly(batch, first, piece);
+        } else if (products) {
+          if (!has_operands) rows_.make_ready(ready != nullptr, piece);
+          has_operands = true;
           search_.search(batch, first, piece);
         } else {
           if (first == 0) (void)rows_.read_status(&piece);
@@ -327,7 +359,8 @@ class RangeCuda final : public RangeBackend {
         meter.add(batch.count * piece.rows.count);
         meter.poll();
       }
-    });
+    };
+    rows_.for_each_piece(base, first_row, ready, meter, use, !makes_late);
   }
 
   CollectedHits finish(ProgressMeter& meter) override { return runs_.collect(queries_.count, meter); }

@@ -12,6 +12,10 @@ namespace {
 constexpr int64_t kFirstSegment = 1 << 11;  // words
 constexpr int64_t kLargestSegment = RangeHits::kLargestSegmentBytes / 8;
 
+// A run's first word.
+int64_t query_of(uint64_t run) { return static_cast<int64_t>(run >> 32); }
+int64_t count_of(uint64_t run) { return static_cast<int64_t>(run & 0xFFFFFFFFu); }
+
 }  // namespace
 
 CollectedHits::CollectedHits(int64_t queries, const Resources& resources)
@@ -39,23 +43,45 @@ bool RangeHits::grow(Segments* segments) {
     return false;
   }
   segments->used.push_back(0);
+  segments->last_run = nullptr;
   return true;
 }
 
-void RangeHits::add(int slot, int64_t query, const uint64_t* neighbors, int64_t count) {
+uint64_t* RangeHits::open_run(Segments* segments, int64_t query) {
+  const int64_t left = segments->all.empty() ? 0 : segments->all.back().size() - segments->used.back();
+  const bool empty = segments->last_run != nullptr && count_of(*segments->last_run) == 0;
+  if (segments->last_run != nullptr && left > 0 && (empty || query_of(*segments->last_run) == query)) {
+    if (empty) *segments->last_run = static_cast<uint64_t>(query) << 32;
+    return segments->last_run;
+  }
+  if (left < 2 && !grow(segments)) return nullptr;
+  segments->last_run = segments->all.back().data() + segments->used.back()++;
+  *segments->last_run = static_cast<uint64_t>(query) << 32;
+  return segments->last_run;
+}
+
+std::span<uint64_t> RangeHits::room(int slot, int64_t query, int64_t most) {
+  Segments& segments = slots_[static_cast<size_t>(slot)];
+  if (overflowed_.load(std::memory_order_relaxed) || open_run(&segments, query) == nullptr) return {};
+  const HostArray<uint64_t>& last = segments.all.back();
+  const int64_t used = segments.used.back();
+  return {last.data() + used, static_cast<size_t>(std::min(last.size() - used, most))};
+}
+
+void RangeHits::taken(int slot, int64_t count) {
   Segments& segments = slots_[static_cast<size_t>(slot)];
   segments.counted += count;
-  while (count > 0 && !overflowed_.load(std::memory_order_relaxed)) {
-    const int64_t room = segments.all.empty() ? 0 : segments.all.back().size() - segments.used.back() - 1;
-    if (room < 1) {
-      if (!grow(&segments)) return;
-      continue;
-    }
-    const int64_t here = std::min(room, count);
-    uint64_t* const to = segments.all.back().data() + segments.used.back();
-    to[0] = static_cast<uint64_t>(query) << 32 | static_cast<uint64_t>(here);
-    std::copy_n(neighbors, here, to + 1);
-    segments.used.back() += here + 1;
+  if (overflowed_.load(std::memory_order_relaxed) || segments.last_run == nullptr) return;
+  *segments.last_run += static_cast<uint64_t>(count);
+  segments.used.back() += count;
+}
+
+void RangeHits::add(int slot, int64_t query, const uint64_t* neighbors, int64_t count) {
+  while (count > 0) {
+    const std::span<uint64_t> to = room(slot, query, count);
+    const auto here = to.empty() ? count : static_cast<int64_t>(to.size());
+    if (!to.empty()) std::copy_n(neighbors, here, to.data());
+    taken(slot, here);
     neighbors += here;
     count -= here;
   }
@@ -78,8 +104,8 @@ void RangeHits::for_each_run(const Segments& segments, const Use& use) {
     const uint64_t* at = segments.all[i].data();
     const uint64_t* const end = at + segments.used[i];
     while (at < end) {
-      const auto query = static_cast<int64_t>(*at >> 32);
-      const auto count = static_cast<int64_t>(*at & 0xFFFFFFFFu);
+      const int64_t query = query_of(*at);
+      const int64_t count = count_of(*at);
       use(query, at + 1, count);
       at += count + 1;
     }
@@ -108,9 +134,7 @@ void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, 
   const HostArray<uint64_t> scratch = sort_scratch(most, resources);
   parallel_for(queries, meter, resources, [&](int64_t query, int slot) {
     uint64_t* const mine = scratch.size() == 0 ? nullptr : scratch.data() + slot * most;
-    uint64_t* const first = neighbors + offsets[query];
-    const int64_t count = offsets[query + 1] - offsets[query];
-    if (!std::is_sorted(first, first + count)) sort_neighbors(first, count, mine);  // a run of products is sorted
+    sort_neighbors(neighbors + offsets[query], offsets[query + 1] - offsets[query], mine);
   });
 }
 

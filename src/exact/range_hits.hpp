@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -50,6 +51,10 @@ class RangeHits {
 
   // Of one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
+  // Where the query's next neighbours go, at most `most`: none where they are only counted. They are there once taken().
+  std::span<uint64_t> room(int slot, int64_t query, int64_t most);
+  // So many were put into that room, or were counted where there was none.
+  void taken(int slot, int64_t count);
 
   // Whether some were only counted.
   bool overflowed() const { return overflowed_; }
@@ -67,9 +72,12 @@ class RangeHits {
   struct alignas(64) Segments {
     int64_t counted = 0;
     std::vector<HostArray<uint64_t>> all;
-    std::vector<int64_t> used;  // words of each
+    std::vector<int64_t> used;    // words of each
+    uint64_t* last_run = nullptr;  // of the last segment, where it has one
   };
   bool grow(Segments* segments);
+  // The word of a run that the query's next neighbours belong to, with room for one at least; null where there is none.
+  uint64_t* open_run(Segments* segments, int64_t query);
   // Calls use(query, neighbors, count) for every run.
   template <typename Use>
   static void for_each_run(const Segments& segments, const Use& use);

@@ -7,6 +7,7 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
+#include "core/ordered_number.hpp"
 #include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
@@ -144,18 +145,28 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   meter.finish();
 }
 
+// What is in range is neither padding nor a NaN.
+void write_some(const ResultExit& result, const uint64_t* neighbors, int64_t count, int64_t* ids, float* distances) {
+  if (result.numbers == nullptr) {
+    for (int64_t i = 0; i < count; ++i) ids[i] = int64_t{row_of(neighbors[i])};
+  } else {
+    for (int64_t i = 0; i < count; ++i) ids[i] = result.id(neighbors[i]);
+  }
+  for (int64_t i = 0; i < count; ++i) distances[i] = number_of_ordered(ordered_of(neighbors[i]));
+  if (!result.larger_is_nearer) return;
+  for (int64_t i = 0; i < count; ++i) distances[i] = 0.0f - distances[i];  // never -0
+}
+
 void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances,
                 const Resources& resources) {
   constexpr int64_t kHitsPerTask = 1 << 14;
   const uint64_t* const neighbors = hits.neighbors();
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("write", hits.size(), quiet);
-  const ResultExit result(metric, numbers);
   parallel_for(divide_up(hits.size(), kHitsPerTask), meter, resources, [&](int64_t task, int) {
-    for (int64_t i = task * kHitsPerTask; i < std::min((task + 1) * kHitsPerTask, hits.size()); ++i) {
-      ids[i] = result.id(neighbors[i]);
-      distances[i] = result.distance(neighbors[i]);
-    }
+    const int64_t first = task * kHitsPerTask;
+    write_some(ResultExit(metric, numbers), neighbors + first, std::min(kHitsPerTask, hits.size() - first), ids + first,
+               distances + first);
   });
 }
 

@@ -29,6 +29,7 @@ void DeviceRangeRuns::clear() {
   counted_ = filled_ = 0;
   by_key_ = by_row_ = single_ = true;
   overflowed_ = false;
+  words_.reset();
   context_->copy(extremes(), kNoExtremes, sizeof kNoExtremes);
 }
 
@@ -47,6 +48,18 @@ uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
   by_key_ = by_key_ && order == Order::by_key;
   by_row_ = by_row_ && order == Order::by_row;
   return reinterpret_cast<uint64_t*>(parts_.back().data());
+}
+
+std::optional<RangeWord> DeviceRangeRuns::only_words(int64_t queries, const uint32_t (&extremes)[2]) const {
+  const RangeWord word = word_of(extremes);
+  const bool tells_all = word.query_bits() >= 31 || queries <= int64_t{1} << word.query_bits();
+  return parts_.empty() && !overflowed_ && tells_all ? std::optional(word) : std::nullopt;
+}
+
+uint64_t* DeviceRangeRuns::add_words(int64_t rows, const RangeWord& word) {
+  uint64_t* const room = add(rows, Order::by_row);
+  if (room != nullptr) words_ = word;
+  return room;
 }
 
 void DeviceRangeRuns::add_run(uint32_t query, uint32_t count) {
@@ -76,11 +89,28 @@ RangeWord DeviceRangeRuns::word() const {
   uint32_t found[2];
   context_->copy(found, extremes(), sizeof found);
   context_->synchronize();
+  return word_of(found);
+}
+
+RangeWord DeviceRangeRuns::word_of(const uint32_t (&extremes)[2]) const {
   RangeWord word;
-  word.least = found[0];
-  word.key_bits = static_cast<int>(std::bit_width(found[1] - found[0]));
+  word.least = extremes[0];
+  word.key_bits = static_cast<int>(std::bit_width(extremes[1] - extremes[0]));
   word.row_bits = row_bits_;
   return word;
+}
+
+void DeviceRangeRuns::sort_only_words(const std::vector<int64_t>& offsets, const RangeOutput& out) const {
+  const int64_t count = offsets.back();
+  const auto queries = static_cast<uint64_t>(offsets.size() - 1);
+  const DeviceBuffer other(count * 8, "sorting the rows in range", context_, resources_);
+  const DeviceBuffer memory(sort_words_bytes(count), "sorting the rows in range", context_, resources_);
+  uint64_t* const both[2] = {reinterpret_cast<uint64_t*>(parts_.back().data()),
+                             reinterpret_cast<uint64_t*>(other.data())};
+  const int end_bit = words_->row_bits + words_->key_bits + static_cast<int>(std::bit_width(queries - 1));
+  const int sorted =
+      sort_words(both, count, words_->row_bits, end_bit, memory.data(), memory.bytes(), context_->stream());
+  launch_write_words(both[sorted], count, *words_, out, context_->stream());
 }
 
 void DeviceRangeRuns::sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device,
@@ -121,6 +151,14 @@ bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput
   const std::vector<int64_t> places = place(queries);
   context_->copy(offsets, places.data(), static_cast<int64_t>(places.size()) * 8);
   if (runs_.empty()) return true;
+  if (words_) {
+    try {
+      sort_only_words(places, out);
+      return true;
+    } catch (const OutOfMemory&) {
+      return false;
+    }
+  }
   std::stable_sort(runs_.begin(), runs_.end(),
                    [](const PlacedRun& a, const PlacedRun& b) { return a.query < b.query; });
   try {

@@ -1,6 +1,7 @@
 // range_runs.hpp in a GPU's memory: what was found stays there, and is put together, sorted and written out there.
 //
-// Memory: 8 bytes for each row found; 16 more while they are sorted, where that is needed. All work is enqueued on the
+// Memory: 8 bytes for each row found; 16 more while they are sorted, where that is needed, or 8 where all were found at
+// once. All work is enqueued on the
 // context's stream.
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -29,6 +31,10 @@ class DeviceRangeRuns {
   // the order in which they lie there; no query has two.
   uint64_t* add(int64_t rows, Order order);
   void add_run(uint32_t query, uint32_t count);
+  // In the place of all parts, where this is the only one: rows of queries 0, 1, ... in their order, as words that are
+  // sorted where they lie. None where there are parts already, or a word is too short.
+  std::optional<RangeWord> only_words(int64_t queries, const uint32_t (&extremes)[2]) const;
+  uint64_t* add_words(int64_t rows, const RangeWord& word);
   // The least and the largest ordered key of all: whoever fills a part keeps them.
   uint32_t* extremes() const { return reinterpret_cast<uint32_t*>(extremes_.data()); }
 
@@ -44,7 +50,9 @@ class DeviceRangeRuns {
   // Places for the runs; returns the offsets.
   std::vector<int64_t> place(int64_t queries);
   void sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device, const RangeOutput& out) const;
+  void sort_only_words(const std::vector<int64_t>& offsets, const RangeOutput& out) const;
   RangeWord word() const;
+  RangeWord word_of(const uint32_t (&extremes)[2]) const;
 
   const int row_bits_;
   std::shared_ptr<const DeviceContext> context_;
@@ -58,6 +66,7 @@ class DeviceRangeRuns {
   bool by_row_ = true;  // all parts are
   bool single_ = true;  // no query has two runs
   bool overflowed_ = false;
+  std::optional<RangeWord> words_;  // the form of the only part
 };
 
 }  // namespace kith

@@ -116,7 +116,8 @@ RowPicks SearchRows::picks_of(const Run& run, int64_t first) const {
 }
 
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
-                                ProgressMeter& meter, const std::function<void(const ProductBase&)>& use) {
+                                ProgressMeter& meter, const std::function<void(const ProductBase&)>& use,
+                                bool with_operands) {
   const bool listed = task_.scope.filter == FilterPath::list;
   const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
   const Run run{base, first_row, first_place,
@@ -139,7 +140,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
       piece.rows = arrive(run, first, piece.numbers, meter);
       inspect(piece.rows);
     }
-    if (products()) make_ready(ready != nullptr, piece);
+    if (products() && with_operands) make_ready(ready != nullptr, piece);
     use(piece);  // and looks at the status when it waits anyway
     if (ahead_ != nullptr) ahead_->used(static_cast<int>(first / piece_rows(plan_) % 2), stream());
   }
@@ -210,6 +211,12 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   if (!plan_.product.operands_ready) return;
   const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product.operands));
   piece.operands = base->operands().from(first, chunks);
+}
+
+void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {
+  const bool looks = task_.wish.check_finite && can_be_infinite(queries.dtype);
+  if (looks) launch_inspect_rows(queries, task_.shape.cols, {.first_bad = &status()->bad_query}, stream());
+  if (checks_base()) launch_inspect_rows(piece.rows, task_.shape.cols, {.first_bad = &status()->bad_row}, stream());
 }
 
 void SearchRows::make_ready(bool prepared, ProductBase& piece) const {

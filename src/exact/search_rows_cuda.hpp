@@ -62,9 +62,13 @@ class SearchRows {
   // rows are looked at before, or not at all.
   uint32_t* unchecked_rows() const { return checks_base() && leaves_checks() ? &status()->bad_row : nullptr; }
 
-  // The rows of a run of the base, piece by piece.
+  // The rows of a run of the base, piece by piece; `with_operands` where there will be products, else make_ready() makes
+  // a piece's.
   void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
-                      const std::function<void(const ProductBase&)>& use);
+                      const std::function<void(const ProductBase&)>& use, bool with_operands = true);
+  void make_ready(bool prepared, ProductBase& piece) const;
+  // For whoever makes no operands, with which rows and queries are looked at: read_status() tells.
+  void check_finite(const DeviceRowsView& queries, const ProductBase& piece) const;
   // The kept rows of a piece in tiles of at most row_tile.
   void for_each_tile(const ProductBase& piece, const std::function<void(const DirectTile&)>& use) const;
 
@@ -95,7 +99,6 @@ class SearchRows {
   // What rows of the base are still to be looked at for.
   RowFindings checks(bool finite) const;
   void inspect(DeviceRowsView& rows) const;
-  void make_ready(bool prepared, ProductBase& piece) const;
 
   const SearchTask& task_;
   const KnnCudaPlan& plan_;

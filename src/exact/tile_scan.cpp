@@ -17,6 +17,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
+constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
+
 constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turned to bytes
 
 // False where some value is no byte.
@@ -219,23 +221,37 @@ void TileScan::put_side_by_side(const MatrixView& rows) {
 }
 
 int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  const KeyBounds bounds(context_.kind, rows.cols(), context_.queries.squared_norm(query));
   CandidateList& list = context_.list(query, split_);
   context_.exchange_threshold(query, &list);
+  // Without a threshold every row passes: so few at first that they give one.
+  const bool opens = list.threshold() == kInfinity && !context_.user.takes_keys();
+  const int64_t few = opens ? std::min(context_.plan.list_length + kFirstRows, rows.rows()) : 0;
+  if (few > 0) {
+    if (const int64_t bad = take_rows(query, rows, first, 0, few); bad >= 0) return bad;
+    if (few < rows.rows() && list.threshold() == kInfinity) context_.make_room(query, split_, slot_);
+  }
+  return take_rows(query, rows, first, few, rows.rows());
+}
+
+int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end) {
+  const double squared_norm = context_.queries.squared_norm(query);
+  const KeyBounds bounds(context_.kind, rows.cols(), squared_norm);
+  CandidateList& list = context_.list(query, split_);
   float threshold = list.threshold();
   uint16_t left[kTileRows];
-  const QuickTest quick(context_.kind, rows.cols(), context_.queries.squared_norm(query), threshold, facts_,
-                        rows.rows());
-  const int64_t count = quick.run(values_, facts_, rows.rows(), left);
+  const float* const values = values_ + begin;
+  const float* const facts = facts_ + begin;
+  const QuickTest quick(context_.kind, rows.cols(), squared_norm, threshold, facts, end - begin);
+  const int64_t count = quick.run(values, facts, end - begin, left);
   for (int64_t n = 0; n < count; ++n) {
-    const int64_t i = left[n];
+    const int64_t i = begin + left[n];
     float lower;
     float upper;
     const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
-    if (lower > threshold) continue;
-    if (!context_.keeps_row(first + i)) continue;
-    if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
-    list.push(lower, upper, static_cast<uint32_t>(first + i));
+    const bool counts = !(lower > threshold) && context_.keeps_row(first + i);
+    if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
+    list.push_if(counts, lower, upper, static_cast<uint32_t>(first + i));
+    if (counts && context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper));
     if (list.has_room()) continue;
     context_.make_room(query, split_, slot_);
     threshold = list.threshold();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "exact/tile_select_layout.hpp"
+#include "kernels/select/pack_selected_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -30,6 +31,8 @@ class TileSelect {
 
   // Sorted lists of k, padded: of this tile, or where it is not the first merged with those that are there. Enqueues.
   void run(const SelectedTile& tile, bool first, uint64_t* lists) const;
+  // Of the one tile there is, not yet as lists. Enqueues.
+  PackSelectedTask select(const SelectedTile& tile) const;
 
  private:
   template <typename T>

@@ -11,8 +11,8 @@
 #include "exact/search_limit.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/exact_graph.hpp"
-#include "graph/graph_access.hpp"
 #include "graph/graph_limit.hpp"
+#include "graph/graph_output.hpp"
 #include "graph/method_choice.hpp"
 
 #include <fmt/format.h>
@@ -168,15 +168,14 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
-  const PeakMemory memory(resources);
+  const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   const auto needed = [&] {
-    return neighbors_bytes(x.rows(), params.k) + smallest_graph_bytes(x, params, memory.resources());
+    const int64_t results = shape.space.host_readable() ? neighbors_bytes(x.rows(), params.k) : 0;
+    return results + smallest_graph_bytes(x, params, resources);
   };
-  return naming_host_limit(needed, memory.resources(), [&] {
-    Neighbors neighbors(x.rows(), params.k, memory.resources());
-    GraphReport report = knn_graph(x, neighbors.view(), params, memory.resources());
-    report.peak_host_bytes = memory.host_bytes();  // with the graph
-    return GraphAccess::make(std::move(neighbors), params.metric, std::move(report));
+  return naming_host_limit(needed, resources, [&] {
+    return make_graph(shape, params.metric, resources,
+                      [&](const NeighborsView& out, const Resources& counted) { return knn_graph(x, out, params, counted); });
   });
 }
 

@@ -14,6 +14,11 @@ class GraphAccess {
   // In memory that `owner` keeps, on the host or a device.
   static KnnGraph make(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
                        GraphReport report);
+  // Its arrays, which nobody writes to.
+  static NeighborsView view(const KnnGraph& graph) {
+    return {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(),
+            graph.space()};
+  }
 };
 
 }  // namespace kith

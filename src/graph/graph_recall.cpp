@@ -7,6 +7,7 @@
 #include "cluster/row_sample.hpp"
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
+#include "graph/graph_access.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/true_lists.hpp"
 
@@ -33,17 +34,16 @@ void GraphRecallParams::validate() const {
   if (rows < 1) throw InvalidArgument(fmt::format("rows = {}; at least one must be looked at", rows));
 }
 
-GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const GraphRecallParams& params,
+GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params,
                            const Resources& resources) {
   params.validate();
-  check_row_count(given.rows());
-  if (x.rows() != given.rows()) {
+  check_row_count(graph.rows());
+  if (x.rows() != graph.rows()) {
     throw InvalidArgument(fmt::format("{} vectors and a graph of {} rows; give the vectors that the graph was built of",
-                                      x.rows(), given.rows()));
+                                      x.rows(), graph.rows()));
   }
-  const int64_t k = std::min(given.k(), given.rows() - 1);
-  if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", given.rows()));
-  const KnnGraph graph = given.to(MemorySpace::host(), resources);
+  const int64_t k = std::min(graph.k(), graph.rows() - 1);
+  if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", graph.rows()));
   check_graph(graph, resources);
 
   GraphRecall result;
@@ -54,7 +54,7 @@ GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const Gra
   gather(source, rows, queries.mutable_view(), resources);
   const Neighbors found = knn(queries.view(), x, {.k = k + 1, .metric = graph.metric()}, resources);
 
-  const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, graph.ids(), graph.k(), resources);
+  const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
   const bool larger = larger_is_nearer(graph.metric());
   const int64_t ten = std::min<int64_t>(k, 10);
   std::vector<double> shares;

@@ -14,11 +14,23 @@ namespace {
 
 constexpr int64_t kGathered = 4096;  // vectors at a time, unless one list has more: a GPU is waited for each time
 
+// Of some rows, one after the other.
+HostArray<int64_t> ids_of(const NeighborsView& graph, const std::vector<uint32_t>& rows, const Resources& resources) {
+  const int64_t row_bytes = array_bytes<int64_t>(graph.k);
+  const auto count = static_cast<int64_t>(rows.size());
+  HostArray<int64_t> ids(count * graph.k, "neighbours to look at", resources);
+  ViewSource source(MatrixView(graph.ids, DType::u8, {graph.queries, row_bytes, row_bytes}, graph.space));
+  gather(source, rows, MutableMatrixView(ids.data(), DType::u8, {count, row_bytes, row_bytes}), resources);
+  return ids;
+}
+
 }  // namespace
 
-HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows, const int64_t* ids,
-                               int64_t k, const Resources& resources) {
+HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows,
+                               const NeighborsView& graph, const Resources& resources) {
   const auto count = static_cast<int64_t>(rows.size());
+  const int64_t k = graph.k;
+  const HostArray<int64_t> ids = ids_of(graph, rows, resources);
   HostArray<uint64_t> lists(count * k, "neighbours to look at", resources);
   std::fill_n(lists.data(), lists.size(), kPadding);
   const int64_t together = std::max<int64_t>(1, kGathered / (k + 1));
@@ -35,7 +47,7 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
       const uint32_t row = rows[static_cast<size_t>(i)];
       begins.push_back(static_cast<int64_t>(numbers.size()));
       numbers.push_back(row);
-      for (int64_t j = 0; j < k && ids[row * k + j] >= 0; ++j) numbers.push_back(static_cast<uint32_t>(ids[row * k + j]));
+      for (int64_t j = 0; j < k && ids[i * k + j] >= 0; ++j) numbers.push_back(static_cast<uint32_t>(ids[i * k + j]));
     }
     begins.push_back(static_cast<int64_t>(numbers.size()));
     gather(source, numbers, vectors.mutable_view().slice(0, begins.back()), resources);

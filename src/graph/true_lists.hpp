@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -13,9 +14,9 @@
 
 namespace kith {
 
-// For each of `rows` k packed neighbours (core/ordered_key.hpp), sorted, padded at the end. `ids`: those of all rows of the
-// graph, on the host, checked. `x` lies anywhere.
-HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows, const int64_t* ids,
-                               int64_t k, const Resources& resources);
+// For each of `rows` k packed neighbours (core/ordered_key.hpp), sorted, padded at the end. The graph is checked; it and `x`
+// lie anywhere.
+HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows,
+                               const NeighborsView& graph, const Resources& resources);
 
 }  // namespace kith

@@ -8,18 +8,23 @@
 
 namespace kith {
 
-// Of the rows from `first` on, to their places in `out`.
-inline void put_without_self(const Neighbors& found, int64_t first, const NeighborsView& out) {
-  for (int64_t i = 0; i < found.queries(); ++i) {
+// Of the rows from `first` on, on the host, to their places in `out`.
+inline void put_without_self(const NeighborsView& found, int64_t first, const NeighborsView& out) {
+  for (int64_t i = 0; i < found.queries; ++i) {
+    const int64_t* const ids = found.ids + i * found.k;
+    const float* const distances = found.distances + i * found.k;
     const int64_t row = first + i;
     int64_t taken = 0;
     for (int64_t j = 0; j <= out.k && taken < out.k; ++j) {
-      if (found.ids(i)[j] == row) continue;
-      out.ids[row * out.k + taken] = found.ids(i)[j];
-      out.distances[row * out.k + taken] = found.distances(i)[j];
+      if (ids[j] == row) continue;
+      out.ids[row * out.k + taken] = ids[j];
+      out.distances[row * out.k + taken] = distances[j];
       ++taken;
     }
   }
+}
+inline void put_without_self(Neighbors found, int64_t first, const NeighborsView& out) {
+  put_without_self(found.view(), first, out);
 }
 
 }  // namespace kith

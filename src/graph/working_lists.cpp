@@ -4,8 +4,6 @@
 #include "core/parallel_for.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
@@ -46,15 +44,21 @@ WorkingLists::WorkingLists(int64_t rows, int64_t length, const Resources& resour
   });
 }
 
-float WorkingLists::largest_key(int64_t row) const {
-  const float key = key_of_ordered(threshold(row));
-  return std::isnan(key) ? std::numeric_limits<float>::infinity() : key;
-}
-
 bool WorkingLists::offer(int64_t row, uint64_t neighbor) {
   if (ordered_of(neighbor) > threshold(row)) return false;
   const RowLock lock(locks_[row]);
   return offer_alone(row, neighbor);
+}
+
+void WorkingLists::offer_sorted(int64_t row, const uint64_t* neighbors, int64_t count) {
+  const RowLock lock(locks_[row]);
+  if (list(row)[0] == kPadding) {
+    std::copy_n(neighbors, count, list(row));
+    return refresh_threshold(row);
+  }
+  for (int64_t i = 0; i < count && without_flag(neighbors[i]) < without_flag(list(row)[length_ - 1]); ++i) {
+    offer_alone(row, neighbors[i]);
+  }
 }
 
 bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 namespace kith {
 
@@ -37,12 +38,23 @@ class WorkingLists {
     return std::atomic_ref<uint32_t>(thresholds_[row]).load(std::memory_order_relaxed);
   }
   // The same as a key: +inf where there is room.
-  float largest_key(int64_t row) const;
-  // Brings a threshold near, ahead of its use.
+  float largest_key(int64_t row) const {
+    const float key = key_of_ordered(threshold(row));
+    return key == key ? key : std::numeric_limits<float>::infinity();
+  }
+  // Brings a threshold, or a list, near, ahead of its use.
   void prefetch_threshold(int64_t row) const { __builtin_prefetch(thresholds_.data() + row); }
+  void prefetch_list(int64_t row) const {
+    constexpr int64_t kLine = 8;  // neighbours
+    for (int64_t i = 0; i < length_; i += kLine) __builtin_prefetch(list(row) + i, 1);
+    __builtin_prefetch(list(row) + length_ - 1, 1);
+    __builtin_prefetch(locks_.data() + row, 1);
+  }
 
   // Offers a neighbour to a row, on any thread. Returns whether it entered.
   bool offer(int64_t row, uint64_t neighbor);
+  // Offers up to length() neighbours, sorted, on any thread.
+  void offer_sorted(int64_t row, const uint64_t* neighbors, int64_t count);
   // Offers to a list that nobody else touches meanwhile. They are taken as they come, flags and all.
   bool offer_alone(int64_t row, uint64_t neighbor);
   // A list was written to from outside.

@@ -52,7 +52,7 @@ void check_added(const IndexState* current, const RowsInfo& rows, Metric metric,
     throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
                                       name_of(before.dtype), before.cols, name_of(rows.dtype), rows.cols));
   }
-  if (current != nullptr && !before.any_place && !same_place(before.space, rows.space)) {
+  if (before.rows > 0 && !before.any_place && !same_place(before.space, rows.space)) {
     throw InvalidArgument(
         fmt::format("the index holds vectors in {}, the added ones are in {}; an index keeps all in one place",
                     place(before.space), place(rows.space)));

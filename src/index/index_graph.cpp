@@ -4,11 +4,14 @@
 
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
+#include "cuda/device_memory.hpp"
+#include "exact/knn_checks.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/exact_graph.hpp"
-#include "graph/graph_access.hpp"
+#include "graph/graph_output.hpp"
 #include "graph/true_lists.hpp"
 #include "graph/without_self.hpp"
+#include "graph/without_self_cuda.hpp"
 #include "index/index_access.hpp"
 
 #include <fmt/format.h>
@@ -40,9 +43,14 @@ void check_rows(const Index& index, const MatrixView& x) {
 GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric metric, uint64_t seed,
                       const Resources& resources) {
   const ControlRows control(x, metric, graph.k, seed, resources);
-  const HostArray<uint64_t> lists = true_lists(x, metric, control.rows(), graph.ids, graph.k, resources);
+  const HostArray<uint64_t> lists = true_lists(x, metric, control.rows(), graph, resources);
   const RecallEstimate estimate = control.measure(lists.data(), graph.k);
   return {estimate.recall, estimate.recall_at_10, estimate.error, static_cast<int64_t>(control.rows().size())};
+}
+
+void put_others(const NeighborsView& found, int64_t first, const NeighborsView& out, const Resources& resources) {
+  if (out.space.host_readable()) return put_without_self(found, first, out);
+  put_without_self_cuda(found, first, out, resources);
 }
 
 }  // namespace
@@ -51,24 +59,28 @@ void IndexGraphParams::validate() const {
   if (k < 1) throw InvalidArgument(fmt::format("k = {}; it must be at least 1", k));
 }
 
-KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& given) {
+GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
+                      const Resources& given) {
   const auto start = std::chrono::steady_clock::now();
   params.validate();
   const Index still = index.to(index.runs_on(), given);  // of this version, whatever is added meanwhile
   check_graph_size(x.rows(), params.k);
   check_rows(still, x);
+  check_output(out, x.rows(), params.k);
   const PeakMemory memory(given);
   const Resources& resources = memory.resources();
-  Neighbors neighbors(x.rows(), params.k, resources);
-  const SearchParams search{.k = params.k + 1, .probes = params.probes, .refine = params.refine};
+  const SearchParams search{
+      .k = params.k + 1, .probes = params.probes, .refine = params.refine, .refine_from = params.refine_from};
   const Resources quiet = resources.with_progress({});
-  const int64_t batch = std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch);
+  const int64_t batch = std::min(std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch), x.rows());
+  const GraphOutput some({batch, search.k, out.space}, resources);
   ProgressMeter meter("search", x.rows(), resources);
   for (int64_t first = 0; first < x.rows(); first += batch) {
-    const int64_t count = std::min(batch, x.rows() - first);
-    const Neighbors found = still.search(x.slice(first, count), search, quiet);
-    put_without_self(found, first, neighbors.view());
-    meter.add(count);
+    NeighborsView found = some.view();
+    found.queries = std::min(batch, x.rows() - first);
+    still.search(x.slice(first, found.queries), found, search, quiet);
+    put_others(found, first, out, quiet);
+    meter.add(found.queries);
     meter.poll();
   }
   meter.finish();
@@ -77,11 +89,23 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   report.parameters = {{"factory", still.factory()}};  // and what was asked for; else a search's defaults hold
   if (params.probes > 0) report.parameters.push_back({"probes", params.probes});
   if (params.refine > 0) report.parameters.push_back({"refine", params.refine});
-  if (x.rows() > 0) report.recall = recall_of(neighbors.view(), x, still.params().metric, params.seed, quiet);
+  if (params.refine_from != nullptr) report.parameters.push_back({"refine_from", params.refine_from->path()});
+  if (!out.space.host_readable()) wait_for_stream(out.space.device, resources);
+  if (x.rows() > 0) report.recall = recall_of(out, x, still.params().metric, params.seed, quiet);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.peak_host_bytes = memory.host_bytes();
   report.peak_device_bytes = memory.device_bytes();
-  return GraphAccess::make(std::move(neighbors), still.params().metric, std::move(report));
+  return report;
+}
+
+KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& resources) {
+  params.validate();
+  check_graph_size(x.rows(), params.k);
+  check_rows(index, x);
+  const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
+  return make_graph(shape, index.params().metric, resources, [&](const NeighborsView& out, const Resources& counted) {
+    return knn_graph(index, x, out, params, counted);
+  });
 }
 
 }  // namespace kith

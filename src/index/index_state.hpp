@@ -12,7 +12,8 @@
 
 namespace kith {
 
-// What every kind holds. Training or the first add fixes all but the number of rows.
+// What every kind holds. Training or the first add fixes all but the number of rows and, while there are none, where they
+// lie.
 struct IndexContent {
   int64_t rows = 0;
   int64_t cols = 0;  // of the caller's vectors
@@ -73,8 +74,10 @@ class IndexState {
 
 // The content after `added` rows came to `before`, which is null where they are the first.
 inline IndexContent content_after(const IndexState* before, const MatrixView& added) {
-  if (before != nullptr) return before->content().with_rows(before->content().rows + added.rows());
-  return {added.rows(), added.cols(), added.dtype(), added.space()};
+  if (before == nullptr) return {added.rows(), added.cols(), added.dtype(), added.space()};
+  IndexContent content = before->content().with_rows(before->content().rows + added.rows());
+  if (before->content().rows == 0) content.space = added.space();
+  return content;
 }
 
 }  // namespace kith

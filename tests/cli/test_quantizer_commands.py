@@ -67,5 +67,5 @@ def test_options_of_another_quantizer(kith, tmp_path):
     assert "--beam is an option of RQ, and LSQ2x4 was asked for" in kith.fails(2, *train, "LSQ2x4", "--beam", 3)
     assert "--sweeps is an option of LSQ, and RQ2x4 was asked for" in kith.fails(2, *train, "RQ2x4", "--sweeps", 3)
     assert "--anneal is an option of LSQ, and SQ8 was asked for" in kith.fails(2, *train, "SQ8", "--anneal", 0)
-    assert "there are opq, residual and random" in kith.fails(2, *train, "LSQ2x4", "--start", "best")
+    assert "known are: opq, residual, random" in kith.fails(2, *train, "LSQ2x4", "--start", "best")
     assert leftovers(tmp_path, data) == []

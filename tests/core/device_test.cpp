@@ -62,7 +62,7 @@ TEST(CpuTarget, EveryOneOfTheBuildIsTestedHere) {
   for (const std::string& name : built_cpu_targets()) {
     if (std::find(here.begin(), here.end(), name) == here.end()) missing += " " + name;
   }
-  for (const std::string& name : here) EXPECT_THAT(built_cpu_targets(), testing::Contains(name));
+  for (const std::string& name : here) EXPECT_THAT(built_cpu_targets(), ::testing::Contains(name));
   if (!missing.empty()) GTEST_SKIP() << "instruction sets that this machine lacks, not tested here:" << missing;
 }
 

@@ -31,7 +31,7 @@ TEST(HostBuffer, CountsAgainstTheLimitUntilItIsGone) {
       FAIL() << "the limit was passed";
     } catch (const OutOfMemory& error) {
       EXPECT_EQ(error.bytes_needed(), 5000);
-      EXPECT_THAT(error.what(), testing::HasSubstr("the second"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("the second"));
     }
     EXPECT_EQ(resources.host_memory()->used(), 6000);
   }

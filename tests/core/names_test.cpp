@@ -45,19 +45,19 @@ std::string refusal(const char* name) {
 }
 
 TEST(Metric, AnUnknownNameIsAnsweredWithTheKnownOnes) {
-  EXPECT_THAT(refusal("euclid"), testing::AllOf(testing::HasSubstr("'euclid'"), testing::HasSubstr("sqeuclidean")));
+  EXPECT_THAT(refusal("euclid"), ::testing::AllOf(::testing::HasSubstr("'euclid'"), ::testing::HasSubstr("sqeuclidean")));
 }
 
 TEST(Metric, FaissesNameForTheSquareIsNotTakenForTheRoot) {
-  EXPECT_THAT(refusal("L2"), testing::HasSubstr("FAISS's L2 is sqeuclidean"));
+  EXPECT_THAT(refusal("L2"), ::testing::HasSubstr("FAISS's L2 is sqeuclidean"));
 }
 
 TEST(Metric, ASlipIsAnsweredWithWhatWasMeant) {
-  EXPECT_THAT(refusal("euclidian"), testing::HasSubstr("did you mean euclidean?"));
-  EXPECT_THAT(refusal("cosin"), testing::HasSubstr("did you mean cosine?"));
-  EXPECT_THAT(refusal("innerproduct"), testing::HasSubstr("did you mean inner_product?"));
-  EXPECT_THAT(refusal("l3"), testing::Not(testing::HasSubstr("did you mean")));
-  EXPECT_THAT(refusal(""), testing::Not(testing::HasSubstr("did you mean")));
+  EXPECT_THAT(refusal("euclidian"), ::testing::HasSubstr("did you mean euclidean?"));
+  EXPECT_THAT(refusal("cosin"), ::testing::HasSubstr("did you mean cosine?"));
+  EXPECT_THAT(refusal("innerproduct"), ::testing::HasSubstr("did you mean inner_product?"));
+  EXPECT_THAT(refusal("l3"), ::testing::Not(::testing::HasSubstr("did you mean")));
+  EXPECT_THAT(refusal(""), ::testing::Not(::testing::HasSubstr("did you mean")));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void expect_equal(const Encoded& found, const Encoded& expected, int64_t books) 
 }
 
 void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
-  SCOPED_TRACE(testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
+  SCOPED_TRACE(::testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
                                   << " books of " << given.books.words() << ", start "
                                   << static_cast<int>(encoding.start));
   const Encoded expected = on_the_cpu(given, encoding);
@@ -209,7 +209,7 @@ TEST_F(CudaAdditive, SmallLimits) {
 // Codecs, whose rows are numbered by what they hold: from the host and from device memory, to both, packed and with
 // norms.
 void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DType dtype) {
-  SCOPED_TRACE(testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
+  SCOPED_TRACE(::testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
                                   << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
   const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);

@@ -33,7 +33,7 @@ class CudaAdditiveTraining : public OnCuda {};
 TEST_F(CudaAdditiveTrainingSmall, SystemsOfAnySize) {
   for (const int64_t size : {1, 5, 63, 64, 65, 128, 200}) {
     for (const int64_t sides : {1, 3, 70}) {
-      SCOPED_TRACE(testing::Message() << size << " x " << size << ", " << sides << " sides");
+      SCOPED_TRACE(::testing::Message() << size << " x " << size << ", " << sides << " sides");
       const auto factors = make_floats(Shape::gaussian, size, size, 3);
       const auto answers = make_floats(Shape::gaussian, sides, size, 4);
       // A = F F^T + I, and right sides for known answers.

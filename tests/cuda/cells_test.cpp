@@ -45,7 +45,7 @@ void expect_same_rounds(const GraphReport& expected, const GraphReport& found) {
 }
 
 void expect_cells_parity(const MatrixView& x, const KnnGraphParams& params, const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
                                   << ", " << name_of(params.metric));
   const KnnGraph expected = knn_graph(x, params, on_cpu());
   const KnnGraph found = knn_graph(x, params, cuda);

@@ -23,7 +23,7 @@ class CudaCoarse : public OnCuda {};
 
 void expect_coarse_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                           const ProductsRun& run = {}) {
-  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
+  SCOPED_TRACE(::testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
                                   << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
                                   << " columns, k " << params.k << ", " << name_of(params.metric));
   const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
@@ -31,7 +31,7 @@ void expect_coarse_parity(const Vectors& queries, const Vectors& base, const Knn
   for (const ProductEngine engine : engines_here()) {
     for (const CoarsePath path : {CoarsePath::always, CoarsePath::always_by_tiles}) {
       if (path == CoarsePath::always_by_tiles && !tiles) continue;
-      SCOPED_TRACE(testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
+      SCOPED_TRACE(::testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
                                       << (path == CoarsePath::always ? "" : ", tiles of rows"));
       const CudaChoice choice{.engine = CudaEngine::product, .product = engine, .coarse = path};
       expect_same_bytes(expected, search_as(choice, queries, base, params, run));
@@ -334,7 +334,7 @@ TEST_F(CudaCoarse, AsPlanned) {
     const Stored base(dtype, 2500, 48, 42, dtype != DType::u8);
     for (const Metric metric : kAllMetrics) {
       for (const double share : {1.0, 0.9, 0.3}) {
-        SCOPED_TRACE(testing::Message() << name_of(dtype) << ", " << name_of(metric) << ", keeps " << share);
+        SCOPED_TRACE(::testing::Message() << name_of(dtype) << ", " << name_of(metric) << ", keeps " << share);
         const Filters filters(2500, share, 43);
         const KnnParams params{60, metric, true, share < 1 ? filters.by_mask() : RowFilter()};
         const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());

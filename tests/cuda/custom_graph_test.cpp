@@ -23,7 +23,7 @@ Vectors whole_numbers(int64_t rows, int64_t cols) {
 
 void expect_same_graph(TestMetric metric, const MatrixView& x, const CustomGraphParams& params,
                        const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k);
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k);
   const CustomGraph expected = graph_by(metric, x, params, on_cpu());
   const CustomGraph found = graph_by_cuda(metric, x, params, cuda);
   expect_same_bytes(expected.neighbors, found.neighbors);
@@ -82,6 +82,27 @@ TEST_F(CudaCustomGraph, EveryDtypeAndALimit) {
   ResourceOptions options = cuda_options();
   options.device_memory_limit = 96 << 20;
   expect_same_graph(TestMetric::weighted, whole_numbers(2000, 8).view(), {.k = 6}, Resources(options));
+}
+
+TEST_F(CudaCustomGraph, NamesLimitsThatWouldDo) {
+  const Vectors x = whole_numbers(3000, 8);
+  const DeviceMatrix device(x.view());
+  for (const MatrixView& rows : {x.view(), device.view()}) {
+    for (int64_t ResourceOptions::* const limit : {&ResourceOptions::device_memory_limit, &ResourceOptions::host_memory_limit}) {
+      ResourceOptions options = cuda_options();
+      options.*limit = 60'000;
+      int64_t enough = 0;
+      try {
+        graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+      } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(), HasSubstr("memory limit of"));
+        enough = error.bytes_needed();
+      }
+      ASSERT_GT(enough, 60'000);
+      options.*limit = enough;
+      graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+    }
+  }
 }
 
 TEST_F(CudaCustomGraph, RefusesWhatItCannotDo) {

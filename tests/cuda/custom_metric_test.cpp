@@ -13,7 +13,7 @@ class CudaCustomMetric : public OnCuda {};
 
 void expect_custom_parity(TestMetric metric, const MatrixView& queries, const MatrixView& base,
                           const CustomKnnParams& params, const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << queries.rows() << " queries, " << base.rows() << " x " << base.cols() << ", k "
+  SCOPED_TRACE(::testing::Message() << queries.rows() << " queries, " << base.rows() << " x " << base.cols() << ", k "
                                   << params.k);
   const Neighbors expected = search_by(metric, queries, base, params, on_cpu());
   expect_same_bytes(expected, search_by_cuda(metric, queries, base, params, cuda));

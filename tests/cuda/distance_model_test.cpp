@@ -47,7 +47,7 @@ std::vector<double> inverse_norms(const std::vector<T>& values, int64_t stride, 
   return norms;
 }
 
-struct Shape {
+struct TaskShape {
   int64_t queries;
   int64_t rows;
   int64_t cols;
@@ -102,7 +102,7 @@ void run_cores(const DistanceTask& task, const Check& check) {
 }
 
 template <KeyKind kKind, typename Q, typename X>
-void expect_canonical(const Shape& shape, std::vector<Q> queries, std::vector<X> rows, int64_t padding = 0) {
+void expect_canonical(const TaskShape& shape, std::vector<Q> queries, std::vector<X> rows, int64_t padding = 0) {
   const auto [m, n, cols] = shape;
   const int64_t stride = cols + padding;
   const std::vector<double> query_norms = inverse_norms(queries, stride, cols);
@@ -130,8 +130,8 @@ void expect_canonical(const Shape& shape, std::vector<Q> queries, std::vector<X>
 }
 
 template <typename Q, typename X>
-void expect_all_kinds(const Shape& shape, int64_t padding = 0) {
-  SCOPED_TRACE(testing::Message() << shape.queries << " x " << shape.rows << " x " << shape.cols);
+void expect_all_kinds(const TaskShape& shape, int64_t padding = 0) {
+  SCOPED_TRACE(::testing::Message() << shape.queries << " x " << shape.rows << " x " << shape.cols);
   const auto queries = random_values<Q>(static_cast<size_t>(shape.queries * (shape.cols + padding)), 1);
   const auto rows = random_values<X>(static_cast<size_t>(shape.rows * (shape.cols + padding)), 2);
   expect_canonical<KeyKind::squared_l2>(shape, queries, rows, padding);
@@ -148,7 +148,7 @@ TEST(CudaDistanceModel, ColumnsAroundTheSlab) {
 TEST(CudaDistanceModel, EveryKind) {
   for (const int64_t cols : {3, 5, 16, 40}) {
     SCOPED_TRACE(cols);
-    const Shape shape{3, 35, cols};
+    const TaskShape shape{3, 35, cols};
     const auto queries = random_values<float>(static_cast<size_t>(3 * cols), 8);
     const auto rows = random_values<float>(static_cast<size_t>(35 * cols), 9);
     expect_canonical<KeyKind::l2>(shape, queries, rows);
@@ -209,7 +209,7 @@ TEST(CudaDistanceModel, RowsByTheirNumbers) {
 }
 
 TEST(CudaDistanceModel, ZeroVectorsHugeAndTinyValues) {
-  const Shape shape{3, 4, 17};
+  const TaskShape shape{3, 4, 17};
   std::vector<float> queries(3 * 17, 0.0f);
   std::vector<float> rows(4 * 17, 0.0f);
   for (int i = 0; i < 17; ++i) {
@@ -225,7 +225,7 @@ TEST(CudaDistanceModel, ZeroVectorsHugeAndTinyValues) {
 }
 
 TEST(CudaDistanceModel, NansAndInfinities) {
-  const Shape shape{2, 5, 20};
+  const TaskShape shape{2, 5, 20};
   std::vector<float> queries = random_values<float>(2 * 20, 3);
   std::vector<float> rows = random_values<float>(5 * 20, 4);
   rows[20 + 3] = std::numeric_limits<float>::quiet_NaN();
@@ -282,7 +282,7 @@ TEST(CertainKey, IsTheCanonicalOneAndSeldomMissing) {
   constexpr int kPairs = 1000;
   for (const int64_t cols : {17, 64, 200}) {
     for (const double scale : {1.0, 1e-25, 1e-17, 1e17, 1e30}) {
-      SCOPED_TRACE(testing::Message() << cols << " columns, times " << scale);
+      SCOPED_TRACE(::testing::Message() << cols << " columns, times " << scale);
       auto q = random_values<float>(static_cast<size_t>(kPairs * cols), 21);
       auto x = random_values<float>(static_cast<size_t>(kPairs * cols), 22);
       for (float& value : q) value = static_cast<float>(value * scale);

@@ -22,7 +22,7 @@ bool multiplies_doubles() {
 }
 
 void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metric) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric)
+  SCOPED_TRACE(::testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric)
                                   << ", " << name_of(x.dtype()) << " and " << name_of(y.dtype()));
   const MatrixBuffer expected = pairwise_distances(x, y, {metric}, on_cpu());
   const DeviceMatrix queries(x);

@@ -5,7 +5,7 @@ namespace kith {
 namespace {
 
 void expect_parity_of(DType query_dtype, DType base_dtype, Metric metric, int64_t queries, int64_t rows, int64_t cols) {
-  SCOPED_TRACE(testing::Message() << name_of(query_dtype) << " in " << name_of(base_dtype) << " by " << name_of(metric)
+  SCOPED_TRACE(::testing::Message() << name_of(query_dtype) << " in " << name_of(base_dtype) << " by " << name_of(metric)
                                   << ", " << rows << " rows");
   const bool is_signed = metric != Metric::chi_square;
   const Stored q(query_dtype, queries, cols, 1, is_signed);

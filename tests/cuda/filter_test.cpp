@@ -24,7 +24,7 @@ Index index_of(const MatrixView& base, Metric metric, bool prepare, const Resour
 
 void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int64_t k, Metric metric,
                           const Filters& filters) {
-  SCOPED_TRACE(testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), " << base.rows()
+  SCOPED_TRACE(::testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), " << base.rows()
                                   << " rows (" << name_of(base.dtype()) << "), " << base.cols() << " columns, k " << k
                                   << ", " << name_of(metric) << ", " << filters.rows.size() << " rows");
   const KnnParams params{k, metric, true, filters.by_mask()};
@@ -32,7 +32,7 @@ void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int
   const DeviceMatrix device_queries(queries);
   const DeviceMatrix device_base(base);
   for (const RowFilter& filter : {filters.by_mask(), filters.by_bits(), filters.by_rows()}) {
-    SCOPED_TRACE(testing::Message() << "form " << static_cast<int>(filter.form()));
+    SCOPED_TRACE(::testing::Message() << "form " << static_cast<int>(filter.form()));
     const KnnParams same{k, metric, true, filter};
     expect_same_bytes(expected, knn(queries, base, same, on_cuda()));
     DeviceResult result(queries.rows(), k);

@@ -50,7 +50,7 @@ KnnGraphParams by_descent(int64_t k, Metric metric, GraphStart start) {
 }
 
 void expect_descent_parity(const MatrixView& x, const KnnGraphParams& params) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
                                   << ", " << name_of(params.metric) << ", start " << name_of(*params.start));
   const KnnGraph expected = knn_graph(x, params, on_cpu());
   expect_same(expected, knn_graph(x, params, on_cuda()));
@@ -81,6 +81,12 @@ TEST_F(CudaDescentGraph, EveryMetricAndStart) {
   all.samples = 12;
   expect_descent_parity(x.view(), all);
   expect_descent_parity(Stored(DType::u8, 2000, 24, 6, false).view(), by_descent(10, Metric::hamming, GraphStart::random));
+}
+
+// Enough rows that joins go over them in an order of their own.
+TEST_F(CudaDescentGraph, ManyRows) {
+  const auto x = make_floats(Shape::gaussian, 20'000, 6, 3);
+  expect_descent_parity(x.view(), by_descent(10, Metric::l2, GraphStart::random));
 }
 
 TEST_F(CudaDescentGraph, SaysWhatItCannotDo) {
@@ -114,8 +120,23 @@ TEST_F(CudaGraphMergeSmall, TwoPartsWhereverTheyLie) {
     expect_same(expected, merge_graphs(of_a, a, of_b, b, {}, on_cuda()));
     const DeviceMatrix device_a(a);
     const DeviceMatrix device_b(b);
-    expect_same(expected, merge_graphs(of_a, device_a.view(), of_b, device_b.view(), {}, Resources()));
-    expect_same(expected, merge_graphs(of_a, a, of_b, device_b.view(), {}, on_cuda()));
+    const KnnGraph there = merge_graphs(of_a, device_a.view(), of_b, device_b.view(), {}, Resources());
+    EXPECT_EQ(there.space(), MemorySpace::cuda(0));
+    expect_same(expected, there);
+    // Graphs, too, lie anywhere; what comes of rows here and there is on the host.
+    const KnnGraph device_of_a = of_a.to(MemorySpace::cuda(0), on_cuda());
+    const KnnGraph device_of_b = of_b.to(MemorySpace::cuda(0), on_cuda());
+    expect_same(expected, merge_graphs(device_of_a, device_a.view(), device_of_b, device_b.view(), {}, Resources()));
+    expect_same(expected, merge_graphs(device_of_a, a, of_b, b, {}, on_cuda()));
+    expect_same(expected, merge_graphs(device_of_a, a, of_b, b, {}, on_cpu()));
+    const KnnGraph mixed = merge_graphs(of_a, a, device_of_b, device_b.view(), {}, on_cuda());
+    EXPECT_TRUE(mixed.space().host_readable());
+    expect_same(expected, mixed);
+    const DeviceResult result(500, 6);
+    merge_graphs({{device_of_a, device_a.view()}, {of_b, device_b.view()}}, result.view, {}, Resources());
+    expect_same_bytes(expected, result.on_host());
+    merge_graphs({{of_a, a}, {of_b, b}}, result.view, {}, on_cuda());
+    expect_same_bytes(expected, result.on_host());
     EXPECT_THROW(merge_graphs(of_a, a, of_b, device_b.view(), {}, on_cpu()), Unsupported);
   }
 }
@@ -145,13 +166,25 @@ TEST_F(CudaGraphMerge, ManyPartsNewRowsAndBetterGraphs) {
     const MatrixView part = x.view().slice(first, 600);
     parts.push_back({exact(part, 8, Metric::cosine), part});
   }
-  expect_same(merge_graphs(parts, {}, on_cpu()), merge_graphs(parts, {}, on_cuda()));
+  const KnnGraph of_all = merge_graphs(parts, {}, on_cpu());
+  expect_same(of_all, merge_graphs(parts, {}, on_cuda()));
+  const DeviceMatrix everything(x.view());
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].x = everything.view().slice(static_cast<int64_t>(600 * i), 600);
+  const KnnGraph of_all_there = merge_graphs(parts, {}, Resources());
+  EXPECT_EQ(of_all_there.space(), MemorySpace::cuda(0));
+  expect_same(of_all, of_all_there);
+  expect_same_bytes(parts[0].graph, merge_graphs({parts[0]}, {}, Resources()));
 
   const MatrixView old = x.view().slice(0, 3000);
   const KnnGraph graph = exact(old, 7, Metric::l2);
   for (const int64_t fresh : {0, 5, 6000}) {
     const MatrixView added = x.view().slice(3000, fresh);
-    expect_same(extend_graph(graph, old, added, {}, on_cpu()), extend_graph(graph, old, added, {}, on_cuda()));
+    const KnnGraph expected = extend_graph(graph, old, added, {}, on_cpu());
+    expect_same(expected, extend_graph(graph, old, added, {}, on_cuda()));
+    const MatrixView device_added = everything.view().slice(3000, fresh);
+    const KnnGraph there = extend_graph(graph, everything.view().slice(0, 3000), device_added, {}, Resources());
+    EXPECT_EQ(there.space(), MemorySpace::cuda(0));
+    expect_same(expected, there);
   }
 
   KnnGraphParams poor;
@@ -160,10 +193,36 @@ TEST_F(CudaGraphMerge, ManyPartsNewRowsAndBetterGraphs) {
   poor.cells = 60;
   poor.probes = 2;
   const KnnGraph before = knn_graph(x.view(), poor, on_cpu());
-  const DeviceMatrix device(x.view());
   const KnnGraph after = refine_graph(before, x.view(), {}, on_cpu());
   expect_same(after, refine_graph(before, x.view(), {}, on_cuda()));
-  expect_same(after, refine_graph(before, device.view(), {}, Resources()));
+  const KnnGraph there = refine_graph(before.to(MemorySpace::cuda(0)), everything.view(), {}, Resources());
+  EXPECT_EQ(there.space(), MemorySpace::cuda(0));
+  expect_same(after, there);
+  const DeviceResult result(9000, 10);
+  refine_graph(before, everything.view(), result.view, {}, Resources());
+  expect_same_bytes(after, result.on_host());
+}
+
+TEST_F(CudaGraphMergeSmall, RefusesWhatIsNoGraphThere) {
+  const auto x = make_floats(Shape::gaussian, 300, 8, 3);
+  const KnnGraph graph = exact(x.view(), 6, Metric::l2);
+  std::vector<int64_t> ids(graph.ids(), graph.ids() + 1800);
+  ids[6 * 211 + 4] = 211;
+  const DeviceArray wrong(ids.data(), ids.size() * 8);
+  const DeviceArray distances(graph.distances(), ids.size() * 4);
+  const KnnGraph there({static_cast<int64_t*>(wrong.data()), static_cast<float*>(distances.data()), 300, 6,
+                        MemorySpace::cuda(0)},
+                       nullptr, Metric::l2, on_cuda());
+  const DeviceMatrix device(x.view());
+  const std::string told = text_thrown<InvalidArgument>([&] { refine_graph(there, device.view(), {}, Resources()); });
+  EXPECT_NE(told.find("row 211 is its own neighbour"), std::string::npos) << told;
+  // Of other vectors.
+  const auto y = make_floats(Shape::gaussian, 300, 8, 4);
+  const DeviceMatrix other(y.view());
+  const KnnGraph right = graph.to(MemorySpace::cuda(0), on_cuda());
+  EXPECT_THROW(merge_graphs(right, other.view(), right, device.view(), {}, Resources()), InvalidArgument);
+  const DeviceResult small(299, 6);
+  EXPECT_THROW(refine_graph(right, device.view(), small.view, {}, Resources()), InvalidArgument);
 }
 
 // The device's limit that is named does for the whole call.
@@ -174,6 +233,9 @@ TEST_F(CudaGraphMerge, NamesADeviceLimitThatWouldDo) {
   const KnnGraphParams params = by_descent(10, Metric::l2, GraphStart::random);
   const KnnGraph of_a = knn_graph(a, params, on_cpu());
   const KnnGraph of_b = knn_graph(b, params, on_cpu());
+  const DeviceMatrix device(x.view());
+  const MatrixView there_a = device.view().slice(0, 1400);
+  const MatrixView there_b = device.view().slice(1400, 1600);
   const auto named = [&](const auto& work) {
     ResourceOptions options = cuda_options();
     options.device_memory_limit = 400'000;
@@ -191,6 +253,9 @@ TEST_F(CudaGraphMerge, NamesADeviceLimitThatWouldDo) {
   named([&](const Resources& resources) { merge_graphs(of_a, a, of_b, b, {}, resources); });
   named([&](const Resources& resources) { extend_graph(of_a, a, b, {}, resources); });
   named([&](const Resources& resources) { refine_graph(of_a, a, {}, resources); });
+  named([&](const Resources& resources) { merge_graphs(of_a, there_a, of_b, there_b, {}, resources); });
+  named([&](const Resources& resources) { extend_graph(of_a, there_a, there_b, {}, resources); });
+  named([&](const Resources& resources) { refine_graph(of_a, there_a, {}, resources); });
 }
 
 }  // namespace

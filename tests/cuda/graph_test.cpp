@@ -15,7 +15,7 @@ class CudaGraphSmall : public OnCuda {};
 class CudaGraph : public OnCuda {};
 
 void expect_graph_parity(const MatrixView& x, const KnnGraphParams& params) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k << ", "
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k << ", "
                                   << name_of(params.metric));
   const KnnGraph expected = knn_graph(x, params, on_cpu());
   expect_same_bytes(expected, knn_graph(x, params, on_cuda()));

@@ -33,12 +33,6 @@ std::string saved(const Index& index) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void expect_same(const Neighbors& a, const Neighbors& b, const std::string& what) {
-  const auto count = static_cast<size_t>(a.queries() * a.k());
-  EXPECT_EQ(std::memcmp(a.ids(), b.ids(), count * sizeof(int64_t)), 0) << what;
-  EXPECT_EQ(std::memcmp(a.distances(), b.distances(), count * sizeof(float)), 0) << what;
-}
-
 TEST_F(CudaDeviceRowsSmall, EveryKindHoldsTheSameBytes) {
   const auto base = make_floats(Shape::gaussian, 3000, 24, 1);
   const auto queries = make_floats(Shape::gaussian, 30, 24, 2);
@@ -63,6 +57,26 @@ TEST_F(CudaDeviceRowsSmall, EveryKindHoldsTheSameBytes) {
       expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()), expected, what);
       EXPECT_EQ(saved(made), saved(here)) << what;
     }
+  }
+}
+
+TEST_F(CudaDeviceRowsSmall, VectorsKeptBehindTransformsHoldTheSameBytes) {
+  const auto base = make_floats(Shape::gaussian, 1500, 24, 3);
+  const auto queries = make_floats(Shape::gaussian, 20, 24, 4);
+  const DeviceMatrix there(base.view());
+  for (const char* const factory : {"PCA16,Flat", "L2norm,Flat", "RR20,Flat"}) {
+    Index here(factory);
+    here.train(base.view(), on_cpu());
+    here.add(base.view(), Ownership::copy, on_cpu());
+    Index made(factory);
+    made.train(there.view(), on_cuda());
+    made.add(there.view().slice(0, 1000), Ownership::copy, on_cuda());
+    made.add(there.view().slice(1000, 500), Ownership::copy, on_cuda());
+    EXPECT_EQ(made.device(), Device::cuda(0)) << factory;
+    expect_same(made.search(queries.view(), {.k = 20}, on_cuda()), here.search(queries.view(), {.k = 20}, on_cpu()), factory);
+    EXPECT_EQ(saved(made), saved(here)) << factory;
+    EXPECT_THROW(made.add(base.view(), Ownership::copy, on_cuda()), InvalidArgument) << factory;  // all in one place
+    EXPECT_EQ(made.size(), 1500) << factory;
   }
 }
 

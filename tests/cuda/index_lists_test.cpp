@@ -20,18 +20,6 @@ using reference::Shape;
 
 class CudaIndexListsSmall : public OnCuda {};
 
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  return Resources(options);
-}
-
-void expect_same(const Neighbors& a, const Neighbors& b, const std::string& what) {
-  const auto count = static_cast<size_t>(a.queries() * a.k());
-  EXPECT_EQ(std::memcmp(a.ids(), b.ids(), count * sizeof(int64_t)), 0) << what;
-  EXPECT_EQ(std::memcmp(a.distances(), b.distances(), count * sizeof(float)), 0) << what;
-}
-
 TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   const auto base = make_floats(Shape::gaussian, 2500, 24, 1);
   const auto queries = make_floats(Shape::gaussian, 70, 24, 2);

@@ -19,12 +19,6 @@ using reference::Shape;
 
 class CudaIndexRefineSmall : public OnCuda {};
 
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  return Resources(options);
-}
-
 // Wherever queries and results lie.
 void expect_as_on_host(const Index& index, const MatrixView& queries, const SearchParams& params,
                        const std::string& what) {

@@ -185,7 +185,7 @@ TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
     for (const size_t cols : {1u, 7u, 64u, 300u}) {
       for (const double scale : {1e-8, 1.0, 1e9}) {
         for (const double spread : {0.0, 1.0, 100.0}) {
-          SCOPED_TRACE(testing::Message()
+          SCOPED_TRACE(::testing::Message()
                        << static_cast<int>(key.kind) << (key.by_norm ? " by norm, " : ", ") << cols << " columns of "
                        << scale << ", " << spread);
           Model(key, cols, scale, spread, ++seed).check();

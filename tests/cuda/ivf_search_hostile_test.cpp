@@ -38,7 +38,7 @@ TEST_F(CudaIvfSearchSmall, ValuesOfAllMagnitudes) {
   for (const float scale : {1e-42f, 1e-30f, 1e-12f, 1e10f, 1e17f, 1e25f}) {
     for (const KeyKind kind : kKinds) {
       for (const float spread : {0.1f, 1000.0f}) {
-        SCOPED_TRACE(testing::Message() << scale << ", kind " << static_cast<int>(kind) << ", spread " << spread);
+        SCOPED_TRACE(::testing::Message() << scale << ", kind " << static_cast<int>(kind) << ", spread " << spread);
         const Lists lists = make_lists(product(24, 6, 8), kind, true, kLengths, 22, scale, spread);
         expect_same(lists, make_queries(lists, 8, 6, 23, scale), 12);
         const Lists sums = make_lists(additive(24, 3, 8, CodeNorm::cqint8), kind, true, kLengths, 22, scale, spread);
@@ -79,7 +79,7 @@ TEST_F(CudaIvfSearchSmall, ListsFarApart) {
        {product(128, 8, 8), product(128, 32, 8), stored(64, DType::f32), stored(128, DType::f16)}) {
     for (const bool residual : {false, true}) {
       for (const float spread : {30.0f, 300.0f, 3000.0f}) {
-        SCOPED_TRACE(testing::Message() << name_of(format) << ", residual " << residual << ", spread " << spread);
+        SCOPED_TRACE(::testing::Message() << name_of(format) << ", residual " << residual << ", spread " << spread);
         const Lists lists =
             make_lists(format, KeyKind::l2, residual, std::vector<int64_t>(30, 400), 44, 1, spread);
         expect_same(lists, make_queries(lists, 40, 25, 45), 30);
@@ -122,7 +122,7 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesInTheOrderOfRowsLeaveRoom) {
     for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i / bytes % 3 * bytes + i % bytes];
     const Queries queries = make_queries(lists, 15, 6, 51);
     for (const int64_t k : {1, 20, 700}) {
-      SCOPED_TRACE(testing::Message() << name_of(format) << ", k " << k);
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", k " << k);
       expect_same(lists, queries, k);
     }
     const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};

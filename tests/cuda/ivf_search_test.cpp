@@ -32,7 +32,7 @@ TEST_F(CudaIvfSearchSmall, EveryCodeMetricAndWidth) {
     for (const CodeFormat& format : formats_of(cols)) {
       for (const KeyKind kind : kKinds) {
         for (const bool residual : {false, true}) {
-          SCOPED_TRACE(testing::Message()
+          SCOPED_TRACE(::testing::Message()
                        << name_of(format) << ", kind " << static_cast<int>(kind) << ", residual " << residual);
           const Lists lists = make_lists(format, kind, residual, kLengths, ++seed);
           expect_same(lists, make_queries(lists, 4, 5, seed), 10);
@@ -50,7 +50,7 @@ TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
     for (const KeyKind kind : kKinds) {
       const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 700), 77);
       for (const int64_t slots : {1, 4, 25}) {
-        SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind) << ", " << slots);
+        SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind) << ", " << slots);
         const Queries queries = make_queries(lists, 20, slots, 78);
         EXPECT_LE(expect_same(lists, queries, 30), kind == KeyKind::l2 || kind == KeyKind::squared_l2 ? 0u : 3u);
       }
@@ -62,7 +62,7 @@ TEST_F(CudaIvfSearchSmall, ManyQueriesOfAList) {
   for (const CodeFormat& format : {product(64, 16, 8), stored(40, DType::f32), stored(150, DType::f16)}) {
     const Lists lists = make_lists(format, KeyKind::squared_l2, true, {500, 900}, 5);
     for (const int64_t count : {1, 7, 8, 9, 127, 300, 700}) {
-      SCOPED_TRACE(testing::Message() << name_of(format) << ", " << count << " queries");
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", " << count << " queries");
       expect_same(lists, make_queries(lists, count, 2, 6), 20);
     }
   }
@@ -99,7 +99,7 @@ TEST_F(CudaIvfSearchSmall, OneLongList) {
     for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
       Lists lists = make_lists(format, kind, false, {140'000}, 10);
       lists.has_centres = false;
-      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
       EXPECT_EQ(expect_same(lists, make_queries(lists, 9, 1, 11), 40), 0u);
       expect_same(lists, make_queries(lists, 1, 1, 12), 40);
     }
@@ -144,7 +144,7 @@ TEST_F(CudaIvfSearchSmall, RowsThatAFilterKeeps) {
 TEST_F(CudaIvfSearchSmall, MoreThanAThousandQueries) {
   for (const KeyKind kind : kKinds) {
     for (const CodeFormat& format : {product(32, 8, 8), stored(24, DType::f32), stored(24, DType::f16), scalar(20, 8)}) {
-      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
       const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 150), 61);
       for (const int64_t k : {1, 20, 170}) expect_same(lists, make_queries(lists, 1100, 5, 62), k);
     }

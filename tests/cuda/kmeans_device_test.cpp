@@ -84,7 +84,7 @@ TEST_F(CudaKMeansOnDevice, FitsFewCentresInOneOrder) {
                                              {20000, 33, 40},
                                              {70000, 5, 200},
                                              {3000, 64, 64}}) {
-    SCOPED_TRACE(testing::Message() << rows << " x " << cols << " to " << clusters);
+    SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters);
     const auto data = make_floats(Shape::gaussian, rows, cols, 11);
     const DeviceMatrix on_device(data.view());
     std::vector<float> weights(static_cast<size_t>(rows));
@@ -139,7 +139,7 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFiniteOfAnyWidth) {
   for (const int64_t cols : {1, 3, 31, 32, 33, 784}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (const int64_t gap : {0, 1}) {
-        SCOPED_TRACE(testing::Message() << cols << " columns of " << name_of(dtype) << ", gap " << gap);
+        SCOPED_TRACE(::testing::Message() << cols << " columns of " << name_of(dtype) << ", gap " << gap);
         auto data = make_floats(Shape::gaussian, 150, cols, 6);
         KMeans model(random_start(3, 1));
         model.fit(TypedRows(dtype, data, 1, gap).view(), {}, on_cpu());
@@ -176,7 +176,7 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsIntoDeviceMemory) {
                                        {8100, 2}}) {
     const int64_t rows = cols > 1000 ? 20 : 1500;
     for (const bool spherical : {false, true}) {
-      SCOPED_TRACE(testing::Message() << cols << " columns to " << clusters << (spherical ? ", spherical" : ""));
+      SCOPED_TRACE(::testing::Message() << cols << " columns to " << clusters << (spherical ? ", spherical" : ""));
       const auto data = make_floats(Shape::gaussian, rows, cols, 7);
       const DeviceMatrix on_device(data.view());
       KMeansParams params = random_start(clusters, 1);

@@ -42,7 +42,7 @@ inline void expect_same_fit(const Fitted& expected, const Fitted& found) {
 
 inline void expect_fit_parity(const MatrixView& rows, const KMeansParams& params, const KMeansInput& input = {},
                               const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << ") to "
+  SCOPED_TRACE(::testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << ") to "
                                   << params.clusters << (params.spherical ? ", spherical" : "") << ", seed "
                                   << params.seed);
   expect_same_fit(fit(rows, params, input), fit(rows, params, input, cuda));

@@ -166,7 +166,7 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       const Found expected = run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu));
       for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
         if (engine == ProductEngine::wgmma && device.compute_capability != 90) continue;
-        SCOPED_TRACE(testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
         EXPECT_EQ(plan.cuda.search.products, cols <= 8000);

@@ -133,7 +133,7 @@ TEST_F(CudaKnnSmall, AnIndexIsTheSame) {
       Index index("Flat", {.metric = metric, .prepare = prepare});
       index.add(base.view().slice(0, 100), Ownership::copy, on_cuda());
       index.add(base.view().slice(100, 50), Ownership::borrow, on_cuda());
-      SCOPED_TRACE(testing::Message() << name_of(metric) << (prepare ? " prepared" : ""));
+      SCOPED_TRACE(::testing::Message() << name_of(metric) << (prepare ? " prepared" : ""));
       expect_same_bytes(knn(queries.view(), base.view(), {.k = 13, .metric = metric}, on_cpu()),
                         index.search(queries.view(), {.k = 13}, on_cuda()));
     }

@@ -53,7 +53,7 @@ TEST_F(CudaKthValueSmall, EveryLengthAndKind) {
       if (k < 1) continue;
       const std::vector<float> kth = kth_on_gpu(values, kKinds, k);
       for (int64_t row = 0; row < kKinds; ++row) {
-        SCOPED_TRACE(testing::Message() << cols << " values, k " << k << ", kind " << row);
+        SCOPED_TRACE(::testing::Message() << cols << " values, k " << k << ", kind " << row);
         const float cut = kth[static_cast<size_t>(row)];
         const auto* const first = values.data() + row * cols;
         const auto below = std::count_if(first, first + cols, [&](float value) { return value < cut; });

@@ -96,7 +96,7 @@ struct Descent {
 
 void expect_same_descent(const MatrixView& x, const Descent& wish, const DescentRules& rules,
                          const uint32_t* order = nullptr) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << " "
+  SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << " "
                                   << name_of(wish.metric) << ", lists of " << wish.length << ", samples "
                                   << rules.samples << (rules.all_pairs ? ", all pairs" : "") << ", boundary "
                                   << rules.boundary);
@@ -135,7 +135,7 @@ TEST_F(CudaWorkingListsSmall, OffersInAnyOrder) {
   std::mt19937_64 random(5);
   for (const auto& [length, places] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {12, 40}, {32, 32}, {64, 33},
                                        {65, 300}, {1000, 129}, {2000, 1000}}) {
-    SCOPED_TRACE(testing::Message() << "lists of " << length << ", " << places << " offers");
+    SCOPED_TRACE(::testing::Message() << "lists of " << length << ", " << places << " offers");
     constexpr int64_t kRows = 37;
     const Resources cpu = on_cpu();
     WorkingLists expected(kRows, length, cpu);
@@ -201,6 +201,9 @@ TEST_F(CudaNnDescentSmall, OnlyPairsAcrossMeetInAMerge) {
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
     for (const int64_t boundary : {1, 60, 139}) {
       expect_same_descent(x.view(), {metric}, {.samples = 4, .inbox_slots = 8, .boundary = boundary, .seed = 4});
+      expect_same_descent(
+          x.view(), {metric},
+          {.samples = 4, .inbox_slots = 8, .all_pairs = true, .selective_rounds = 1, .boundary = boundary, .seed = 4});
     }
   }
 }

@@ -15,7 +15,7 @@ class CudaPairwise : public OnCuda {};
 
 void expect_pairwise_parity(const MatrixView& x, const MatrixView& y, Metric metric,
                             const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric));
+  SCOPED_TRACE(::testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric));
   const MatrixBuffer expected = pairwise_distances(x, y, {metric}, on_cpu());
   const auto bytes = static_cast<size_t>(x.rows() * y.rows()) * 4;
   const MatrixBuffer found = pairwise_distances(x, y, {metric}, cuda);

@@ -27,7 +27,7 @@
 namespace kith {
 
 // Skips, saying so, where there is no GPU.
-class OnCuda : public testing::Test {
+class OnCuda : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here, or a build without CUDA";
@@ -202,9 +202,14 @@ inline void expect_same_bytes(const Neighbors& expected, const Neighbors& found)
   }
 }
 
+inline void expect_same(const Neighbors& expected, const Neighbors& found, const std::string& what) {
+  SCOPED_TRACE(what);
+  expect_same_bytes(expected, found);
+}
+
 inline void expect_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                           const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
+  SCOPED_TRACE(::testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
                                   << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
                                   << " columns, k " << params.k << ", " << name_of(params.metric));
   expect_same_bytes(knn(queries.view(), base.view(), params, on_cpu()), knn(queries.view(), base.view(), params, cuda));

@@ -53,7 +53,7 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
     EXPECT_GE(product.queries, 1);
     EXPECT_LE(product.queries, plan.query_batch);
     EXPECT_TRUE(product.rows == problem.scope.rows || product.rows % kQueryTile == 0) << product.rows;
-    const int64_t groups = group_count(product.rows, product.tiles_per_group);
+    const int64_t groups = minima_of(product, product.rows);
     EXPECT_LE(groups, kKthLongestRow);
     if (product.selected > 0) {
       EXPECT_GE(product.selected, std::min(problem.scope.k, groups));
@@ -267,7 +267,7 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   for (const int64_t rows : {1000, 1024, 4096, 16384, 65536}) {
     for (const int64_t k : {1, 10, 32, 100, 128}) {
       const KnnCudaPlan plan = plan_of(10000, rows, k);
-      SCOPED_TRACE(testing::Message() << rows << " rows, k " << k);
+      SCOPED_TRACE(::testing::Message() << rows << " rows, k " << k);
       EXPECT_EQ(plan.engine, CudaEngine::product);
       EXPECT_EQ(plan.product.queries, 10000);
       ASSERT_GT(plan.product.rows_per_minimum, 0);
@@ -344,11 +344,33 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   for (const int64_t k : {1024, 1025, 2048, 4096, 8192, 16384}) EXPECT_EQ(engine(k, 1000000), CudaEngine::product) << k;
   EXPECT_EQ(engine(30000, 100000000), CudaEngine::direct);  // no block can sort so many
   EXPECT_EQ(engine(2048, 100000), CudaEngine::product);
-  EXPECT_EQ(engine(2048, 90000), CudaEngine::direct);  // three groups for two neighbours
+  EXPECT_EQ(engine(2048, 90000), CudaEngine::product);   // three groups for two neighbours: smaller ones
+  EXPECT_EQ(engine(8192, 90000), CudaEngine::direct);    // three of the smallest for two neighbours
+  EXPECT_EQ(engine(24000, 400000), CudaEngine::direct);  // more of the smallest than a block looks at
   EXPECT_EQ(engine(8192, 1000000, 89), CudaEngine::product);
   EXPECT_EQ(engine(16384, 1000000, 89), CudaEngine::direct);
   EXPECT_EQ(engine(8192, 1000000, 89, 8000), CudaEngine::direct);  // the query takes most of the memory
   EXPECT_EQ(engine(1024, 1000000, 89, 8000), CudaEngine::product);
+}
+
+TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
+  SearchTask problem = million();
+  problem.shape.queries = 2000;
+  problem.shape.rows = problem.scope.rows = 100000;
+  const auto planned = [&](int64_t k) {
+    problem.scope.k = problem.wish.k = k;
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+    expect_sound(problem, plan);
+    return plan;
+  };
+  EXPECT_EQ(planned(1000).product.rows_per_part, 0);
+  EXPECT_EQ(planned(2048).product.rows_per_part, 0);
+  const KnnCudaPlan many = planned(5000);
+  EXPECT_EQ(many.engine, CudaEngine::product);
+  EXPECT_EQ(many.product.rows_per_part, 8);
+  EXPECT_GT(static_cast<double>(many.product.room), 1.2 * rows_below_kth(5000, part_count(100000, 8)));
+  problem.shape.queries = 64;
+  EXPECT_EQ(planned(5000).engine, CudaEngine::direct);  // every key is soon computed
 }
 
 TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
@@ -427,7 +449,7 @@ TEST(CudaPlan, ExtremeShapes) {
         problem.shape.cols = cols;
         problem.scope.k = problem.wish.k = 100;
         problem.shape.query_dtype = DType::u8;
-        SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols);
+        SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
         expect_sound(problem, plan);
         EXPECT_LE(plan.device_bytes, 138 * kGiB);

@@ -59,7 +59,7 @@ TEST_F(CudaPlusPlusSmall, ChoosesTheSame) {
                            {1025, 5, 9},
                            {70, 784, 6},
                            {40, 300, 25}}) {
-    SCOPED_TRACE(testing::Message() << size.rows << " x " << size.cols << " to " << size.clusters);
+    SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.cols << " to " << size.clusters);
     const auto data = make_floats(Shape::gaussian, size.rows, size.cols, 1);
     std::vector<float> weights;
     for (int64_t i = 0; i < size.rows; ++i) weights.push_back(0.37f * static_cast<float>(1 + i % 4 * (i % 3)));

@@ -16,8 +16,8 @@ namespace {
 
 class CudaProductItemsSmall : public OnCuda {};
 
-constexpr int64_t kQueries = 700;
-constexpr int64_t kRows = 3000;
+constexpr int64_t kItemQueries = 700;
+constexpr int64_t kItemRows = 3000;
 constexpr int kTiles = 24;     // of rows
 constexpr int kPartTiles = 4;  // of the part of the base that an item of the nearest rows has
 constexpr unsigned char kUntouched = 0xA5;
@@ -98,33 +98,33 @@ void expect_covered(const std::vector<ProductItem>& items, const ProductSchedule
 }
 
 TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
-  const ProductSchedule all = schedule_product(kQueries, kRows, 7);
-  const std::vector<float> thresholds(static_cast<size_t>(kQueries), 100.0f);
+  const ProductSchedule all = schedule_product(kItemQueries, kItemRows, 7);
+  const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), 100.0f);
   const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
   for (const DType dtype : {DType::f32, DType::u8}) {
     for (const int64_t cols : {40, 700}) {  // the queries stay in shared memory, or come with every chunk
-      const DeviceOperands data(dtype, kQueries, kRows, cols);
+      const DeviceOperands data(dtype, kItemQueries, kItemRows, cols);
       const std::vector<ProductItem> items = random_items(5 + static_cast<uint32_t>(cols), kAnyLength);
       for (const ProductEngine engine : engines_here()) {
         for (const int tiles : {1, 2}) {
-          const int64_t groups = group_count(kRows, tiles);
+          const int64_t groups = group_count(kItemRows, tiles);
           expect_covered<float>(
-              items, all, kQueries * groups,
+              items, all, kItemQueries * groups,
               [&](const ProductSchedule& schedule, float* out) {
                 launch_product<ProductMinima>(engine, data.view(), schedule, {out, groups, tiles}, nullptr);
               },
               [&](int64_t i) { return std::pair(i / groups, group_row(i % groups, 0, tiles)); });
         }
-        const int64_t parts = part_count(kRows, 8);
+        const int64_t parts = part_count(kItemRows, 8);
         expect_covered<float>(
-            items, all, kQueries * parts,
+            items, all, kItemQueries * parts,
             [&](const ProductSchedule& schedule, float* out) {
               launch_product<ProductParts>(engine, data.view(), schedule, {out, 8}, nullptr);
             },
             [&](int64_t i) { return std::pair(i / parts, i % parts / 16 * kOperandTile); });
-        const int64_t words = mark_words(kRows);
+        const int64_t words = mark_words(kItemRows);
         expect_covered<uint32_t>(
-            items, all, kQueries * words,
+            items, all, kItemQueries * words,
             [&](const ProductSchedule& schedule, uint32_t* out) {
               launch_product<ProductMarks>(engine, data.view(), schedule, {as<float>(limits), out}, nullptr);
             },
@@ -135,32 +135,32 @@ TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
 }
 
 TEST_F(CudaProductItemsSmall, Candidates) {
-  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
-  const std::vector<float> thresholds(static_cast<size_t>(kQueries), 100.0f);  // amid the values
+  const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
+  const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), 100.0f);  // amid the values
   const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
   const std::vector<ProductItem> items = random_items(6, kAnyLength);
   const DeviceItems list(items);
   for (const ProductEngine engine : engines_here()) {
     const auto run = [&](const ProductSchedule& schedule) {
-      const DeviceArray counts(static_cast<size_t>(kQueries) * 4);
-      const DeviceArray rows(static_cast<size_t>(kQueries * kRows) * 4);
-      KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kQueries) * 4));
+      const DeviceArray counts(static_cast<size_t>(kItemQueries) * 4);
+      const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
+      KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
       launch_product<ProductCandidates>(engine, data.view(), schedule,
-                                        {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
-      const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kQueries);
-      const std::vector<uint32_t> found = read_back<uint32_t>(rows, kQueries * kRows);
+                                        {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows}, nullptr);
+      const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kItemQueries);
+      const std::vector<uint32_t> found = read_back<uint32_t>(rows, kItemQueries * kItemRows);
       std::vector<std::vector<uint32_t>> lists;
-      for (int64_t q = 0; q < kQueries; ++q) {
-        const auto first = found.begin() + q * kRows;
+      for (int64_t q = 0; q < kItemQueries; ++q) {
+        const auto first = found.begin() + q * kItemRows;
         lists.emplace_back(first, first + found_counts[static_cast<size_t>(q)]);
         std::sort(lists.back().begin(), lists.back().end());
       }
       return lists;
     };
-    std::vector<std::vector<uint32_t>> expected = run(schedule_product(kQueries, kRows, 7));
+    std::vector<std::vector<uint32_t>> expected = run(schedule_product(kItemQueries, kItemRows, 7));
     size_t kept = 0;
     size_t dropped = 0;
-    for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kItemQueries; ++q) {
       std::vector<uint32_t>& rows = expected[static_cast<size_t>(q)];
       dropped += std::erase_if(rows, [&](uint32_t row) { return !covered(items, q, row); });
       kept += rows.size();
@@ -174,10 +174,10 @@ TEST_F(CudaProductItemsSmall, Candidates) {
 // The pairs that either limit lets pass, each with terms of its own: as candidates of that limit and those terms.
 template <typename Acc>
 void expect_pairs(DType dtype, Acc threshold) {
-  const DeviceOperands data(dtype, kQueries, kRows, 40);
-  const int64_t padded = operand_tiles(kRows) * kOperandTile;
-  const int64_t slots = operand_tiles(kQueries) / 2 * kQueryTile;
-  const std::vector<float> thresholds(static_cast<size_t>(kQueries), static_cast<float>(threshold));
+  const DeviceOperands data(dtype, kItemQueries, kItemRows, 40);
+  const int64_t padded = operand_tiles(kItemRows) * kOperandTile;
+  const int64_t slots = operand_tiles(kItemQueries) / 2 * kQueryTile;
+  const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), static_cast<float>(threshold));
   const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
   std::vector<Acc> terms(static_cast<size_t>(padded));
   KITH_CUDA_CHECK(cudaMemcpy(terms.data(), data.view().terms, terms.size() * 4, cudaMemcpyDeviceToHost));
@@ -185,17 +185,17 @@ void expect_pairs(DType dtype, Acc threshold) {
   const DeviceItems list(items);
   const Acc none = std::numeric_limits<Acc>::lowest();
   for (const ProductEngine engine : engines_here()) {
-    const DeviceArray counts(static_cast<size_t>(kQueries) * 4);
-    const DeviceArray rows(static_cast<size_t>(kQueries * kRows) * 4);
-    KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kQueries) * 4));
+    const DeviceArray counts(static_cast<size_t>(kItemQueries) * 4);
+    const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
+    KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
     launch_product<ProductCandidates>(engine, data.view(), list.schedule(false),
-                                      {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
-    const std::vector<uint32_t> candidates = read_back<uint32_t>(rows, kQueries * kRows);
-    const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kQueries);
+                                      {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows}, nullptr);
+    const std::vector<uint32_t> candidates = read_back<uint32_t>(rows, kItemQueries * kItemRows);
+    const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kItemQueries);
     std::vector<uint64_t> expected;
-    for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kItemQueries; ++q) {
       for (uint32_t i = 0; i < found_counts[static_cast<size_t>(q)]; ++i) {
-        expected.push_back(static_cast<uint64_t>(q) << 32 | candidates[static_cast<size_t>(q * kRows + i)]);
+        expected.push_back(static_cast<uint64_t>(q) << 32 | candidates[static_cast<size_t>(q * kItemRows + i)]);
       }
     }
     std::sort(expected.begin(), expected.end());
@@ -208,7 +208,7 @@ void expect_pairs(DType dtype, Acc threshold) {
             terms[static_cast<size_t>(i)];
       }
       std::vector<Acc> two(static_cast<size_t>(2 * slots), none);
-      for (int64_t q = 0; q < kQueries; ++q) two[static_cast<size_t>(2 * q + side)] = threshold;
+      for (int64_t q = 0; q < kItemQueries; ++q) two[static_cast<size_t>(2 * q + side)] = threshold;
       const DeviceArray pair_terms(both.data(), both.size() * 4);
       const DeviceArray pair_limits(two.data(), two.size() * 4);
       const DeviceArray count(4);
@@ -239,23 +239,23 @@ TEST_F(CudaProductItemsSmall, Pairs) {
 }
 
 TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
-  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
+  const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
   const std::vector<ProductItem> items{{0, 3, 8}, {1, 10, 11}, {2, 0, 5}};
   const DeviceItems list(items);
   for (const ProductEngine engine : engines_here()) {
     for (const int each : {8, 2}) {
       const int64_t per_tile = kOperandTile / each;
-      const int64_t all_parts = part_count(kRows, each);
+      const int64_t all_parts = part_count(kItemRows, each);
       const int64_t stride = 5 * per_tile;
-      const DeviceArray all(static_cast<size_t>(kQueries * all_parts) * 4);
-      const DeviceArray some(static_cast<size_t>(kQueries * stride) * 4);
-      KITH_CUDA_CHECK(cudaMemset(some.data(), 0x7F, static_cast<size_t>(kQueries * stride) * 4));
-      launch_product<ProductParts>(engine, data.view(), schedule_product(kQueries, kRows, 7), {as<float>(all), each},
+      const DeviceArray all(static_cast<size_t>(kItemQueries * all_parts) * 4);
+      const DeviceArray some(static_cast<size_t>(kItemQueries * stride) * 4);
+      KITH_CUDA_CHECK(cudaMemset(some.data(), 0x7F, static_cast<size_t>(kItemQueries * stride) * 4));
+      launch_product<ProductParts>(engine, data.view(), schedule_product(kItemQueries, kItemRows, 7), {as<float>(all), each},
                                    nullptr);
       launch_product<ProductParts>(engine, data.view(), list.schedule(false), {as<float>(some), each, stride}, nullptr);
-      const std::vector<float> expected = read_back<float>(all, kQueries * all_parts);
-      const std::vector<float> found = read_back<float>(some, kQueries * stride);
-      for (int64_t q = 0; q < kQueries; ++q) {
+      const std::vector<float> expected = read_back<float>(all, kItemQueries * all_parts);
+      const std::vector<float> found = read_back<float>(some, kItemQueries * stride);
+      for (int64_t q = 0; q < kItemQueries; ++q) {
         const ProductItem& item = items[static_cast<size_t>(q / kQueryTile)];
         for (int64_t i = 0; i < (item.end_tile - item.first_tile) * per_tile; ++i) {
           ASSERT_EQ(found[static_cast<size_t>(q * stride + i)],
@@ -267,9 +267,9 @@ TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
 }
 
 TEST_F(CudaProductItemsSmall, Nearest) {
-  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
-  const std::vector<float> slack(static_cast<size_t>(kQueries), 0.5f);
-  const std::vector<float> limit(static_cast<size_t>(kQueries), kFarthestValue);
+  const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
+  const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
+  const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
   const DeviceArray slacks(slack.data(), slack.size() * 4);
   const DeviceArray limits(limit.data(), limit.size() * 4);
   ProductSchedule all;
@@ -280,13 +280,13 @@ TEST_F(CudaProductItemsSmall, Nearest) {
   constexpr int64_t kPartRows = kPartTiles * kOperandTile;
   for (const ProductEngine engine : engines_here()) {
     expect_covered<NearestRows>(
-        random_items(7, kPartTiles), all, kTiles / kPartTiles * kQueries,
+        random_items(7, kPartTiles), all, kTiles / kPartTiles * kItemQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
           launch_product<ProductNearest>(engine, data.view(), schedule,
-                                         {as<float>(slacks), as<float>(limits), out, kQueries, kPartRows, kQueries},
+                                         {as<float>(slacks), as<float>(limits), out, kItemQueries, kPartRows, kItemQueries},
                                          nullptr);
         },
-        [&](int64_t i) { return std::pair(i % kQueries, i / kQueries * kPartRows); });
+        [&](int64_t i) { return std::pair(i % kItemQueries, i / kItemQueries * kPartRows); });
   }
 }
 

@@ -44,7 +44,7 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
 // Both implementations, whole groups and a second product.
 inline void expect_products_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                                    const ProductsRun& run = {}) {
-  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
+  SCOPED_TRACE(::testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
                                   << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
                                   << " columns, k " << params.k << ", " << name_of(params.metric));
   const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
@@ -53,7 +53,7 @@ inline void expect_products_parity(const Vectors& queries, const Vectors& base, 
     if (engine == ProductEngine::wgmma && !hopper) continue;
     for (const bool second : {false, true}) {
       if (second && params.k > 32) continue;  // it is there anyway
-      SCOPED_TRACE(testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
+      SCOPED_TRACE(::testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
                                       << (second ? ", second product" : ""));
       expect_same_bytes(expected, search_as({CudaEngine::product, engine, second}, queries, base, params, run));
     }

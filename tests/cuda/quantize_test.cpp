@@ -30,7 +30,7 @@ std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const R
 
 // From the host and from device memory, to both.
 void expect_parity(const CodeSpec& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << "), kind "
+  SCOPED_TRACE(::testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << "), kind "
                                   << static_cast<int>(spec.kind) << ", " << spec.bits << " bits, " << spec.parts
                                   << " parts");
   const DeviceMatrix there(rows);

@@ -98,7 +98,7 @@ void expect_reranked(const Vectors& queries, const Vectors& base, const std::vec
     task.rows = marked ? nullptr : as<uint32_t>(rows);
     task.capacity = kMost;
     for (const bool pads : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "way " << static_cast<int>(way) << (pads ? ", padded" : ""));
+      SCOPED_TRACE(::testing::Message() << "way " << static_cast<int>(way) << (pads ? ", padded" : ""));
       const DeviceArray lists(kQueries * kK * 8);
       const DeviceArray failed((kQueries + 1) * 4);
       KITH_CUDA_CHECK(cudaMemset(lists.data(), 0, kQueries * kK * 8));

@@ -17,7 +17,7 @@ TEST(RowTiles, CoverTheRowsAndFitSharedMemory) {
     for (const int64_t rows : {1, 128, 129, 1000, 4096, 65536}) {
       for (const int64_t cols : {1, 64, 65, 128}) {
         const RowTiles tiles = cut_row_tiles(rows, cols, shared, 132);
-        SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", " << compute_capability);
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols << ", " << compute_capability);
         ASSERT_GT(tiles.operand_tiles, 0);
         EXPECT_GE(int64_t{tiles.count} * tiles.rows(), rows);
         EXPECT_LT(int64_t{tiles.count - 1} * tiles.rows(), rows);  // none is empty

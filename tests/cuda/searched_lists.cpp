@@ -266,7 +266,7 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
     const bool sums = lists.format.kind == CodeKind::additive;
     if (keeps_halves ? way.tables > 0 && !sums : !way.halves) continue;  // these have no such way
     if (way.term != ScanTerm::none && (!suits_tables(lists.format) || !has_differences(lists.kind))) continue;
-    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
+    SCOPED_TRACE(::testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
                                     << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
                                     << way.multiprocessors << ", ranks " << way.ranks << ", term "
                                     << static_cast<int>(way.term));

@@ -57,7 +57,7 @@ void expect_selects(const std::vector<uint32_t>& keys) {
     for (const size_t tile : {size_t{1}, size_t{5}, size_t{64}, n}) {
       if (n / tile > 16) continue;
       for (const int threads : {1, 4}) {
-        SCOPED_TRACE(testing::Message() << "n " << n << " k " << k << " tile " << tile << " threads " << threads);
+        SCOPED_TRACE(::testing::Message() << "n " << n << " k " << k << " tile " << tile << " threads " << threads);
         ASSERT_EQ(selected_list(keys, {threads, k, tile}), expected_list(keys, k));
       }
     }

@@ -38,7 +38,7 @@ class Watched : public BoruvkaBackend {
 };
 
 void expect_same_rounds(const KnnGraph& graph) {
-  SCOPED_TRACE(testing::Message() << graph.rows() << " rows, k " << graph.k());
+  SCOPED_TRACE(::testing::Message() << graph.rows() << " rows, k " << graph.k());
   const EdgeLists edges(graph, {}, on_cpu());
   Watched expected(make_boruvka_cpu(edges, on_cpu()));
   const MergeTree tree = boruvka(expected, graph.rows(), on_cpu());

@@ -23,7 +23,7 @@ class CudaWideK : public OnCuda {};
 // By the device's own products alone: how those multiply does not depend on k, and racecheck takes long.
 void expect_planned_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                            const ProductsRun& run = {}) {
-  SCOPED_TRACE(testing::Message() << base.shape.rows << " rows, k " << params.k);
+  SCOPED_TRACE(::testing::Message() << base.shape.rows << " rows, k " << params.k);
   expect_same_bytes(knn(queries.view(), base.view(), params, on_cpu()),
                     search_as({CudaEngine::product}, queries, base, params, run));
 }
@@ -52,6 +52,12 @@ TEST_F(CudaWideKSmall, MergedListsOfPieces) {
                         {.base_chunk = 9000});
 }
 
+TEST_F(CudaWideKSmall, LargeBesideTheRows) {
+  for (const DType dtype : {DType::f32, DType::u8}) {
+    expect_planned_parity(random_vectors(dtype, 3, 6, 20), random_vectors(dtype, 13001, 6, 21), {.k = 600});
+  }
+}
+
 TEST_F(CudaWideKSmall, FarMeanDuplicatesAndEqualRows) {
   constexpr int64_t kRows = 53000;
   const Vectors noise = random_vectors(DType::f32, kRows, 3, 9);
@@ -74,7 +80,7 @@ TEST_F(CudaWideK, AnyKByProductsAlone) {
     const Vectors queries = random_vectors(dtype, 150, 32, 10);
     const Vectors base = random_vectors(dtype, 420000, 32, 11);
     for (const int64_t k : {1024, 1025, 2047, 2048, 2049, 3000, 4096, 8192}) {
-      SCOPED_TRACE(testing::Message() << name_of(dtype) << ", k " << k);
+      SCOPED_TRACE(::testing::Message() << name_of(dtype) << ", k " << k);
       EXPECT_EQ(said(queries, base, {.k = k, .metric = Metric::sqeuclidean}), "");
     }
   }
@@ -130,7 +136,7 @@ TEST_F(CudaWideK, SearchesAtOnceWithFewAndManyNeighbors) {
   const auto search_often = [&](int64_t k, const Neighbors& expected) {
     for (int round = 0; round < 15; ++round) {
       expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, {.k = k}, {.base_chunk = 400000}));
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   };
   const Neighbors few = knn(queries.view(), base.view(), {.k = 10}, on_cpu());

@@ -54,7 +54,7 @@ TEST(CustomKnn, FindsTheNearestByTheGivenMetric) {
   for (const Shape shape : {Shape::gaussian, Shape::all_equal, Shape::sorted, Shape::reversed}) {
     for (const int64_t rows : {1, 15, 16, 17, 1000}) {
       for (const int64_t queries : {1, 63, 65}) {
-        SCOPED_TRACE(testing::Message() << shape << " " << queries << " in " << rows);
+        SCOPED_TRACE(::testing::Message() << shape << " " << queries << " in " << rows);
         check_custom(make_floats(shape, queries, 5, 2), make_floats(shape, rows, 5, 1), 20, on_cpu());
       }
     }

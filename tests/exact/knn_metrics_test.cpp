@@ -35,7 +35,7 @@ TEST(KnnMetrics, HammingCountsBits) {
   for (const int64_t cols : {1, 7, 8, 16, 33, 64, 100, 1100}) {
     for (const uint32_t largest : {1u, 255u}) {  // few distances with many ties, and all
       for (const int64_t queries : {2, 20}) {
-        SCOPED_TRACE(testing::Message() << queries << " queries of " << cols << " bytes up to " << largest);
+        SCOPED_TRACE(::testing::Message() << queries << " queries of " << cols << " bytes up to " << largest);
         check(make_bytes(queries, cols, 1, largest), make_bytes(400, cols, 2, largest), {30, Metric::hamming});
       }
     }
@@ -47,7 +47,7 @@ void expect_every_metric() {
   for (const int64_t cols : {1, 5, 16, 100}) {
     for (const int64_t queries : {2, 20}) {
       for (const Metric metric : kAll) {
-        SCOPED_TRACE(testing::Message() << name_of(metric) << " " << queries << " x " << cols);
+        SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << queries << " x " << cols);
         auto query_floats = make_floats(Shape::gaussian, queries, cols, 1);
         auto base_floats = make_floats(Shape::gaussian, 300, cols, 2);
         if (metric == Metric::chi_square) {
@@ -85,7 +85,7 @@ TEST(KnnMetrics, ANanIsFoundInEveryDtypeOrComesLast) {
   for (const Metric metric : kAll) {
     for (const float bad : {NAN, INFINITY})
       for (const int64_t count : {3, 20}) {
-        SCOPED_TRACE(testing::Message() << name_of(metric) << " " << bad << " " << count);
+        SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << bad << " " << count);
         auto floats = without_sign(make_floats(Shape::gaussian, 90, 17, 2));
         floats.row(70)[16] = bad;
         const auto queries = without_sign(make_floats(Shape::gaussian, count, 17, 1));

@@ -41,7 +41,7 @@ TEST(Knn, EqualsTheReferenceForEveryShape) {
   for (const int64_t cols : {1, 2, 15, 16, 17, 100}) {
     for (const int64_t rows : {1, 2, 11, 12, 13, 47, 48, 49, 256, 257}) {
       for (const int64_t queries : {1, 5, 6, 25, 49}) {
-        SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " x " << cols);
+        SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " x " << cols);
         check(make_floats(Shape::gaussian, queries, cols, 5), make_floats(Shape::gaussian, rows, cols, 6),
               {10, Metric::l2});
       }
@@ -93,7 +93,7 @@ TEST(Knn, EqualsTheReferenceWithEveryInstructionSet) {
 TEST(Knn, EqualsTheReferenceWhereQueriesAndBaseAreOfDifferentKinds) {
   for (const Shape queries : reference::kAllShapes) {
     for (const Shape rows : reference::kAllShapes) {
-      SCOPED_TRACE(testing::Message() << queries << " in " << rows);
+      SCOPED_TRACE(::testing::Message() << queries << " in " << rows);
       for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
         const auto base = make_floats(rows, 200, 12, 4);
         check(make_floats(queries, 2, 12, 3), base, {3, metric});
@@ -148,11 +148,11 @@ TEST(Knn, LargeAndSmallDistancesAreNotLostInTheirSquares) {
   const float values[] = {3e19f, 0, 2e19f, 0, 2.5e19f, 1e19f};
   std::copy(std::begin(values), std::end(values), base.values.begin());
   const Neighbors large = knn(query.view(), base.view(), {3, Metric::l2}, on_cpu());
-  EXPECT_THAT(std::vector<int64_t>(large.ids(), large.ids() + 3), testing::ElementsAre(1, 2, 0));
+  EXPECT_THAT(std::vector<int64_t>(large.ids(), large.ids() + 3), ::testing::ElementsAre(1, 2, 0));
   EXPECT_FLOAT_EQ(large.distances()[0], 2e19f);
   for (float& value : base.values) value *= 1e-42f;
   const Neighbors small = knn(query.view(), base.view(), {3, Metric::l2}, on_cpu());
-  EXPECT_THAT(std::vector<int64_t>(small.ids(), small.ids() + 3), testing::ElementsAre(1, 2, 0));
+  EXPECT_THAT(std::vector<int64_t>(small.ids(), small.ids() + 3), ::testing::ElementsAre(1, 2, 0));
   EXPECT_FLOAT_EQ(small.distances()[0], base.row(1)[0]);
 }
 
@@ -179,7 +179,7 @@ TEST(Knn, IsWithinThePromisedDistanceOfTheFloat64Truth) {
     const auto queries = make_floats(shape, 8, 128, 1);
     const auto base = make_floats(shape, 400, 128, 2);
     for (const Metric metric : kMetrics) {
-      SCOPED_TRACE(testing::Message() << shape << " " << name_of(metric));
+      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const Neighbors found = knn(queries.view(), base.view(), {20, metric}, on_cpu());
       for (int64_t q = 0; q < found.queries(); ++q) {
         for (int64_t i = 0; i < found.k(); ++i) {
@@ -272,7 +272,7 @@ TEST(Knn, NamesTheFirstRowThatIsNotFinite) {
           knn(good.view(), base.view(), {3, metric}, on_cpu());
           FAIL() << "nothing was thrown";
         } catch (const InvalidArgument& error) {
-          EXPECT_THAT(error.what(), testing::HasSubstr("base row 4777 "));
+          EXPECT_THAT(error.what(), ::testing::HasSubstr("base row 4777 "));
         }
         auto broken = good;
         broken.row(1)[3] = bad;
@@ -280,7 +280,7 @@ TEST(Knn, NamesTheFirstRowThatIsNotFinite) {
           knn(broken.view(), make_floats(Shape::gaussian, 10, 8, 2).view(), {3, metric}, on_cpu());
           FAIL() << "nothing was thrown";
         } catch (const InvalidArgument& error) {
-          EXPECT_THAT(error.what(), testing::HasSubstr("query row 1 "));
+          EXPECT_THAT(error.what(), ::testing::HasSubstr("query row 1 "));
         }
       }
     }
@@ -439,10 +439,10 @@ TEST(Knn, ABaseOfFewerThanKRowsIsWarnedOfOnce) {
     if (level == LogLevel::warning) warnings.emplace_back(text);
   });
   knn({queries, 4, 1}, {base, 3, 1}, {.k = 3}, resources);
-  EXPECT_THAT(warnings, testing::IsEmpty());
+  EXPECT_THAT(warnings, ::testing::IsEmpty());
   knn({queries, 4, 1}, {base, 3, 1}, {.k = 4}, resources);
-  EXPECT_THAT(warnings, testing::ElementsAre(testing::AllOf(testing::HasSubstr("k = 4, but the base has 3 rows"),
-                                                            testing::HasSubstr("swapped"))));
+  EXPECT_THAT(warnings, ::testing::ElementsAre(::testing::AllOf(::testing::HasSubstr("k = 4, but the base has 3 rows"),
+                                                            ::testing::HasSubstr("swapped"))));
 }
 
 }  // namespace

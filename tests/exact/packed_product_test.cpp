@@ -104,7 +104,7 @@ TEST(PackedProduct, EveryValueIsWithinItsBound) {
       if (shape == Shape::huge) continue;  // no bound is claimed
       for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
         for (const int64_t cols : {1, 2, 33, 300}) {
-          SCOPED_TRACE(testing::Message() << target << " " << shape << " " << name_of(metric) << " " << cols);
+          SCOPED_TRACE(::testing::Message() << target << " " << shape << " " << name_of(metric) << " " << cols);
           check_bounds(metric, reference::make_floats(shape, 11, cols, 1), reference::make_floats(shape, 101, cols, 2));
         }
       }
@@ -117,7 +117,7 @@ TEST(PackedProduct, ManyColumnsAreSummedInSegments) {
   for (const std::string& target : targets_for_next_case()) {
     const ForcedTarget forced(target);
     for (const int64_t cols : {2048, 2049, 4099, 60000}) {
-      SCOPED_TRACE(testing::Message() << target << " " << cols);
+      SCOPED_TRACE(::testing::Message() << target << " " << cols);
       auto queries = reference::make_floats(Shape::gaussian, 3, cols, 1);
       auto base = reference::make_floats(Shape::gaussian, 33, cols, 2);
       for (float& value : queries.values) value = 0.1f + 1e-4f * value;

@@ -21,8 +21,8 @@ using reference::make_floats;
 using reference::Matrix;
 using reference::Shape;
 
-constexpr Metric kMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr Metric kScreened[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
+constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // One value of each row is so much larger than the others that rounding leaves nothing of them.
 Matrix<float> hidden_differences(int64_t rows, int64_t cols, uint64_t seed) {
@@ -58,7 +58,7 @@ Screened scan(const Matrix<float>& queries, const Matrix<float>& base) {
   set.load(queries.view(), true, 0);
   set.pack(packed.origin(), meter, resources);
   const auto truth = reference::knn(queries, base, {10, Metric::sqeuclidean});
-  std::vector<float> limits(static_cast<size_t>(queries.rows + kMostQueriesPerPanel), -kInfinity);
+  std::vector<float> limits(static_cast<size_t>(queries.rows + kMostQueriesPerPanel), -kInf);
   for (int64_t q = 0; q < queries.rows; ++q) {
     limits[static_cast<size_t>(q)] = truth.distances[static_cast<size_t>(q * 10 + 9)] - set.packed().offset(q);
   }
@@ -132,7 +132,7 @@ void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& b
 }
 
 TEST(Screen, HardDataStaysExact) {
-  for (const Metric metric : kMetrics) {
+  for (const Metric metric : kScreened) {
     SCOPED_TRACE(name_of(metric));
     for (const Shape shape : reference::kAllShapes) {
       SCOPED_TRACE(shape);
@@ -151,7 +151,7 @@ TEST(Screen, IsMadeForOneSearchOfManyQueries) {
 TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
   const auto base = make_floats(Shape::gaussian, 2500, 64, 3);
   const auto queries = make_floats(Shape::gaussian, 70, 64, 4);
-  for (const Metric metric : kMetrics) {
+  for (const Metric metric : kScreened) {
     SCOPED_TRACE(name_of(metric));
     const auto truth = reference::knn(queries, base, {10, metric});
     for (const std::string& target : cpu_targets()) {
@@ -169,15 +169,15 @@ TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
 TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
   auto base = make_floats(Shape::gaussian, 2100, 40, 5);
   base.row(3)[7] = std::numeric_limits<float>::quiet_NaN();
-  base.row(100)[0] = kInfinity;
-  base.row(101)[39] = -kInfinity;
+  base.row(100)[0] = kInf;
+  base.row(101)[39] = -kInf;
   base.row(250)[5] = 1e30f;
   base.row(2099)[1] = -3e38f;
   auto queries = make_floats(Shape::gaussian, 60, 40, 6);
   queries.row(0)[2] = std::numeric_limits<float>::quiet_NaN();
-  queries.row(17)[2] = kInfinity;
+  queries.row(17)[2] = kInf;
   queries.row(59)[0] = 2e30f;
-  for (const Metric metric : kMetrics) {
+  for (const Metric metric : kScreened) {
     SCOPED_TRACE(name_of(metric));
     KnnParams params{2100, metric};
     params.check_finite = false;

@@ -62,13 +62,16 @@ TEST(NnDescent, BytesAndBitsAreThoseOfTheReference) {
 
 TEST(NnDescent, OnlyPairsAcrossMeetInAMerge) {
   const auto x = make_floats(Shape::gaussian, 140, 9, 3);
-  const DescentRules rules{.samples = 4, .inbox_slots = 8, .boundary = 60, .seed = 4};
-  reference::Lists expected = after(x.view(), Metric::l2, rules, 10, 0, on_cpu());
-  for (size_t row = 0; row < expected.size(); ++row) {
-    for (const uint64_t neighbor : expected[row]) EXPECT_NE(row_of(neighbor) < 60, row < 60);
+  for (const bool all : {false, true}) {  // in the last of the rounds
+    const DescentRules rules{
+        .samples = 4, .inbox_slots = 8, .all_pairs = all, .selective_rounds = 2, .boundary = 60, .seed = 4};
+    reference::Lists expected = after(x.view(), Metric::l2, rules, 10, 0, on_cpu());
+    for (size_t row = 0; row < expected.size(); ++row) {
+      for (const uint64_t neighbor : expected[row]) EXPECT_NE(row_of(neighbor) < 60, row < 60);
+    }
+    for (int64_t round = 0; round < 3; ++round) reference::descend(x, Metric::l2, rules, round, 10, expected);
+    EXPECT_EQ(reference::difference(after(x.view(), Metric::l2, rules, 10, 3, on_cpu()), expected), "");
   }
-  for (int64_t round = 0; round < 3; ++round) reference::descend(x, Metric::l2, rules, round, 10, expected);
-  EXPECT_EQ(reference::difference(after(x.view(), Metric::l2, rules, 10, 3, on_cpu()), expected), "");
 }
 
 TEST(NnDescent, DoesNotDependOnThreadsOrOrder) {

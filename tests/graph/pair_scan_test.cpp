@@ -1,6 +1,7 @@
 #include "graph/pairs/pair_scan.hpp"
 
 #include "exact/exact_check.hpp"
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace kith {
@@ -27,8 +29,22 @@ float key_of(const reference::Matrix<float>& x, Metric metric, int64_t a, int64_
 }
 
 // Every pair within a limit is handed out, with bounds around its key and for the side that wants it.
-void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, uint32_t row_count = 66) {
-  const PairRows all(view, key_kind(metric), on_cpu());
+// `ordered`: as the copy that cells are compared by.
+enum class Rows { as_they_are, ordered };
+
+// The numbers of rows, in the order they have.
+std::vector<uint32_t> all_rows(const MatrixView& view) {
+  std::vector<uint32_t> rows(static_cast<size_t>(view.rows()));
+  std::iota(rows.begin(), rows.end(), 0u);
+  return rows;
+}
+
+void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, uint32_t row_count = 66,
+                      Rows kind = Rows::as_they_are) {
+  const PairRows given(view, key_kind(metric), on_cpu());
+  const std::vector<uint32_t> order = all_rows(view);
+  const PairRows copy(given, order.data(), on_cpu());
+  const PairRows& all = kind == Rows::ordered ? copy : given;
   const auto scan = make_pair_scan(all, 40, row_count, on_cpu());
   std::vector<uint32_t> queries;
   std::vector<uint32_t> rows;
@@ -63,14 +79,61 @@ void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x,
   }
 }
 
+class Firsts final : public PairFirsts {
+ public:
+  void on_first(int64_t query, const uint32_t* rows, const float* keys, int64_t count) override {
+    ASSERT_TRUE(found.emplace(query, std::vector<uint32_t>(rows, rows + count)).second);
+    if (keys != nullptr) told[query].assign(keys, keys + count);
+  }
+  std::map<int64_t, std::vector<uint32_t>> found;
+  std::map<int64_t, std::vector<float>> told;
+};
+
+// Every query gets its first by (key, row), all that tie with the last wanted, and the keys where they are known.
+void expect_firsts(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, int64_t wanted,
+                   uint32_t row_count) {
+  const PairRows given(view, key_kind(metric), on_cpu());
+  const std::vector<uint32_t> order = all_rows(view);
+  const PairRows all(given, order.data(), on_cpu());
+  const auto scan = make_pair_scan(all, 40, row_count, on_cpu());
+  std::vector<uint32_t> queries;
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < 37; ++i) queries.push_back((i * 5 + 1) % static_cast<uint32_t>(view.rows()));
+  for (uint32_t i = 0; i < row_count; ++i) rows.push_back((i * 3 + 2) % static_cast<uint32_t>(view.rows()));
+  scan->set_queries(queries.data(), 37);
+  scan->set_rows(rows.data(), row_count);
+  Firsts firsts;
+  scan->run_first(wanted, firsts);
+  ASSERT_EQ(firsts.found.size(), queries.size());
+  for (size_t q = 0; q < queries.size(); ++q) {
+    const std::vector<uint32_t>& found = firsts.found[static_cast<int64_t>(q)];
+    std::vector<float> keys;
+    for (const uint32_t row : rows) keys.push_back(key_of(x, metric, queries[q], row));
+    std::vector<float> sorted = keys;
+    std::sort(sorted.begin(), sorted.end());
+    const float last = sorted[static_cast<size_t>(std::min<int64_t>(wanted, row_count) - 1)];
+    for (uint32_t r = 0; r < row_count; ++r) {
+      ASSERT_TRUE(keys[r] > last || std::binary_search(found.begin(), found.end(), r)) << q << " " << r;
+    }
+    ASSERT_EQ(scan->exact(), firsts.told.count(static_cast<int64_t>(q)) > 0);
+    for (size_t i = 0; i < found.size() && scan->exact(); ++i) {
+      ASSERT_EQ(firsts.told[static_cast<int64_t>(q)][i], keys[found[i]]);
+    }
+  }
+}
+
 TEST(PairScan, HandsOutWhateverMayMatterToEitherSide) {
-  for (const Shape shape : reference::kAllShapes) {
-    for (const int64_t cols : {1, 7, 16, 40}) {
-      const auto x = reference::without_sign(make_floats(shape, 90, cols, 3));
-      for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product, Metric::l1,
-                                  Metric::linf, Metric::chi_square}) {
-        SCOPED_TRACE(::testing::Message() << shape << " " << cols << " " << name_of(metric));
-        expect_all_found(x.view(), x, metric);
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    for (const Shape shape : reference::kAllShapes) {
+      for (const int64_t cols : {1, 7, 16, 40, 70}) {
+        const auto x = reference::without_sign(make_floats(shape, 90, cols, 3));
+        for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product, Metric::l1,
+                                    Metric::linf, Metric::chi_square}) {
+          SCOPED_TRACE(::testing::Message() << target << " " << shape << " " << cols << " " << name_of(metric));
+          expect_all_found(x.view(), x, metric);
+          expect_all_found(x.view(), x, metric, 66, Rows::ordered);
+        }
       }
     }
   }
@@ -91,13 +154,17 @@ TEST(PairScan, ComparesBytesAndBitsExactly) {
 }
 
 TEST(PairScan, ComparesManyRowsUnderOneLimit) {
-  for (const uint32_t rows : {511, 700}) {
-    const auto bytes = reference::make_bytes(900, 33, 3);
-    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::hamming}) {
-      expect_all_found(bytes.view(), reference::widened(bytes), metric, rows);
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    for (const uint32_t rows : {511, 700}) {
+      const auto bytes = reference::make_bytes(900, 33, 3);
+      for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::hamming}) {
+        SCOPED_TRACE(::testing::Message() << target << " " << rows << " " << name_of(metric));
+        expect_all_found(bytes.view(), reference::widened(bytes), metric, rows);
+      }
+      const auto signed_bytes = reference::stored_as<int8_t>(make_floats(Shape::gaussian, 900, 33, 1));
+      expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), Metric::sqeuclidean, rows);
     }
-    const auto signed_bytes = reference::stored_as<int8_t>(make_floats(Shape::gaussian, 900, 33, 1));
-    expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), Metric::sqeuclidean, rows);
   }
 }
 
@@ -108,6 +175,8 @@ TEST(PairScan, ComparesTinyAndLargeHistograms) {
     for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = i % 5 == 0 ? 0 : x.values[i] * unit;
     SCOPED_TRACE(unit);
     expect_all_found(x.view(), x, Metric::chi_square);
+    expect_all_found(x.view(), x, Metric::chi_square, 66, Rows::ordered);
+    expect_firsts(x.view(), x, Metric::chi_square, 7, 66);
   }
 }
 
@@ -157,6 +226,62 @@ TEST(PairScan, HandsOutTheNearestOfEither) {
         // Where bounds tell distances apart little more than the nearest is left.
         if (shape == Shape::gaussian && metric == Metric::l2) {
           EXPECT_LT(found.hits.size(), static_cast<size_t>(kSet * kSet / 4));
+        }
+      }
+    }
+  }
+}
+
+TEST(PairScan, PicksTheFirstOfEveryQuery) {
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    for (const Shape shape : reference::kAllShapes) {
+      for (const int64_t cols : {1, 16, 70}) {
+        const auto x = reference::without_sign(make_floats(shape, 90, cols, 3));
+        for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::chi_square}) {
+          SCOPED_TRACE(::testing::Message() << target << " " << shape << " " << cols << " " << name_of(metric));
+          expect_firsts(x.view(), x, metric, 9, 66);
+        }
+      }
+    }
+    const auto bytes = reference::make_bytes(900, 33, 3);
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
+      for (const uint32_t rows : {5, 700}) {
+        SCOPED_TRACE(::testing::Message() << target << " bytes " << name_of(metric) << " " << rows);
+        expect_firsts(bytes.view(), reference::widened(bytes), metric, 16, rows);
+      }
+    }
+  }
+}
+
+// Rows in another order are found at their places.
+TEST(PairScan, ComparesRowsInAnotherOrder) {
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {7, 16, 70}) {
+      const auto x = make_floats(Shape::gaussian, 60, cols, 3);
+      const auto bytes = reference::make_bytes(60, cols, 3);
+      for (const MatrixView& view : {x.view(), bytes.view()}) {
+        const PairRows rows(view, KeyKind::l2, on_cpu());
+        std::vector<uint32_t> order(60);
+        for (uint32_t i = 0; i < 60; ++i) order[i] = i * 7 % 60;
+        const PairRows ordered(rows, order.data(), on_cpu());
+        std::map<std::pair<int64_t, int64_t>, PairHit> hits[2];
+        for (const bool places : {false, true}) {
+          const auto scan = make_pair_scan(places ? ordered : rows, 60, 60, on_cpu());
+          std::vector<uint32_t> numbers(60);
+          for (uint32_t i = 0; i < 60; ++i) numbers[i] = places ? i : order[i];
+          scan->set_queries(numbers.data(), 60);
+          scan->set_rows(numbers.data(), 60);
+          for (int64_t i = 0; i < 60; ++i) scan->limit_query(i, std::numeric_limits<float>::infinity());
+          Found found;
+          scan->run(found);
+          hits[places ? 1 : 0] = found.hits;
+        }
+        ASSERT_EQ(hits[0].size(), 3600u);
+        for (const auto& [pair, hit] : hits[0]) {
+          ASSERT_EQ(hit.lower, hits[1][pair].lower);
+          ASSERT_EQ(hit.upper, hits[1][pair].upper);
         }
       }
     }

@@ -27,7 +27,9 @@ inline void expect_same_bytes(const KnnGraph& expected, const NeighborsView& fou
 
 inline void expect_same_bytes(const KnnGraph& expected, Neighbors found) { expect_same_bytes(expected, found.view()); }
 
-inline void expect_same_bytes(const KnnGraph& expected, const KnnGraph& found) {
+// Wherever the second one lies.
+inline void expect_same_bytes(const KnnGraph& expected, const KnnGraph& given) {
+  const KnnGraph found = given.to(MemorySpace::host());
   expect_same_bytes(expected, {const_cast<int64_t*>(found.ids()), const_cast<float*>(found.distances()), found.rows(),
                                found.k(), found.space()});
 }

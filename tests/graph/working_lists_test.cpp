@@ -37,6 +37,26 @@ TEST(WorkingLists, HoldTheFirstOfAllOffersInAnyOrder) {
   }
 }
 
+TEST(WorkingLists, TakeManyAtOnce) {
+  const CounterRng rng(4, 2);
+  for (const int64_t length : {1, 5, 64}) {
+    WorkingLists one(1, length, on_cpu());
+    WorkingLists many(1, length, on_cpu());
+    for (uint64_t turn = 0; turn < 6; ++turn) {  // the first meets an empty list
+      std::vector<uint64_t> offers;
+      for (uint64_t i = 0; i < static_cast<uint64_t>(length); ++i) {
+        offers.push_back(pack_neighbor(ordered_key(static_cast<float>(rng.word(100 * turn + i) % 40)), rng.word(i) % 30));
+      }
+      std::sort(offers.begin(), offers.end());
+      offers.erase(std::unique(offers.begin(), offers.end()), offers.end());
+      for (const uint64_t offer : offers) one.offer(0, offer);
+      many.offer_sorted(0, offers.data(), static_cast<int64_t>(offers.size()));
+      EXPECT_TRUE(std::equal(one.list(0), one.list(0) + length, many.list(0)));
+      EXPECT_EQ(one.threshold(0), many.threshold(0));
+    }
+  }
+}
+
 TEST(WorkingLists, TakeOffersOfManyThreads) {
   const Resources resources = on_cpu(8);
   WorkingLists lists(3, 50, resources);

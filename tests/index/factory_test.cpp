@@ -55,8 +55,8 @@ TEST(Factory, PartsOfAString) {
 }
 
 TEST(Factory, AnUnknownPartIsNamedWithWhatThereIs) {
-  EXPECT_THAT(refused("Falt"), testing::AllOf(testing::HasSubstr("unknown part 'Falt' of the index 'Falt'"),
-                                              testing::HasSubstr("known are, in this order: IDMap; OPQm")));
+  EXPECT_THAT(refused("Falt"), ::testing::AllOf(::testing::HasSubstr("unknown part 'Falt' of the index 'Falt'"),
+                                              ::testing::HasSubstr("known are, in this order: IDMap; OPQm")));
   for (const char* const wrong : {"",
                                   "Flat4",
                                   "flat",
@@ -77,21 +77,21 @@ TEST(Factory, AnUnknownPartIsNamedWithWhatThereIs) {
                                   "OPQ4_,PQ4",
                                   "PQ4x",
                                   "PQ#"}) {
-    EXPECT_THAT(refused(wrong), testing::AnyOf(testing::HasSubstr("unknown part"), testing::HasSubstr("does not say")))
+    EXPECT_THAT(refused(wrong), ::testing::AnyOf(::testing::HasSubstr("unknown part"), ::testing::HasSubstr("does not say")))
         << wrong;
   }
-  EXPECT_THAT(refused("IVF3"), testing::HasSubstr("needs Flat, SQ8, PQ16"));
-  EXPECT_THAT(refused("PQ4,IVF100"), testing::HasSubstr("unknown part 'IVF100'"));
+  EXPECT_THAT(refused("IVF3"), ::testing::HasSubstr("needs Flat, SQ8, PQ16"));
+  EXPECT_THAT(refused("PQ4,IVF100"), ::testing::HasSubstr("unknown part 'IVF100'"));
 }
 
 TEST(Factory, NumbersThatCannotBe) {
-  EXPECT_THAT(refused("IVF99999999999999999999,Flat"), testing::HasSubstr("too large"));
-  EXPECT_THAT(refused("IVF0,Flat"), testing::HasSubstr("has a 0"));
-  EXPECT_THAT(refused("SQ5"), testing::HasSubstr("there are 8, 6, 4, and fp16"));
-  EXPECT_THAT(refused("PQ8x12"), testing::HasSubstr("codes have 4 to 8"));
-  EXPECT_THAT(refused("PQ8x3"), testing::HasSubstr("codes have 4 to 8"));
-  EXPECT_THAT(refused("LSQ8x9"), testing::HasSubstr("8 codebooks of 9 bits"));
-  EXPECT_THAT(refused("RQ200x8"), testing::HasSubstr("200 codebooks"));
+  EXPECT_THAT(refused("IVF99999999999999999999,Flat"), ::testing::HasSubstr("too large"));
+  EXPECT_THAT(refused("IVF0,Flat"), ::testing::HasSubstr("has a 0"));
+  EXPECT_THAT(refused("SQ5"), ::testing::HasSubstr("there are 8, 6, 4, and fp16"));
+  EXPECT_THAT(refused("PQ8x12"), ::testing::HasSubstr("codes have 4 to 8"));
+  EXPECT_THAT(refused("PQ8x3"), ::testing::HasSubstr("codes have 4 to 8"));
+  EXPECT_THAT(refused("LSQ8x9"), ::testing::HasSubstr("8 codebooks of 9 bits"));
+  EXPECT_THAT(refused("RQ200x8"), ::testing::HasSubstr("200 codebooks"));
 }
 
 TEST(Factory, AMetricThatAKindLacksIsRefused) {

@@ -2,6 +2,7 @@
 #include <kith/index.hpp>
 
 #include "core/memory_budget.hpp"
+#include "index/index_check.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -17,13 +18,6 @@ namespace {
 using reference::make_bytes;
 using reference::make_floats;
 using reference::Shape;
-
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  return Resources(options);
-}
 
 template <typename Q, typename X>
 void expect_searches(const Index& index, const reference::Matrix<Q>& queries, const reference::Matrix<X>& base,
@@ -111,7 +105,7 @@ TEST(Flat, IsSearchedWithoutItsPreparedCopyWhereThatDoesNotFit) {
   const auto base = make_floats(Shape::gaussian, 9000, 32, 1);  // 1.1 MB
   Index index("Flat", {Metric::l2});
   index.add(base.view(), Ownership::borrow, resources);
-  EXPECT_THAT(logged, testing::HasSubstr("without a prepared copy"));
+  EXPECT_THAT(logged, ::testing::HasSubstr("without a prepared copy"));
   expect_searches(index, make_floats(Shape::gaussian, 20, 32, 2), base, 5, resources);
 }
 
@@ -204,7 +198,7 @@ TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
     index.add(broken.view(), Ownership::copy, resources);
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("added row 3 "));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("added row 3 "));
   }
   EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), {.k = 3}, resources), InvalidArgument);
   EXPECT_THROW(index.search(base.view(), {.k = 0}, resources), InvalidArgument);
@@ -227,7 +221,7 @@ TEST(Flat, MayBeSearchedButNotChangedFromItsOwnSinks) {
       index.add(base.view().slice(0, 5), Ownership::copy, on_cpu());
       ADD_FAILURE() << "an add inside an add";
     } catch (const InvalidState& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("search it only"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("search it only"));
     }
   });
   index.add(base.view().slice(100, 300), Ownership::copy, resources);

@@ -80,10 +80,10 @@ TEST(IdTable, BadIdsAreNamedAndNothingIsAdded) {
     }
     return "nothing was thrown";
   };
-  EXPECT_THAT(refused({9, 3}), testing::HasSubstr("id 3 of row 1 is in the index already"));
-  EXPECT_THAT(refused({9, -1}), testing::HasSubstr("id -1 of row 1 is not allowed"));
-  EXPECT_THAT(refused({9, 11, 9}), testing::HasSubstr("id 9 is given to two rows"));
-  EXPECT_THAT(refused({INT64_MAX}), testing::HasSubstr("not allowed"));
+  EXPECT_THAT(refused({9, 3}), ::testing::HasSubstr("id 3 of row 1 is in the index already"));
+  EXPECT_THAT(refused({9, -1}), ::testing::HasSubstr("id -1 of row 1 is not allowed"));
+  EXPECT_THAT(refused({9, 11, 9}), ::testing::HasSubstr("id 9 is given to two rows"));
+  EXPECT_THAT(refused({INT64_MAX}), ::testing::HasSubstr("not allowed"));
   expect_same(table, {7, 3});
 }
 

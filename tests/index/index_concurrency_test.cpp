@@ -18,7 +18,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kCols = 8;
+constexpr int64_t kSharedCols = 8;
 constexpr int64_t kStep = 60;  // rows of an add
 constexpr int kReaders = 8;
 
@@ -44,8 +44,8 @@ void change(Index& index, const MatrixView& rows, int64_t step) {
 
 void search_while_it_changes(const char* factory, int64_t steps) {
   SCOPED_TRACE(factory);
-  const auto rows = make_floats(Shape::gaussian, 2000, kCols, 1);
-  const auto queries = make_floats(Shape::gaussian, 6, kCols, 2);
+  const auto rows = make_floats(Shape::gaussian, 2000, kSharedCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 6, kSharedCols, 2);
   Index trained(factory);
   trained.train(rows.view(), on_cpu());
   trained.add(rows.view().slice(0, kStep), Ownership::copy, on_cpu());
@@ -101,7 +101,7 @@ TEST(SlowIndexConcurrency, EveryAnswerIsThatOfAVersion) {
 
 // Searches, saving, info and copies beside a writer, as a service has them.
 TEST(IndexConcurrency, EverythingThatReadsMayRunBesideAWriter) {
-  const auto rows = make_floats(Shape::gaussian, 2000, kCols, 1);
+  const auto rows = make_floats(Shape::gaussian, 2000, kSharedCols, 1);
   Index index("IVF8,SQ8");
   index.train(rows.view(), on_cpu());
   index.add(rows.view().slice(0, kStep), Ownership::copy, on_cpu());
@@ -115,8 +115,8 @@ TEST(IndexConcurrency, EverythingThatReadsMayRunBesideAWriter) {
     });
   };
   until_over([&] { EXPECT_GE(index.info().rows, kStep); });
-  until_over([&] { EXPECT_EQ(index.to(Device::cpu()).dimension(), kCols); });
-  until_over([&] { EXPECT_EQ(reconstructed(index, {0}).size(), static_cast<size_t>(kCols)); });
+  until_over([&] { EXPECT_EQ(index.to(Device::cpu()).dimension(), kSharedCols); });
+  until_over([&] { EXPECT_EQ(reconstructed(index, {0}).size(), static_cast<size_t>(kSharedCols)); });
   until_over([&] { EXPECT_GE(index.range_search(rows.view().slice(0, 2), {.radius = 1.0F}, on_cpu()).size(), 1); });
   for (int64_t i = 0; i < 8; ++i) {
     index.add(rows.view().slice(i * kStep, kStep), Ownership::copy, on_cpu());

@@ -1,9 +1,11 @@
 // The graph of an index's own vectors: what a search of the index reports for each, less itself.
 #include <kith/error.hpp>
 #include <kith/index_graph.hpp>
+#include <kith/vector_file.hpp>
 
 #include "graph/same_graph.hpp"
 #include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -18,8 +20,8 @@ using reference::make_floats;
 using reference::Matrix;
 using reference::Shape;
 
-constexpr int64_t kRows = 600;
-constexpr int64_t kCols = 12;
+constexpr int64_t kGraphRows = 600;
+constexpr int64_t kGraphCols = 12;
 
 Index filled(const char* factory, Metric metric, const Matrix<float>& rows) {
   Index index(factory, {.metric = metric});
@@ -30,10 +32,10 @@ Index filled(const char* factory, Metric metric, const Matrix<float>& rows) {
 
 TEST(IndexGraph, OfWholeVectorsAndAllListsIsExact) {
   for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
-    const auto rows = make_floats(shape, kRows, kCols, 1);
+    const auto rows = make_floats(shape, kGraphRows, kGraphCols, 1);
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
       for (const char* const factory : {"Flat", "IVF8,Flat"}) {
-        SCOPED_TRACE(testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
+        SCOPED_TRACE(::testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
         const Index index = filled(factory, metric, rows);
         const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8}, on_cpu());
         expect_same_bytes(knn_graph(rows.view(), {.k = 7, .metric = metric, .recall = 1}, on_cpu()), graph);
@@ -46,12 +48,12 @@ TEST(IndexGraph, OfWholeVectorsAndAllListsIsExact) {
 }
 
 TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
-  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
+  const auto rows = make_floats(Shape::gaussian, kGraphRows, kGraphCols, 3);
   const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
   const KnnGraph graph = knn_graph(index, rows.view(), {.k = 9, .probes = 2}, on_cpu());
   graph.validate(on_cpu());
   const Neighbors found = index.search(rows.view(), {.k = 10, .probes = 2}, on_cpu());
-  for (int64_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < kGraphRows; ++row) {
     std::vector<int64_t> others;
     for (int64_t j = 0; j < 10 && others.size() < 9; ++j) {
       if (found.ids(row)[j] != row) others.push_back(found.ids(row)[j]);
@@ -67,8 +69,19 @@ TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
   EXPECT_GT(better.report().recall->recall, graph.report().recall->recall);
 }
 
+TEST(IndexGraph, RefinesFromAFile) {
+  const auto rows = make_floats(Shape::gaussian, kGraphRows, kGraphCols, 3);
+  const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
+  const testing::TemporaryDirectory directory;
+  write_vectors(directory.path("rows.fbin"), rows.view());
+  const VectorFile file(directory.path("rows.fbin"));
+  // All candidates are compared again by their vectors.
+  const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8, .refine = 1000, .refine_from = &file}, on_cpu());
+  expect_same_bytes(knn_graph(rows.view(), {.k = 7, .recall = 1}, on_cpu()), graph);
+}
+
 TEST(IndexGraph, FewRows) {
-  const auto rows = make_floats(Shape::gaussian, 3, kCols, 4);
+  const auto rows = make_floats(Shape::gaussian, 3, kGraphCols, 4);
   for (const int64_t count : {0, 1, 3}) {
     Index index("Flat");
     if (count > 0) index.add(rows.view().slice(0, count), Ownership::copy, on_cpu());
@@ -78,14 +91,14 @@ TEST(IndexGraph, FewRows) {
 }
 
 TEST(IndexGraph, RefusesWhatIsNotItsRows) {
-  const auto rows = make_floats(Shape::gaussian, 50, kCols, 5);
+  const auto rows = make_floats(Shape::gaussian, 50, kGraphCols, 5);
   Index index = filled("Flat", Metric::l2, rows);
   EXPECT_THROW(knn_graph(index, rows.view(), {.k = 0}, on_cpu()), InvalidArgument);
   try {
     knn_graph(index, rows.view().slice(0, 49), {}, on_cpu());
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("49 vectors and an index of 50"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("49 vectors and an index of 50"));
   }
   const int64_t last = 49;
   index.remove({&last, 1, {}}, on_cpu());
@@ -96,7 +109,7 @@ TEST(IndexGraph, RefusesWhatIsNotItsRows) {
 }
 
 TEST(IndexGraph, IsCancelledBetweenBatches) {
-  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 6);
+  const auto rows = make_floats(Shape::gaussian, kGraphRows, kGraphCols, 6);
   const Index index = filled("Flat", Metric::l2, rows);
   const Resources cancelled = on_cpu().with_cancel({}, [] { return true; });
   EXPECT_THROW(knn_graph(index, rows.view(), {}, cancelled), Cancelled);

@@ -2,6 +2,7 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 
+#include "index/index_check.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -16,17 +17,6 @@ namespace {
 using reference::make_bytes;
 using reference::make_floats;
 using reference::Shape;
-
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  return Resources(options);
-}
-
-VectorView<const int64_t> view(const std::vector<int64_t>& ids) {
-  return {ids.data(), static_cast<int64_t>(ids.size()), {}};
-}
 
 std::vector<int64_t> some_ids(int64_t count) {
   std::vector<int64_t> ids;
@@ -62,7 +52,7 @@ TEST(IndexIds, AListNamesIdsAndAMaskTheRowsThatAreThere) {
   const Neighbors found = index.search(base.view(), {.k = 3, .filter = RowFilter::rows(listed, 2)}, on_cpu());
   for (int64_t q = 0; q < 50; ++q) {
     EXPECT_THAT(std::vector<int64_t>(found.ids(q), found.ids(q) + 3),
-                testing::UnorderedElementsAre(ids[7], ids[31], -1));
+                ::testing::UnorderedElementsAre(ids[7], ids[31], -1));
   }
   const int64_t gone[] = {ids[0], ids[1]};
   EXPECT_EQ(index.remove({gone, 2, {}}, on_cpu()), 2);
@@ -77,7 +67,7 @@ TEST(IndexIds, AListNamesIdsAndAMaskTheRowsThatAreThere) {
     (void)index.search(base.view(), {.k = 1, .filter = RowFilter::rows(unknown, 2)}, on_cpu());
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("position 1 is not in the index"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("position 1 is not in the index"));
   }
 }
 

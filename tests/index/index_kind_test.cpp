@@ -1,4 +1,5 @@
 // A new kind of index through Index: what a kind brings (prefix_index.hpp) and what every kind gets.
+#include "index/index_check.hpp"
 #include "index/prefix_index.hpp"
 #include "reference/data.hpp"
 
@@ -14,13 +15,6 @@ namespace {
 using reference::make_bytes;
 using reference::make_floats;
 using reference::Shape;
-
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  return Resources(options);
-}
 
 MatrixView first_cols(const MatrixView& rows, int64_t cols) {
   return {rows.data(), rows.dtype(), {rows.rows(), cols, rows.row_stride()}};
@@ -92,19 +86,19 @@ TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
   const auto refused = [&](const MatrixView& rows) {
     return text_of<InvalidArgument>([&] { index.add(rows, Ownership::copy, on_cpu()); });
   };
-  EXPECT_THAT(refused(make_floats(Shape::gaussian, 5, 9, 1).view()), testing::HasSubstr("f32 of 9 columns were added"));
-  EXPECT_THAT(refused(make_bytes(5, 8, 1).view()), testing::HasSubstr("u8 of 8 columns were added"));
+  EXPECT_THAT(refused(make_floats(Shape::gaussian, 5, 9, 1).view()), ::testing::HasSubstr("f32 of 9 columns were added"));
+  EXPECT_THAT(refused(make_bytes(5, 8, 1).view()), ::testing::HasSubstr("u8 of 8 columns were added"));
   auto broken = make_floats(Shape::gaussian, 5, 8, 1);
   broken.row(2)[7] = NAN;
-  EXPECT_THAT(refused(broken.view()), testing::HasSubstr("added row 2 "));
+  EXPECT_THAT(refused(broken.view()), ::testing::HasSubstr("added row 2 "));
   EXPECT_EQ(index.size(), 50);
   EXPECT_THAT(text_of<InvalidArgument>([&] { index.search(first_cols(base.view(), 5), {.k = 2}, on_cpu()); }),
-              testing::HasSubstr("5 columns and the index has 8"));
+              ::testing::HasSubstr("5 columns and the index has 8"));
   EXPECT_THROW(index.search(base.view(), {.k = 0}, on_cpu()), InvalidArgument);
   EXPECT_THROW(index.range_search(base.view(), {.radius = NAN}, on_cpu()), InvalidArgument);
   Index longer = make_prefix(9);
   EXPECT_THAT(text_of<InvalidArgument>([&] { longer.add(base.view(), Ownership::copy, on_cpu()); }),
-              testing::HasSubstr("shorter than the prefix"));
+              ::testing::HasSubstr("shorter than the prefix"));
   EXPECT_EQ(longer.size(), 0);
 }
 

@@ -22,8 +22,8 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kRows = 3000;
-constexpr int64_t kCols = 24;
+constexpr int64_t kLimitRows = 3000;
+constexpr int64_t kLimitCols = 24;
 
 class LimitedKinds : public ::testing::TestWithParam<const char*> {
  protected:
@@ -44,25 +44,25 @@ class LimitedKinds : public ::testing::TestWithParam<const char*> {
     EXPECT_LT(limit, 16 << 20) << "far more than it takes";
   }
 
-  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 300, kCols, 2);
+  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kLimitRows, kLimitCols, 1);
+  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 300, kLimitCols, 2);
   Index index_;
 };
 
 TEST_P(LimitedKinds, TheNamedLimitDoes) {
-  const auto bytes = reference::make_bytes(40, kCols, 3);
-  std::vector<uint8_t> mask(kRows, 1);
+  const auto bytes = reference::make_bytes(40, kLimitCols, 3);
+  std::vector<uint8_t> mask(kLimitRows, 1);
   for (size_t i = 0; i < mask.size(); i += 2) mask[i] = 0;
   expect_advice_to_do(queries_.view(), {.k = 10});
   expect_advice_to_do(queries_.view(), {.k = 500, .probes = 1});  // more lists are looked at, until there are enough
   expect_advice_to_do(queries_.view().slice(0, 1), {.k = 1, .probes = kAll});
-  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::mask(mask.data(), kRows)});
+  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::mask(mask.data(), kLimitRows)});
   if (std::string(GetParam()).find("Flat") != 0) expect_advice_to_do(bytes.view(), {.k = 10});
 }
 
 TEST_P(LimitedKinds, AListOfIdsCountsToo) {
   std::vector<int64_t> odd;
-  for (int64_t i = 1; i < kRows; i += 2) odd.push_back(i);
+  for (int64_t i = 1; i < kLimitRows; i += 2) odd.push_back(i);
   index_.remove(view({0}), on_cpu());
   expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::rows(odd.data(), 1500)});
 }

@@ -23,8 +23,8 @@ using reference::make_floats;
 using reference::Matrix;
 using reference::Shape;
 
-constexpr int64_t kRows = 700;
-constexpr int64_t kCols = 12;
+constexpr int64_t kListsRows = 700;
+constexpr int64_t kListsCols = 12;
 
 class KindAndMetric : public ::testing::TestWithParam<std::tuple<const char*, Metric>> {
  protected:
@@ -33,8 +33,8 @@ class KindAndMetric : public ::testing::TestWithParam<std::tuple<const char*, Me
     index.train(base_.view(), on_cpu());
     return index;
   }
-  const Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const Matrix<float> queries_ = make_floats(Shape::gaussian, 17, kCols, 2);
+  const Matrix<float> base_ = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
+  const Matrix<float> queries_ = make_floats(Shape::gaussian, 17, kListsCols, 2);
 };
 
 TEST_P(KindAndMetric, ASearchOfAllListsIsExactThroughAddsAndRemovals) {
@@ -43,13 +43,13 @@ TEST_P(KindAndMetric, ASearchOfAllListsIsExactThroughAddsAndRemovals) {
   EXPECT_EQ(index.size(), 0);
   EXPECT_EQ(index.search(queries_.view(), {.k = 2}, on_cpu()).ids()[0], -1);
   std::vector<int64_t> ids;
-  for (int64_t at = 0, step = 1; at < kRows; at += step, step = std::min<int64_t>(step * 3, kRows - at)) {
+  for (int64_t at = 0, step = 1; at < kListsRows; at += step, step = std::min<int64_t>(step * 3, kListsRows - at)) {
     std::vector<int64_t> some;
     for (int64_t i = 0; i < step; ++i) some.push_back(5000 - 3 * (at + i));
     index.add(base_.view().slice(at, step), view(some), Ownership::copy, on_cpu());
     ids.insert(ids.end(), some.begin(), some.end());
   }
-  ASSERT_EQ(index.size(), kRows);
+  ASSERT_EQ(index.size(), kListsRows);
   expect_exact(index, queries_.view(), ids);
   std::vector<int64_t> gone;
   std::vector<int64_t> left;
@@ -61,14 +61,14 @@ TEST_P(KindAndMetric, ASearchOfAllListsIsExactThroughAddsAndRemovals) {
 TEST_P(KindAndMetric, AFilterAndARangeAreThoseOfTheWholeSearch) {
   Index index = make();
   index.add(base_.view(), Ownership::copy, on_cpu());
-  std::vector<int64_t> ids(kRows);
+  std::vector<int64_t> ids(kListsRows);
   std::iota(ids.begin(), ids.end(), 0);
   const std::vector<float> vectors = reconstructed(index, ids);
-  const MatrixView base(vectors.data(), kRows, kCols);
+  const MatrixView base(vectors.data(), kListsRows, kListsCols);
   const Metric metric = index.params().metric;
-  std::vector<uint8_t> mask(kRows);
+  std::vector<uint8_t> mask(kListsRows);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
-  const RowFilter filter = RowFilter::mask(mask.data(), kRows);
+  const RowFilter filter = RowFilter::mask(mask.data(), kListsRows);
   expect_same(index.search(queries_.view(), {.k = 5, .filter = filter, .probes = kAll}, on_cpu()),
               knn(queries_.view(), base, {.k = 5, .metric = metric, .filter = filter}, on_cpu()));
   const float radius = index.search(queries_.view(), {.k = 30, .probes = kAll}, on_cpu()).distances(3)[29];
@@ -109,15 +109,15 @@ INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
                                                           Metric::cosine)));
 
 TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 17, kListsCols, 2);
   for (const char* const factory :
        {"RR,Flat", "PCA12,IVF8,Flat", "OPQ3,IVF8,PQ3", "L2norm,IVF8,SQ8", "Pad16,RR,PQ4x4"}) {
     Index index(factory, {.metric = Metric::sqeuclidean});
     EXPECT_FALSE(index.trained());
     index.train(base.view(), on_cpu());
     index.add(base.view(), Ownership::copy, on_cpu());
-    EXPECT_EQ(index.dimension(), kCols);
+    EXPECT_EQ(index.dimension(), kListsCols);
     const Neighbors found = index.search(queries.view(), {.k = 10, .probes = kAll}, on_cpu());
     int64_t good = 0;  // rotations keep neighbours
     const Neighbors exact = knn(queries.view(), base.view(), {.k = 10, .metric = Metric::sqeuclidean}, on_cpu());
@@ -133,8 +133,8 @@ TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
 }
 
 TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 17, kListsCols, 2);
   const Neighbors exact = knn(queries.view(), base.view(), {.k = 5, .metric = Metric::l2}, on_cpu());
   for (const char* const factory : {"IVF8,PQ3x4,RFlat", "PQ3x4,RFlat", "OPQ3,IVF8,PQ3x4,RFlat", "IVF8,LSQ2x4,RFlat"}) {
     Index index(factory);
@@ -154,10 +154,10 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
     }
     // Everything is within reach of the index behind: a range is exact.
     const RangeNeighbors near = index.range_search(queries.view(), {.radius = 1e9f, .probes = kAll}, on_cpu());
-    ASSERT_EQ(near.size(), 17 * kRows);
-    const Neighbors all = knn(queries.view(), base.view(), {.k = kRows, .metric = Metric::l2}, on_cpu());
-    EXPECT_EQ(std::memcmp(near.ids(), all.ids(), 17 * kRows * sizeof(int64_t)), 0);
-    EXPECT_EQ(std::memcmp(near.distances(), all.distances(), 17 * kRows * sizeof(float)), 0);
+    ASSERT_EQ(near.size(), 17 * kListsRows);
+    const Neighbors all = knn(queries.view(), base.view(), {.k = kListsRows, .metric = Metric::l2}, on_cpu());
+    EXPECT_EQ(std::memcmp(near.ids(), all.ids(), 17 * kListsRows * sizeof(int64_t)), 0);
+    EXPECT_EQ(std::memcmp(near.distances(), all.distances(), 17 * kListsRows * sizeof(float)), 0);
     const float radius = exact.distances(0)[2];
     const RangeNeighbors few = index.range_search(queries.view(), {.radius = radius, .probes = kAll}, on_cpu());
     for (int64_t i = 0; i < few.size(); ++i) EXPECT_LE(few.distances()[i], radius);
@@ -172,7 +172,7 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
 }
 
 TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
   Index index("IVF16,PQ4");
   const auto text = [&](const auto& call) -> std::string {
     try {
@@ -192,7 +192,7 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
   EXPECT_THAT(text([&] { index.train(base.view(), on_cpu()); }), ::testing::HasSubstr("the index holds 700 vectors"));
   EXPECT_THROW(Index("PQ5").train(base.view(), on_cpu()), InvalidArgument);
   EXPECT_THROW(Index("IVF800,Flat").train(base.view(), on_cpu()), InvalidArgument);
-  auto broken = make_floats(Shape::gaussian, kRows, kCols, 1);
+  auto broken = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
   broken.row(400)[3] = NAN;
   try {
     Index("IVF4,PQ4").train(broken.view(), on_cpu());
@@ -203,7 +203,7 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
 }
 
 TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
   for (const char* const factory : {"IVF4,SQ8", "PQ3x4", "RR,IVF4,Flat", "IVF4,PQ3x4,RFlat", "IVF4,LSQ2x4"}) {
     Index index(factory);
     index.train(base.view(), on_cpu());
@@ -226,7 +226,7 @@ TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
 }
 
 TEST(IndexLists, PartsThatDoNotGoWithTheirFactoryStringAreRefused) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
   Index flat("Flat");
   flat.add(base.view(), Ownership::copy, on_cpu());
   Index lists("IVF4,SQ8");
@@ -255,18 +255,18 @@ TEST(IndexLists, StoredListsKeepTheDtypeOfTheirTraining) {
 }
 
 TEST(IndexLists, InfoSaysWhatThereIs) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kListsRows, kListsCols, 1);
   Index index("IVF16,PQ4");
   EXPECT_FALSE(index.info().trained);
   index.train(base.view(), on_cpu());
   index.add(base.view(), Ownership::copy, on_cpu());
   const IndexInfo info = index.info();
   EXPECT_TRUE(info.trained);
-  EXPECT_EQ(info.rows, kRows);
+  EXPECT_EQ(info.rows, kListsRows);
   EXPECT_EQ(info.lists, 16);
   EXPECT_EQ(info.code_bytes, 4);
   EXPECT_GE(info.imbalance, 1.0);
-  EXPECT_GE(info.longest, kRows / 16);
+  EXPECT_GE(info.longest, kListsRows / 16);
   int64_t parts = 0;
   for (const auto& [name, bytes] : info.parts) parts += bytes;
   EXPECT_EQ(parts, info.bytes.host);

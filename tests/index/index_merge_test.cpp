@@ -20,8 +20,8 @@ using reference::make_floats;
 using reference::Shape;
 using testing::expect_refusal;
 
-constexpr int64_t kRows = 900;
-constexpr int64_t kCols = 12;
+constexpr int64_t kMergeRows = 900;
+constexpr int64_t kMergeCols = 12;
 
 class MergedKinds : public ::testing::TestWithParam<const char*> {
  protected:
@@ -30,8 +30,8 @@ class MergedKinds : public ::testing::TestWithParam<const char*> {
     index.train(base_.view(), on_cpu());
     return index;
   }
-  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 13, kCols, 2);
+  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kMergeRows, kMergeCols, 1);
+  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 13, kMergeCols, 2);
 };
 
 void add(Index& index, const MatrixView& rows, const std::vector<int64_t>& ids) {
@@ -43,9 +43,9 @@ TEST_P(MergedKinds, AnIndexOfTwoIsThatOfAllVectors) {
   Index whole = empty.to(Device::automatic());
   Index first = empty.to(Device::automatic());
   Index second = empty.to(Device::automatic());
-  std::vector<int64_t> ids = numbers(kRows, 1000);
+  std::vector<int64_t> ids = numbers(kMergeRows, 1000);
   std::reverse(ids.begin(), ids.end());
-  for (int64_t at = 0; at < kRows; at += 150) {
+  for (int64_t at = 0; at < kMergeRows; at += 150) {
     const std::vector<int64_t> some(ids.begin() + at, ids.begin() + at + 150);
     add(whole, base_.view().slice(at, 150), some);
     add(at < 600 ? first : second, base_.view().slice(at, 150), some);
@@ -53,7 +53,7 @@ TEST_P(MergedKinds, AnIndexOfTwoIsThatOfAllVectors) {
   first.merge(second, {}, on_cpu());
   EXPECT_EQ(empty.size(), 0);
   EXPECT_EQ(second.size(), 300);
-  ASSERT_EQ(first.size(), kRows);
+  ASSERT_EQ(first.size(), kMergeRows);
   for (const int64_t probes : {int64_t{2}, kAll}) {
     const SearchParams params{.k = 20, .probes = probes};
     expect_same(first.search(queries_.view(), params, on_cpu()), whole.search(queries_.view(), params, on_cpu()));

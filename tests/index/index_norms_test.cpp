@@ -4,6 +4,7 @@
 #include "index/index_check.hpp"
 #include "io/temporary_directory.hpp"
 #include "core/ordered_key.hpp"
+#include "ivf/scan/list_product.hpp"
 #include "kernels/codes/code_norm.hpp"
 #include "quantize/additive/norm_levels.hpp"
 #include "reference/data.hpp"
@@ -25,8 +26,8 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kRows = 500;
-constexpr int64_t kCols = 12;
+constexpr int64_t kNormsRows = 500;
+constexpr int64_t kNormsCols = 12;
 
 // The norms that an index holds, by row.
 std::vector<float> held_norms(const Index& index) {
@@ -53,11 +54,11 @@ std::vector<uint64_t> plain_search(const Index& index, const MatrixView& queries
   std::vector<uint64_t> found;
   for (int64_t row = 0; row < index.size(); ++row) {
     double lanes[kCanonicalLanes] = {};
-    for (int64_t c = 0; c < kCols; ++c) {
+    for (int64_t c = 0; c < kNormsCols; ++c) {
       double& lane = lanes[c % kCanonicalLanes];
-      lane = std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * kCols + c)]), lane);
+      lane = std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * kNormsCols + c)]), lane);
     }
-    const float key = norm_key(kind, canonical_squared_norm(q, kCols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);
+    const float key = norm_key(kind, canonical_squared_norm(q, kNormsCols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);
     found.push_back(pack_neighbor(ordered_key(key), static_cast<uint32_t>(row)));
   }
   std::sort(found.begin(), found.end());
@@ -67,7 +68,7 @@ std::vector<uint64_t> plain_search(const Index& index, const MatrixView& queries
 class NormsOfCodes : public ::testing::TestWithParam<std::tuple<const char*, const char*, Metric>> {
  protected:
   Index make(Shape shape = Shape::gaussian) const {
-    const auto training = make_floats(shape, kRows, kCols, 1);
+    const auto training = make_floats(shape, kNormsRows, kNormsCols, 1);
     Index index(std::string(std::get<0>(GetParam())) + std::get<1>(GetParam()), {.metric = std::get<2>(GetParam())});
     index.train(training.view(), on_cpu());
     index.add(training.view(), Ownership::copy, on_cpu());
@@ -78,7 +79,7 @@ class NormsOfCodes : public ::testing::TestWithParam<std::tuple<const char*, con
 TEST_P(NormsOfCodes, ASearchGoesByTheDefinition) {
   for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal}) {
     const Index index = make(shape);
-    const auto queries = make_floats(shape, 9, kCols, 2);
+    const auto queries = make_floats(shape, 9, kNormsCols, 2);
     for (const int64_t count : {1, 9}) {  // few queries and many may be searched in other ways
       const Neighbors found = index.search(queries.view().slice(0, count), {.k = 20, .probes = kAll}, on_cpu());
       for (int64_t q = 0; q < count; ++q) {
@@ -100,7 +101,7 @@ TEST_P(NormsOfCodes, NormsAreOfTheHeldVectors) {
   const std::vector<float> norms = held_norms(index);
   const auto [least, most] = std::minmax_element(norms.begin(), norms.end());
   for (int64_t row = 0; row < index.size(); ++row) {
-    const auto exact = static_cast<float>(canonical_squared_norm(vectors.data() + row * kCols, kCols));
+    const auto exact = static_cast<float>(canonical_squared_norm(vectors.data() + row * kNormsCols, kNormsCols));
     const float apart = std::abs(norms[static_cast<size_t>(row)] - exact);
     const bool whole = std::string(std::get<1>(GetParam())) == "_Nfloat";
     EXPECT_LE(apart, whole ? 0.0f : (*most - *least) / 100) << row;
@@ -109,15 +110,15 @@ TEST_P(NormsOfCodes, NormsAreOfTheHeldVectors) {
 
 TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
   Index index = make();
-  const auto queries = make_floats(Shape::gaussian, 7, kCols, 2);
-  const Neighbors all = index.search(queries.view(), {.k = kRows, .probes = kAll}, on_cpu());
-  std::vector<uint8_t> mask(kRows);
+  const auto queries = make_floats(Shape::gaussian, 7, kNormsCols, 2);
+  const Neighbors all = index.search(queries.view(), {.k = kNormsRows, .probes = kAll}, on_cpu());
+  std::vector<uint8_t> mask(kNormsRows);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
   const Neighbors kept =
-      index.search(queries.view(), {.k = 6, .filter = RowFilter::mask(mask.data(), kRows), .probes = kAll}, on_cpu());
+      index.search(queries.view(), {.k = 6, .filter = RowFilter::mask(mask.data(), kNormsRows), .probes = kAll}, on_cpu());
   for (int64_t q = 0; q < 7; ++q) {
     int64_t at = 0;
-    for (int64_t i = 0; i < kRows && at < 6; ++i) {
+    for (int64_t i = 0; i < kNormsRows && at < 6; ++i) {
       if (all.ids(q)[i] % 3 != 0) continue;
       EXPECT_EQ(kept.ids(q)[at], all.ids(q)[i]);
       EXPECT_EQ(kept.distances(q)[at++], all.distances(q)[i]);
@@ -138,7 +139,7 @@ TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
   EXPECT_EQ(loaded.factory(), index.factory());
   expect_same(loaded.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()),
               index.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()));
-  const auto more = make_floats(Shape::gaussian, 9, kCols, 5);
+  const auto more = make_floats(Shape::gaussian, 9, kNormsCols, 5);
   index.add(more.view(), Ownership::copy, on_cpu());
   loaded.add(more.view(), Ownership::copy, on_cpu());
   expect_same(loaded.search(queries.view(), {.k = 400, .probes = kAll}, on_cpu()),
@@ -150,9 +151,38 @@ INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,
                                             ::testing::Values("_Ncqint8", "_Nqint8", "_Nfloat"),
                                             ::testing::Values(Metric::l2, Metric::sqeuclidean)));
 
+// Norms of 4 bytes are added to what is looked up, whatever they are: in several pieces of a list, from 0 to 1e8 times
+// another.
+TEST(IndexNorms, LookupsAddNormsThatAreFarApart) {
+  constexpr int64_t kMany = 3000;
+  auto base = make_floats(Shape::gaussian, kMany, kNormsCols, 1);
+  for (int64_t i = 0; i < kMany; ++i) {
+    const float scale = i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e4f : 1.0f;
+    for (int64_t c = 0; c < kNormsCols; ++c) base.row(i)[c] *= scale;
+  }
+  const auto queries = make_floats(Shape::gaussian, 5, kNormsCols, 2);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+    Index index("RQ3x8_Nfloat", {.metric = metric});
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    EXPECT_TRUE(has_sum_tables(IndexAccess::parts(index, on_cpu()).lists->codec.format, key_kind(metric)));
+    for (const int64_t k : {1, 40, 2000}) {
+      const Neighbors found = index.search(queries.view(), {.k = k}, on_cpu());
+      for (int64_t q = 0; q < 5; ++q) {
+        const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
+        for (int64_t i = 0; i < k; ++i) {
+          const uint64_t entry = expected[static_cast<size_t>(i)];
+          ASSERT_EQ(found.ids(q)[i], row_of(entry)) << "query " << q << ", place " << i << " of " << k;
+          ASSERT_EQ(found.distances(q)[i], key_of_ordered(ordered_of(entry)));
+        }
+      }
+    }
+  }
+}
+
 TEST(IndexNorms, ProductsAndCosineGoByTheDecodedVectors) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const auto queries = make_floats(Shape::gaussian, 50, kCols, 2);
+  const auto base = make_floats(Shape::gaussian, kNormsRows, kNormsCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 50, kNormsCols, 2);
   for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
     for (const std::string code : {"IVF6,RQ2x4", "IVF6,RQ2x8"}) {
       Index plain(code, {.metric = metric});
@@ -169,16 +199,16 @@ TEST(IndexNorms, ProductsAndCosineGoByTheDecodedVectors) {
                       plain.search(some, {.k = 20, .probes = 3}, on_cpu()));
         }
       }
-      const std::vector<float> vectors = reconstructed(plain, numbers(kRows));
+      const std::vector<float> vectors = reconstructed(plain, numbers(kNormsRows));
       expect_same(plain.search(queries.view().slice(0, 3), {.k = 20, .probes = kAll}, on_cpu()),
-                  knn(queries.view().slice(0, 3), MatrixView(vectors.data(), kRows, kCols), {.k = 20, .metric = metric},
+                  knn(queries.view().slice(0, 3), MatrixView(vectors.data(), kNormsRows, kNormsCols), {.k = 20, .metric = metric},
                       on_cpu()));
     }
   }
 }
 
 TEST(IndexNorms, CodesAreLongerByTheNorm) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kNormsRows, kNormsCols, 1);
   for (const auto& [factory, bytes] :
        {std::pair("LSQ2x4", 1), std::pair("LSQ2x4_Nqint8", 2), std::pair("LSQ2x4_Nfloat", 5)}) {
     Index index(factory, {.metric = Metric::sqeuclidean});
@@ -208,7 +238,7 @@ TEST(IndexNorms, WhatIsRefused) {
 }
 
 TEST(IndexNorms, IndexesWithOtherNormsAreNotMerged) {
-  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto base = make_floats(Shape::gaussian, kNormsRows, kNormsCols, 1);
   Index a("LSQ2x4_Nqint8", {.metric = Metric::l2});
   Index b("LSQ2x4_Ncqint8", {.metric = Metric::l2});
   for (Index* const index : {&a, &b}) {

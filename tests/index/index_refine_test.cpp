@@ -19,8 +19,8 @@ using reference::make_floats;
 using reference::Shape;
 using testing::expect_refusal;
 
-constexpr int64_t kRows = 800;
-constexpr int64_t kCols = 12;
+constexpr int64_t kRefineRows = 800;
+constexpr int64_t kRefineCols = 12;
 
 class RefineFrom : public ::testing::Test {
  protected:
@@ -35,8 +35,8 @@ class RefineFrom : public ::testing::Test {
     return VectorFile(directory_.path(name));
   }
 
-  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 17, kCols, 2);
+  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kRefineRows, kRefineCols, 1);
+  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 17, kRefineCols, 2);
   const testing::TemporaryDirectory directory_;
 };
 
@@ -74,7 +74,7 @@ TEST_F(RefineFrom, RowsAreThoseOfTheIds) {
   Index index = made("IVF8,PQ3x4");
   std::vector<int64_t> even;
   std::vector<int64_t> odd;
-  for (int64_t i = 0; i < kRows; ++i) (i % 2 == 0 ? even : odd).push_back(i);
+  for (int64_t i = 0; i < kRefineRows; ++i) (i % 2 == 0 ? even : odd).push_back(i);
   index.remove(view(even), on_cpu());
   SearchParams params{.k = 6, .probes = kAll, .refine = 1000};
   params.refine_from = &rows;
@@ -101,10 +101,10 @@ TEST_F(RefineFrom, UnderALimitItIsTheSameAndTheLimitIsNamed) {
 
 TEST_F(RefineFrom, WhatDoesNotFitIsRefused) {
   const VectorFile rows = file("base.fbin");
-  write_vectors(directory_.path("narrow.fbin"), make_floats(Shape::gaussian, kRows, 5, 1).view());
+  write_vectors(directory_.path("narrow.fbin"), make_floats(Shape::gaussian, kRefineRows, 5, 1).view());
   const VectorFile narrow(directory_.path("narrow.fbin"));
   auto broken = base_;
-  for (int64_t i = 0; i < kRows; ++i) broken.row(i)[2] = NAN;
+  for (int64_t i = 0; i < kRefineRows; ++i) broken.row(i)[2] = NAN;
   write_vectors(directory_.path("broken.fbin"), broken.view());
   const VectorFile nan(directory_.path("broken.fbin"));
   const Index index = made("PQ3x4");

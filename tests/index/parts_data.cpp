@@ -15,8 +15,8 @@ namespace {
 
 using Kind = TransformParts::Kind;
 
-constexpr int64_t kCols = 6;
-constexpr int64_t kRows = 23;
+constexpr int64_t kPartsCols = 6;
+constexpr int64_t kPartsRows = 23;
 
 const Resources& resources() {
   static const Resources shared;
@@ -196,7 +196,7 @@ std::vector<std::string> kinds_of_codecs() {
   return {"f32", "f16", "u8", "sq8", "sq6", "sq4", "pq8", "pq5", "pq4", "lsq", "rq"};
 }
 
-CodecParts make_codec(const std::string& kind) { return codec_of(kind, kCols); }
+CodecParts make_codec(const std::string& kind) { return codec_of(kind, kPartsCols); }
 
 std::vector<std::string> kinds_of_parts() {
   return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
@@ -210,27 +210,27 @@ IndexParts make_parts(const std::string& kind) {
   parts.factory = kind;  // a name like any other here
   parts.metric = Metric::sqeuclidean;
   if (kind == "empty") return parts;
-  parts.cols = kCols;
-  parts.rows = kind == "no_rows" ? 0 : kRows;
-  parts.next_id = kRows;
+  parts.cols = kPartsCols;
+  parts.rows = kind == "no_rows" ? 0 : kPartsRows;
+  parts.next_id = kPartsRows;
   if (kind == "flat") {
     parts.metric = Metric::cosine;
-    parts.flat.emplace_back(matrix(kRows, kCols, 1));
+    parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
   } else if (kind == "flat_u8") {
     parts.metric = Metric::hamming;
     parts.dtype = DType::u8;
-    parts.flat.emplace_back(byte_matrix(DType::u8, kRows, kCols));
+    parts.flat.emplace_back(byte_matrix(DType::u8, kPartsRows, kPartsCols));
   } else if (kind == "flat_blocks") {
     parts.metric = Metric::l1;
     parts.check_finite = false;
-    parts.flat.emplace_back(matrix(kRows - 5, kCols, 1));
-    const auto apart = std::make_shared<MatrixBuffer>(matrix(5, kCols + 2, 2));
-    parts.flat.emplace_back(MatrixView(apart->view().data(), DType::f32, {5, kCols, kCols + 2}), apart);
+    parts.flat.emplace_back(matrix(kPartsRows - 5, kPartsCols, 1));
+    const auto apart = std::make_shared<MatrixBuffer>(matrix(5, kPartsCols + 2, 2));
+    parts.flat.emplace_back(MatrixView(apart->view().data(), DType::f32, {5, kPartsCols, kPartsCols + 2}), apart);
   } else if (kind == "transformed_flat") {
-    parts.transforms = {transform(Kind::shift, "Centre", kCols, kCols, true),
-                        transform(Kind::unit_length, "L2norm", kCols, kCols, false),
-                        transform(Kind::padding, "Pad", kCols, 8, false), transform(Kind::linear, "PCA", 8, 4, true)};
-    parts.flat.emplace_back(matrix(kRows, 4, 1));
+    parts.transforms = {transform(Kind::shift, "Centre", kPartsCols, kPartsCols, true),
+                        transform(Kind::unit_length, "L2norm", kPartsCols, kPartsCols, false),
+                        transform(Kind::padding, "Pad", kPartsCols, 8, false), transform(Kind::linear, "PCA", 8, 4, true)};
+    parts.flat.emplace_back(matrix(kPartsRows, 4, 1));
   } else if (kind.starts_with("codes_")) {
     set_lists(parts, kind.substr(6), 1, false);
   } else if (kind.starts_with("lists_")) {
@@ -253,7 +253,7 @@ IndexParts make_parts(const std::string& kind) {
     parts.seed = UINT64_MAX;
     set_lists(parts, "sq8", 4, false);
   } else if (kind == "everything") {
-    parts.transforms = {transform(Kind::linear, "OPQ", kCols, 4, false)};
+    parts.transforms = {transform(Kind::linear, "OPQ", kPartsCols, 4, false)};
     set_lists(parts, "pq4", 4, true);
     set_ids(parts);
     set_refine(parts, "sq8");

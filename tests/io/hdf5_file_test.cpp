@@ -28,7 +28,7 @@ std::string seed(const TemporaryDirectory& directory, const std::string& name, c
   return path;
 }
 
-auto opening(const std::string& path) {
+auto opening_hdf5(const std::string& path) {
   return [path] { VectorFile file(path); };
 }
 
@@ -122,18 +122,18 @@ TEST(Hdf5File, FollowsLinksInsideTheFile) {
     const std::string path = seed(directory, name);
     EXPECT_EQ(VectorFile(path + "::a/b/data").rows(), 6);
     EXPECT_EQ(VectorFile(path + "::/a//./link").rows(), 6);
-    expect_refusal<InvalidArgument>(opening(path + "::circle"), "do they lead in a circle?");
-    expect_refusal<InvalidArgument>(opening(path + "::a/b"), "is not a dataset but a group");
-    expect_refusal<InvalidArgument>(opening(path + "::/"), "is not a dataset but a group");
-    expect_refusal<InvalidArgument>(opening(path + "::a/c"), "it holds: a, circle, train. Name one");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::circle"), "do they lead in a circle?");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::a/b"), "is not a dataset but a group");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::/"), "is not a dataset but a group");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::a/c"), "it holds: a, circle, train. Name one");
   }
   for (const char* name : {"v0_many_links", "v3_many_links"}) {
     const std::string path = directory.path(std::string(name) + "_2.hdf5");
     seed(directory, std::string(name) + "_2", name);
     EXPECT_EQ(VectorFile(path + "::link000").rows(), 6);
     EXPECT_EQ(VectorFile(path + "::link017").rows(), 6);
-    expect_refusal<InvalidArgument>(opening(path + "::link"), "has no dataset 'link'; it holds: link0");
-    expect_refusal<InvalidArgument>(opening(path + "::zzz"), ", ...");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::link"), "has no dataset 'link'; it holds: link0");
+    expect_refusal<InvalidArgument>(opening_hdf5(path + "::zzz"), ", ...");
   }
 }
 
@@ -149,10 +149,10 @@ TEST(Hdf5File, ReadsTheDatasetsOfAnnBenchmarks) {
   std::vector<int64_t> ids(4);
   neighbors.read(0, 2, ids.data());
   EXPECT_EQ(ids, (std::vector<int64_t>{1, 0, 0, 1}));
-  expect_refusal<InvalidArgument>(opening(path + "::neighbors"), "holds ids (i32), not vectors");
-  expect_refusal<InvalidArgument>(opening(path + "::train/nothing"), "has no dataset 'train/nothing'");
-  expect_refusal<InvalidArgument>(opening(path + "::nothing/train"), "has no dataset 'nothing/train'");
-  expect_refusal<InvalidArgument>(opening(path + "::nothing"),
+  expect_refusal<InvalidArgument>(opening_hdf5(path + "::neighbors"), "holds ids (i32), not vectors");
+  expect_refusal<InvalidArgument>(opening_hdf5(path + "::train/nothing"), "has no dataset 'train/nothing'");
+  expect_refusal<InvalidArgument>(opening_hdf5(path + "::nothing/train"), "has no dataset 'nothing/train'");
+  expect_refusal<InvalidArgument>(opening_hdf5(path + "::nothing"),
                                   "it holds: distances, neighbors, test, train. Name one as");
   EXPECT_EQ(file_info(path + "::test").file_bytes, static_cast<int64_t>(std::filesystem::file_size(path)));
 }
@@ -161,8 +161,8 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
   const TemporaryDirectory directory;
   const auto refuse = [&](const std::string& name, const std::string& reason) {
     const std::string path = seed(directory, name);
-    expect_refusal<InvalidArgument>(opening(path), "'" + path + "'");
-    expect_refusal<InvalidArgument>(opening(path), reason);
+    expect_refusal<InvalidArgument>(opening_hdf5(path), "'" + path + "'");
+    expect_refusal<InvalidArgument>(opening_hdf5(path), reason);
     std::filesystem::remove(path);
   };
   refuse("f64", "holds 64-bit floating-point numbers; supported are");
@@ -179,7 +179,7 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
   refuse("group", "is not a dataset but a group");
   refuse("no_train", "has no dataset 'train'; it holds: test. Name one as");
   const auto unsupported = [&](const std::string& name, const std::string& reason) {
-    expect_refusal<Unsupported>(opening(seed(directory, name)), reason);
+    expect_refusal<Unsupported>(opening_hdf5(seed(directory, name)), reason);
   };
   unsupported("external_link", "'train' is a link to another file");
   unsupported("external_values", "are in other files");
@@ -191,12 +191,12 @@ TEST(Hdf5File, DamagedFiles) {
   const TemporaryDirectory directory;
   for (const char* name : {"empty", "text"}) {
     const std::string path = seed(directory, name);
-    expect_corrupt(opening(path), path, 0, "not an HDF5 file: its signature is neither at the beginning");
+    expect_corrupt(opening_hdf5(path), path, 0, "not an HDF5 file: its signature is neither at the beginning");
   }
   const std::string alone = seed(directory, "signature_alone");
-  expect_corrupt(opening(alone), alone, 8, "the superblock ends 1 bytes early");
+  expect_corrupt(opening_hdf5(alone), alone, 8, "the superblock ends 1 bytes early");
   const std::string cut = seed(directory, "cut");
-  expect_corrupt(opening(cut), cut, 2135, "promises 9 bytes more; it is truncated");
+  expect_corrupt(opening_hdf5(cut), cut, 2135, "promises 9 bytes more; it is truncated");
 }
 
 TEST(Hdf5File, DamagedChunks) {
@@ -236,7 +236,7 @@ TEST(Hdf5File, WritesOneDatasetTheSameEveryTime) {
     write_vectors(directory.path("a.hdf5") + "::" + name, MatrixView(values, 3, 2));
   }
   EXPECT_EQ(read_vectors(directory.path("a.hdf5") + "::/group/inner/x").rows(), 3);
-  expect_refusal<InvalidArgument>(opening(directory.path("a.hdf5")), "it holds: group");
+  expect_refusal<InvalidArgument>(opening_hdf5(directory.path("a.hdf5")), "it holds: group");
   EXPECT_EQ(directory.names(), (std::set<std::string>{"a.hdf5", "b.h5"}));
   expect_refusal<InvalidArgument>([&] { VectorFileWriter writer(directory.path("c.hdf5"), DType::bf16, 1, 1); },
                                   "write .bf16bin, or convert");

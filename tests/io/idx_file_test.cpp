@@ -69,7 +69,7 @@ std::string counting(size_t count) {
   return bytes;
 }
 
-auto opening(const std::string& path) {
+auto opening_idx(const std::string& path) {
   return [path] { VectorFile file(path); };
 }
 
@@ -150,9 +150,9 @@ TEST(IdxFile, WrongSizes) {
   const TemporaryDirectory directory;
   const std::string content = header(8, {5, 10}) + counting(50);
   const std::string cut = directory.write("cut-idx3-ubyte", content.substr(0, 61));
-  expect_corrupt(opening(cut), cut, 61, "5 x 10 u8 after a header of 12 bytes need 62 bytes");
+  expect_corrupt(opening_idx(cut), cut, 61, "5 x 10 u8 after a header of 12 bytes need 62 bytes");
   const std::string more = directory.write("more-idx3-ubyte", content + "xx");
-  expect_corrupt(opening(more), more, 62, "2 bytes follow after 5 x 10 u8");
+  expect_corrupt(opening_idx(more), more, 62, "2 bytes follow after 5 x 10 u8");
 }
 
 TEST(IdxFile, DamagedCompressedFiles) {
@@ -164,7 +164,7 @@ TEST(IdxFile, DamagedCompressedFiles) {
   const auto write = [&](const std::string& bytes) { return directory.write("a-idx3-ubyte.gz", bytes); };
   const auto reading = [](const std::string& path) { return [path] { read_vectors(path); }; };
 
-  expect_corrupt(opening(write(packed.substr(0, 12))), directory.path("a-idx3-ubyte.gz"), 12,
+  expect_corrupt(opening_idx(write(packed.substr(0, 12))), directory.path("a-idx3-ubyte.gz"), 12,
                  "ends here, before it is complete");
   std::string path = write(packed.substr(0, packed.size() - 20));
   expect_corrupt(reading(path), path, size - 20, "ends here, before it is complete");
@@ -181,12 +181,12 @@ TEST(IdxFile, DamagedCompressedFiles) {
   path = write(gzip(content.substr(0, 60)));
   EXPECT_THAT(thrown<CorruptFile>(reading(path))->what(), ::testing::HasSubstr("the content ends after 60 bytes"));
   path = write(gzip(header(8, {1U << 20, 1U << 10})));
-  EXPECT_THAT(thrown<CorruptFile>(opening(path))->what(),
+  EXPECT_THAT(thrown<CorruptFile>(opening_idx(path))->what(),
               ::testing::HasSubstr("bytes cannot unpack to the 1073741836"));
   wrong = packed;
   wrong[kGzipHeader] = 7;  // a kind of block that there is not
   path = write(wrong);
-  EXPECT_THAT(thrown<CorruptFile>(opening(path))->what(), ::testing::HasSubstr("invalid block type"));
+  EXPECT_THAT(thrown<CorruptFile>(opening_idx(path))->what(), ::testing::HasSubstr("invalid block type"));
 }
 
 TEST(IdxFile, ReadsOnAfterAnError) {

@@ -21,7 +21,7 @@ using testing::expect_corrupt;
 using testing::expect_refusal;
 using testing::TemporaryDirectory;
 
-std::vector<uint8_t> counting(size_t count) {
+std::vector<uint8_t> counting_bytes(size_t count) {
   std::vector<uint8_t> bytes(count);
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(i % 120);
   return bytes;
@@ -29,7 +29,7 @@ std::vector<uint8_t> counting(size_t count) {
 
 TEST(MappedVectors, ShowWhatReadingGives) {
   const TemporaryDirectory directory;
-  const std::vector<uint8_t> bytes = counting(100 * 17);
+  const std::vector<uint8_t> bytes = counting_bytes(100 * 17);
   for (const auto& [name, dtype] : {std::pair{"v.fvecs", DType::f32},
                                     {"v.bvecs", DType::u8},
                                     {"v.fbin", DType::f32},
@@ -57,7 +57,7 @@ TEST(MappedVectors, ShowWhatReadingGives) {
 
 TEST(MappedVectors, RowsOfVecsFilesAreApartByTheirHeaders) {
   const TemporaryDirectory directory;
-  const std::vector<uint8_t> bytes = counting(12);
+  const std::vector<uint8_t> bytes = counting_bytes(12);
   write_vectors(directory.path("v.bvecs"), MatrixView(bytes.data(), 4, 3));
   write_vectors(directory.path("v.fvecs"), MatrixView(bytes.data(), 4, 3), DType::f32);
   EXPECT_EQ(MappedVectors(directory.path("v.bvecs")).view().row_stride(), 7);
@@ -73,7 +73,7 @@ TEST(MappedVectors, HaveNoRowsWhereTheFileHasNone) {
 
 TEST(MappedVectors, AreReadUnderAMemoryLimit) {
   const TemporaryDirectory directory;
-  const std::vector<uint8_t> bytes = counting(1000);
+  const std::vector<uint8_t> bytes = counting_bytes(1000);
   const std::string path = directory.path("v.bvecs");
   write_vectors(path, MatrixView(bytes.data(), 100, 10));
   ResourceOptions options;
@@ -90,7 +90,7 @@ TEST(MappedVectors, AreReadUnderAMemoryLimit) {
 
 TEST(MappedVectors, KeepTheirFileWhenItsNameIsTakenByAnother) {
   const TemporaryDirectory directory;
-  const std::vector<uint8_t> bytes = counting(100);
+  const std::vector<uint8_t> bytes = counting_bytes(100);
   const std::string path = directory.path("v.u8bin");
   write_vectors(path, MatrixView(bytes.data(), 10, 10));
   const MappedVectors mapped(path);

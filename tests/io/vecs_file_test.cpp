@@ -25,7 +25,7 @@ std::string row(int promised, size_t held, char value) {
   return std::string{static_cast<char>(promised), static_cast<char>(promised >> 8), 0, 0} + std::string(held, value);
 }
 
-auto opening(const std::string& path) {
+auto opening_vecs(const std::string& path) {
   return [path] { VectorFile file(path); };
 }
 
@@ -59,19 +59,19 @@ TEST(VecsFile, OpeningSeesWhatTheSizeAndTheEndsTell) {
   const TemporaryDirectory directory;
   const std::string whole = row(3, 3, 'a') + row(3, 3, 'b');
   const std::string cut = directory.write("cut.bvecs", whole.substr(0, 13));
-  expect_corrupt(opening(cut), cut, 7, "but 6 bytes remain after the last whole row");
+  expect_corrupt(opening_vecs(cut), cut, 7, "but 6 bytes remain after the last whole row");
   const std::string trailing = directory.write("more.bvecs", whole + "x");
-  expect_corrupt(opening(trailing), trailing, 14, "but 1 bytes remain");
+  expect_corrupt(opening_vecs(trailing), trailing, 14, "but 1 bytes remain");
   const std::string header = directory.write("header.bvecs", whole.substr(0, 3));
-  expect_corrupt(opening(header), header, 3, "ends inside the header of its first row");
+  expect_corrupt(opening_vecs(header), header, 3, "ends inside the header of its first row");
   const std::string none = directory.write("none.fvecs", "\0\0\0\0"s);
-  expect_corrupt(opening(none), none, 0, "the first row has 0 columns");
+  expect_corrupt(opening_vecs(none), none, 0, "the first row has 0 columns");
   const std::string negative = directory.write("negative.fvecs", "\xff\xff\xff\xff\0\0\0\0"s);
-  expect_corrupt(opening(negative), negative, 0, "the first row has -1 columns");
+  expect_corrupt(opening_vecs(negative), negative, 0, "the first row has -1 columns");
   const std::string huge = directory.write("huge.fvecs", "\xff\xff\xff\x7f\0\0\0\0"s);
-  expect_corrupt(opening(huge), huge, 0, "rows of 2147483647 columns take 8589934592 bytes each");
+  expect_corrupt(opening_vecs(huge), huge, 0, "rows of 2147483647 columns take 8589934592 bytes each");
   const std::string last = directory.write("last.bvecs", row(3, 3, 'a') + row(3, 3, 'b') + row(2, 3, 'c'));
-  expect_corrupt(opening(last), last, 14, "row 2 has 2 columns, the rows before it have 3");
+  expect_corrupt(opening_vecs(last), last, 14, "row 2 has 2 columns, the rows before it have 3");
 }
 
 TEST(VecsFile, ReadingSeesARowOfAnotherLength) {

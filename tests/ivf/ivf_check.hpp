@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -39,6 +40,16 @@ inline std::vector<IvfCase> all_ivf_cases() {
           {"PQ4x5 of vectors", product(4, 5), false},
           {"PQ2x6", product(2, 6), true},
           {"PQ4x8", product(4, 8), true}};
+}
+
+inline const IvfCase kProduct = all_ivf_cases().back();
+
+inline void expect_same_segment(const ListSegment& a, const ListSegment& b) {
+  ASSERT_EQ(a.lists(), b.lists());
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.offsets(), b.offsets(), static_cast<size_t>(a.lists() + 1) * 8), 0);
+  EXPECT_EQ(std::memcmp(a.rows(), b.rows(), static_cast<size_t>(a.size()) * 4), 0);
+  EXPECT_EQ(std::memcmp(a.codes(), b.codes(), static_cast<size_t>(a.size() * a.code_bytes())), 0);
 }
 
 inline std::shared_ptr<const IvfModel> train(const IvfCase& one, Metric metric, const reference::Matrix<float>& rows,

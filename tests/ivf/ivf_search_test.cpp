@@ -13,7 +13,6 @@ using reference::Shape;
 
 constexpr Metric kMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
 const IvfCase kFlat = all_ivf_cases().front();
-const IvfCase kProduct = all_ivf_cases().back();
 
 TEST(IvfSearch, EqualsTheReferenceForEveryCodeAndMetric) {
   const auto rows = make_floats(Shape::gaussian, 700, 12, 1);

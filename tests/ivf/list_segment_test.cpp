@@ -10,16 +10,6 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-const IvfCase kProduct = all_ivf_cases().back();
-
-void expect_same_segment(const ListSegment& a, const ListSegment& b) {
-  ASSERT_EQ(a.lists(), b.lists());
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.offsets(), b.offsets(), static_cast<size_t>(a.lists() + 1) * 8), 0);
-  EXPECT_EQ(std::memcmp(a.rows(), b.rows(), static_cast<size_t>(a.size()) * 4), 0);
-  EXPECT_EQ(std::memcmp(a.codes(), b.codes(), static_cast<size_t>(a.size() * a.code_bytes())), 0);
-}
-
 TEST(ListSegment, HoldsEveryRowInItsListInOrder) {
   const auto rows = make_floats(Shape::gaussian, 500, 8, 1);
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {

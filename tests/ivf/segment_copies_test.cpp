@@ -12,13 +12,6 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-void expect_same_segment(const ListSegment& a, const ListSegment& b) {
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_TRUE(std::equal(a.offsets(), a.offsets() + a.lists() + 1, b.offsets()));
-  EXPECT_TRUE(std::equal(a.rows(), a.rows() + a.size(), b.rows()));
-  EXPECT_TRUE(std::equal(a.codes(), a.codes() + a.size() * a.code_bytes(), b.codes()));
-}
-
 TEST(SegmentCopies, OnTheHostItIsTheSegmentThatWasMade) {
   const auto rows = make_floats(Shape::gaussian, 300, 8, 1);
   const auto model = train({"SQ8", {CodeKind::scalar, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);

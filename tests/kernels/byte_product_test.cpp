@@ -128,7 +128,7 @@ template <typename T>
 void check_every_kind(int64_t queries, int64_t rows, int64_t cols) {
   for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
     for (const bool extreme : {false, true}) {
-      SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols << (extreme ? " extreme" : ""));
+      SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols << (extreme ? " extreme" : ""));
       check<T>(kind, queries, rows, cols, extreme);
     }
   }
@@ -172,7 +172,7 @@ TEST(BitPanels, CountAroundTheSizesOfPanelsOnEveryTarget) {
     const ForcedTarget forced(target);
     for (const int64_t queries : {1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 17}) {
       for (const int64_t rows : {1, 4, 15, 16, 31, 33, 47, 48, 49, 63, 64, 65, 129}) {
-        SCOPED_TRACE(testing::Message() << queries << " x " << rows);
+        SCOPED_TRACE(::testing::Message() << queries << " x " << rows);
         check<uint8_t>(KeyKind::hamming, queries, rows, 20, false);
         check<uint8_t>(KeyKind::hamming, queries, rows, 40, false);
       }

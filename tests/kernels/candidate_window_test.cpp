@@ -56,7 +56,7 @@ float truncated_product(const Rounded& q, const Rounded& x) {
   return sum;
 }
 
-constexpr int64_t kRows = 400;
+constexpr int64_t kWindowRows = 400;
 
 // One query against all rows, for several k; returns how many rows the last window leaves.
 int64_t check_query(Metric metric, const float* query, const reference::Matrix<float>& base,
@@ -68,11 +68,11 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
   if (has_differences(kind)) {
     for (int64_t c = 0; c < cols; ++c) {
       double sum = 0;
-      for (int64_t i = 0; i < kRows; ++i) sum += base.row(i)[c];
-      centre[static_cast<size_t>(c)] = static_cast<float>(sum / kRows);
+      for (int64_t i = 0; i < kWindowRows; ++i) sum += base.row(i)[c];
+      centre[static_cast<size_t>(c)] = static_cast<float>(sum / kWindowRows);
     }
   }
-  for (int64_t i = 0; i < kRows * cols; ++i) {
+  for (int64_t i = 0; i < kWindowRows * cols; ++i) {
     largest = std::max(largest, std::abs(base.row(i / cols)[i % cols] - centre[static_cast<size_t>(i % cols)]));
   }
   if (kind == KeyKind::cosine) largest = 1;
@@ -81,11 +81,11 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
     return kind == KeyKind::cosine ? canonical_inverse_norm(canonical_squared_norm(row, cols)) : 1.0;
   };
   const Rounded q(query, centre, factor(query), scale, cols);
-  if (kind == KeyKind::cosine && q.squares == 0) return kRows;  // never sure
+  if (kind == KeyKind::cosine && q.squares == 0) return kWindowRows;  // never sure
   std::vector<float> values;
   std::vector<float> keys;
   OperandFacts rows = {0, 0};
-  for (int64_t i = 0; i < kRows; ++i) {
+  for (int64_t i = 0; i < kWindowRows; ++i) {
     const Rounded x(base.row(i), centre, factor(base.row(i)), scale, cols);
     float term = kind == KeyKind::inner_product ? 0.0f : 0.5f * x.squares;
     if (kind == KeyKind::cosine && x.squares == 0) term = 0.5f * scale * scale;  // at distance 1
@@ -100,11 +100,11 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
   const double product_scale = kind == KeyKind::inner_product ? double{scale} * double{scale} : double{scale};
   int64_t left = 0;
   for (const int64_t k : ks) {
-    SCOPED_TRACE(testing::Message() << "k " << k);
+    SCOPED_TRACE(::testing::Message() << "k " << k);
     const auto place = static_cast<size_t>(k - 1);
     const CandidateWindow window =
         candidate_window({kind, false, cols, product_scale}, {q.facts, q.squares, 0}, rows, sorted[place]);
-    if (!window.sure) return kRows;
+    if (!window.sure) return kWindowRows;
     EXPECT_LE(sorted_keys[place], window.key_limit);
     left = 0;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -129,10 +129,10 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
 TEST(CandidateWindow, HoldsEveryNeighbour) {
   for (const Shape shape : reference::kAllShapes) {
     for (const int64_t cols : {1, 3, 64, 129, 784}) {
-      const auto base = reference::make_floats(shape, kRows, cols, 5);
+      const auto base = reference::make_floats(shape, kWindowRows, cols, 5);
       const auto queries = reference::make_floats(shape, 3, cols, 6);
       for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
-        SCOPED_TRACE(testing::Message() << shape << " " << cols << " " << name_of(metric));
+        SCOPED_TRACE(::testing::Message() << shape << " " << cols << " " << name_of(metric));
         for (int64_t q = 0; q < queries.rows; ++q) check_query(metric, queries.row(q), base, {1, 10, 100});
         check_query(metric, base.row(17), base, {1, 10, 100});  // its own neighbour
       }
@@ -158,7 +158,7 @@ TEST(CandidateWindow, AMovedRowIsNoFartherThanItsKeyAndMoveTell) {
       }
       const float scale = operand_scale(largest);
       for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product}) {
-        SCOPED_TRACE(testing::Message() << unit << " moved by " << step << ", " << name_of(metric));
+        SCOPED_TRACE(::testing::Message() << unit << " moved by " << step << ", " << name_of(metric));
         const bool product = metric == Metric::inner_product;
         for (int64_t i = 0; i < 40; ++i) {
           const Rounded q(queries.row(i), centre, 1, scale, kCols);
@@ -183,8 +183,8 @@ TEST(CandidateWindow, AMovedRowIsNoFartherThanItsKeyAndMoveTell) {
 }
 
 TEST(CandidateWindow, LeavesFewRowsOfOrdinaryData) {
-  const auto base = reference::make_floats(Shape::gaussian, kRows, 128, 7);
-  const auto far = reference::make_floats(Shape::far_mean, kRows, 128, 7);
+  const auto base = reference::make_floats(Shape::gaussian, kWindowRows, 128, 7);
+  const auto far = reference::make_floats(Shape::far_mean, kWindowRows, 128, 7);
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
     EXPECT_LE(check_query(metric, base.row(3), base, {10}), 15) << name_of(metric);
   }

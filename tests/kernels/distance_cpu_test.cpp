@@ -20,7 +20,7 @@ using reference::Shape;
 constexpr int64_t kCols[] = {1, 2, 3, 15, 16, 17, 31, 33, 100, 128, 129, 784};
 
 template <typename X>
-void expect_canonical(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<X>& base) {
+void expect_canonical_keys(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<X>& base) {
   std::vector<uint32_t> rows(static_cast<size_t>(base.rows));
   std::iota(rows.rbegin(), rows.rend(), 0u);
   std::vector<float> keys(rows.size());
@@ -42,9 +42,9 @@ TEST(DistanceCpu, HasTheCanonicalBitsWithEveryInstructionSet) {
     for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
       for (const int64_t cols : kCols) {
         for (const Shape shape : reference::kAllShapes) {
-          expect_canonical(metric, make_floats(shape, 3, cols, 1), make_floats(shape, 11, cols, 2));
+          expect_canonical_keys(metric, make_floats(shape, 3, cols, 1), make_floats(shape, 11, cols, 2));
         }
-        expect_canonical(metric, make_floats(Shape::gaussian, 3, cols, 1), make_bytes(11, cols, 2));
+        expect_canonical_keys(metric, make_floats(Shape::gaussian, 3, cols, 1), make_bytes(11, cols, 2));
       }
     }
   }

@@ -30,7 +30,7 @@ template <typename Check>
 void for_pairs(const Check& check) {
   for (const Shape shape : kFinite) {
     for (const int64_t cols : {1, 7, 128, 1000}) {
-      SCOPED_TRACE(testing::Message() << shape << " " << cols);
+      SCOPED_TRACE(::testing::Message() << shape << " " << cols);
       const auto queries = reference::make_floats(shape, 8, cols, 3);
       const auto base = reference::make_floats(shape, 64, cols, 4);
       for (int64_t q = 0; q < queries.rows; ++q) {

@@ -94,7 +94,7 @@ TEST(ProductSchedule, RunsCoverAllTilesAndDifferByOnePair) {
   for (const int64_t queries : {1, 257, 10000, 16384}) {
     for (const int64_t rows : {1, 300, 1024, 4096, 65536}) {
       const ProductSchedule schedule = schedule_runs(queries, rows, 132);
-      SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " rows");
+      SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " rows");
       std::vector<int> seen(static_cast<size_t>(schedule.query_tiles) * static_cast<size_t>(schedule.base_tiles), 0);
       std::vector<int> tiles(static_cast<size_t>(std::max(schedule.runs, 1)), 0);
       const int blocks = std::min(schedule.count(), 132);
@@ -132,7 +132,7 @@ TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
   for (const int64_t queries : {1, 256, 257, 10000, 16384}) {
     for (const int64_t rows : {1, 300, 40000, 1000000}) {
       const ProductSchedule schedule = schedule_product(queries, rows, 132);
-      SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " rows");
+      SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " rows");
       EXPECT_EQ(schedule.query_tiles, (queries + kQueryTile - 1) / kQueryTile);
       EXPECT_EQ(schedule.base_tiles, operand_tiles(rows));
       EXPECT_EQ(schedule.tiles_per_item % 2, 0);

@@ -50,7 +50,7 @@ TEST(RoundedPanels, RoundingIsBounded) {
     const ForcedTarget forced(target);
     for (const Shape shape : reference::kAllShapes) {
       for (const int64_t cols : {1, 3, 16, 37, 200}) {
-        SCOPED_TRACE(testing::Message() << target << " " << shape << " " << cols);
+        SCOPED_TRACE(::testing::Message() << target << " " << shape << " " << cols);
         const auto rows = make_floats(shape, 20, cols, 1);
         for (int64_t i = 0; i < rows.rows; ++i) expect_rounding_is_bounded(rows.row(i), cols);
       }
@@ -61,9 +61,9 @@ TEST(RoundedPanels, RoundingIsBounded) {
   }
 }
 
-class Recorder final : public PanelHits {
+class ValueRecorder final : public PanelHits {
  public:
-  explicit Recorder(int64_t rows_per_panel) : width(rows_per_panel) {}
+  explicit ValueRecorder(int64_t rows_per_panel) : width(rows_per_panel) {}
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     for (int64_t j = 0; j < width; ++j) found[{query, panel * width + j}] = values[j];
   }
@@ -109,7 +109,7 @@ void expect_within_the_bound(int64_t cols) {
                                           packed_queries.as<int8_t>() + (q - within) * bytes + within * 4));
     factors[static_cast<size_t>(q)] = -2 * rounded_queries.back().scale;
   }
-  Recorder recorder(width);
+  ValueRecorder recorder(width);
   scan_rounded_panels(
       {packed_queries.as<int8_t>(), kQueries, limits.data(), factors.data(), zero.data(), zero.data(), zero.data(),
        zero.data()},

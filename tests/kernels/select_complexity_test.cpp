@@ -84,7 +84,7 @@ TEST(SelectComplexity, Equations10To12EqualCountsOverAllPermutations) {
   for (int length = 1; length <= 8; ++length) {
     for (int k = 1; k <= length; ++k) {
       for (int t = 1; t <= 3; ++t) {
-        SCOPED_TRACE(testing::Message() << "l " << length << " k " << k << " t " << t);
+        SCOPED_TRACE(::testing::Message() << "l " << length << " k " << k << " t " << t);
         std::vector<int> elements(static_cast<size_t>(length));
         std::iota(elements.begin(), elements.end(), 0);
         std::vector<double> with_inserted(static_cast<size_t>(length) + 1, 0.0);

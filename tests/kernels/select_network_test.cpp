@@ -58,7 +58,7 @@ void expect_sorted(const std::vector<uint64_t>& wires, size_t sorted) {
 
 // An input has `zeros_left` zeros, then ones, on the left; the right likewise.
 void expect_merges(const Comparators& network, int left, int right, bool sort_right) {
-  SCOPED_TRACE(testing::Message() << "merge of " << left << " and " << right);
+  SCOPED_TRACE(::testing::Message() << "merge of " << left << " and " << right);
   const int inputs = (left + 1) * (right + 1);
   for (int first = 0; first < inputs; first += 64) {
     std::vector<uint64_t> wires(static_cast<size_t>(left + right), 0);

@@ -81,7 +81,7 @@ void expect_selects() {
     for (const auto& [name, values] : hard_rows(n)) {
       const std::vector<Entry> entries = entries_of<Entry>(values);
       for (const int k : {kQueue == 1 ? 1 : 16 * kQueue + 1, 32 * kQueue}) {
-        SCOPED_TRACE(testing::Message() << name << ", " << n << " values, k " << k << ", queue of " << kQueue);
+        SCOPED_TRACE(::testing::Message() << name << ", " << n << " values, k " << k << ", queue of " << kQueue);
         Select select(k);
         for (size_t first = 0; first < n; first += 32) {
           select.add(Warp::each(
@@ -164,7 +164,7 @@ TEST(KeyCut, KeepsExactlyTheSmallest) {
       const RowsAt<kItems, decltype(row_at)> rows{row_at};
       std::sort(entries.begin(), entries.end());
       for (size_t want = 1; want <= n; ++want) {
-        SCOPED_TRACE(testing::Message() << name << ", " << want << " of " << n);
+        SCOPED_TRACE(::testing::Message() << name << ", " << want << " of " << n);
         Alone group;
         const KeyCut cut =
             find_cut(group, keys, rows, static_cast<uint32_t>(n), {static_cast<int>(want), static_cast<int>(want)});

@@ -42,6 +42,23 @@ def test_codes_are_sums_of_codewords(x, make):
     assert ((decoded - x) ** 2).mean() < 0.6 * (x**2).mean()
 
 
+@pytest.mark.parametrize("make", [local, lambda: kith.ResidualQuantizer(3, bits=4)])
+def test_lookup_tables_add_up_to_inner_products(x, make):
+    quantizer = make().train(x)
+    table = quantizer.lookup_table(x[7:9])
+    assert table.shape == (2, 3, 16) and table.dtype == np.float32
+    np.testing.assert_allclose(table, np.einsum("qd,bwd->qbw", x[7:9], quantizer.codebooks), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(quantizer.lookup_table(x[7]), table[0])
+    codes = quantizer.encode(x[:5])
+    numbers = np.stack([codes[:, 0] & 15, codes[:, 0] >> 4, codes[:, 1]], axis=1)
+    added = table[:, np.arange(3), numbers].sum(axis=2)
+    np.testing.assert_allclose(added, x[7:9] @ quantizer.decode(codes).T, rtol=1e-4, atol=1e-4)
+    with pytest.raises(NotImplementedError, match="no sums; take the table of inner_product"):
+        quantizer.lookup_table(x, "sqeuclidean")
+    with pytest.raises(ValueError, match="sqeuclidean or inner_product"):
+        quantizer.lookup_table(x, "cosine")
+
+
 def test_local_search_is_nearer_than_product_codes(rng):
     x = (rng.standard_normal((4000, 4)) @ rng.standard_normal((4, 16))).astype(np.float32)
     product = kith.ProductQuantizer(4, bits=4).train(x)
@@ -103,8 +120,8 @@ def test_mistakes(x):
         ({"bits": 9}, "1 to 8 bits"),
         ({"perturbed": 4}, "perturbed = 4 of 3 codes"),
         ({"regularization": 0}, "regularization = 0"),
-        ({"train_start": "pq"}, "there are 'opq', 'residual' and 'random'"),
-        ({"order": "up"}, "there are 'fixed' and 'random'"),
+        ({"train_start": "pq"}, "unknown start of training 'pq'; known are: opq, residual, random"),
+        ({"order": "up"}, "unknown order of codebooks 'up'; known are: fixed, random"),
         ({"seed": -1}, "not be negative"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -407,6 +407,21 @@ class Tensor(OnGpu):
     def get_device(self):
         return self.device
 
+    def dim(self):
+        return self.array.ndim
+
+    def is_neg(self):
+        return False
+
+    def is_contiguous(self):
+        return self.array.flags.c_contiguous
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+    def new_empty(self, shape, dtype):
+        return Tensor(np.zeros(shape, dtype), self.device)
+
     def _to_dlpack(self):
         return super().__dlpack__(stream="none told")
 
@@ -426,10 +441,13 @@ def torch(monkeypatch):
     current_stream = lambda device: types.SimpleNamespace(cuda_stream=library.current)  # noqa: E731
     library.cuda = types.SimpleNamespace(current_stream=current_stream)
     library.utils = types.SimpleNamespace(dlpack=types.SimpleNamespace(to_dlpack=Tensor._to_dlpack))
-    library.float32, library.int64 = np.float32, np.int64
+    library.float32, library.int64 = np.dtype(np.float32), np.dtype(np.int64)
+    library.float16, library.bfloat16 = np.dtype(np.float16), "bfloat16"
+    library.uint8, library.int8 = np.dtype(np.uint8), np.dtype(np.int8)
     library.empty = lambda shape, dtype, device: Tensor(np.zeros(shape, dtype), int(device.removeprefix("cuda:")))
     monkeypatch.setitem(sys.modules, "torch", library)
     monkeypatch.setattr(_libraries, "_OWN", {})
+    monkeypatch.setattr(_libraries.TORCH, "_dtypes", {})
     return library
 
 
@@ -456,10 +474,44 @@ def test_torch_waits_for_another_stream_alone(torch, vectors):
 def test_torch_in_a_search(torch, made_up, vectors):
     x = vectors(9, 3)
     queries, base = Tensor(x[:4], device=2), Tensor(x, device=2)
-    found = kith.knn(queries, base, k=6)
+    found = kith.knn(queries, base, k=6, device="cuda:2")
     assert type(found.ids) is Tensor and found.ids.array.shape == (4, 6) and (found.ids.array == 5).all()
     assert found.distances.device == 2 and (found.distances.array == 0.5).all()
     assert made_up[0][2].stream == 7 and queries.streams == found.ids.streams == ["none told"]
+
+
+def test_plain_tensors_take_a_short_way(torch, made_up, monkeypatch, vectors):
+    calls = []
+
+    def knn_tensors(queries, base, k, metric, device, threads, stream, ids, distances):
+        calls.append((queries, base, k, metric, device, threads, stream))
+        (ctypes.c_int64 * (queries[1] * k)).from_address(ids)[:] = [7] * (queries[1] * k)
+        (ctypes.c_float * (queries[1] * k)).from_address(distances)[:] = [0.25] * (queries[1] * k)
+
+    monkeypatch.setattr(_kith, "knn_tensors", knn_tensors)
+    x = vectors(9, 3)
+    queries, base = Tensor(x[:4], device=2), Tensor(x, device=2)
+    found = kith.knn(queries, base, 6, "cosine")
+    assert type(found) is kith.Neighbors and type(found.ids) is Tensor and (found.ids.array == 7).all()
+    assert found.ids.array.dtype == np.int64 and found.distances.array.dtype == np.float32
+    assert found.distances.device == 2 and (found.distances.array == 0.25).all()
+    assert calls == [((x.ctypes.data, 4, 3, "f32"), (x.ctypes.data, 9, 3, "f32"), 6, "cosine", 2, 0, 7)]
+    assert made_up == [] and queries.streams == []
+    with pytest.raises(ValueError, match="k = 0"):
+        kith.knn(queries, base, 0)
+
+    # All else goes the way of any array.
+    wants_grad = Tensor(x, device=2)
+    wants_grad.requires_grad = True
+    others = (TensorOfAUser(x, device=2), Tensor(vectors(9, 6)[:, :3], device=2), Tensor(x[:0], device=2))
+    for i, other in enumerate(others):
+        kith.knn(queries, other, 6)
+        assert len(made_up) == i + 1
+    with pytest.raises(TypeError, match="requires grad"):
+        kith.knn(queries, wants_grad, 6)
+    kith.knn(queries, base, 6, out=(Tensor(np.zeros((4, 6), np.int64), 2), Tensor(np.zeros((4, 6), np.float32), 2)))
+    kith.knn(Tensor(x[0], device=2), base, 6)
+    assert len(calls) == 1
 
 
 class CupyArray(OnGpu):

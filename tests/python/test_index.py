@@ -302,6 +302,21 @@ def test_a_forked_child_may_add_while_its_parent_does(vectors):
     assert os.waitstatus_to_exitcode(status) == 0 and len(index) == 61_000
 
 
+def test_knn_graph_refined_from_a_file(tmp_path):
+    x = np.random.default_rng(3).standard_normal((700, 8), dtype=np.float32)
+    kith.write_vectors(tmp_path / "x.fbin", x)
+    codes = kith.Index("IVF8,PQ4x4")
+    codes.train(x)
+    codes.add(x)
+    true = kith.knn_graph(x, k=5, method="exact")
+    found = codes.knn_graph(x, k=5, probes=8, refine=200, refine_from=tmp_path / "x.fbin")
+    assert (found.ids == true.ids).all() and found.report.recall == 1
+    assert found.report.parameters["refine_from"] == str(tmp_path / "x.fbin")
+    assert codes.knn_graph(x, k=5, probes=8).report.recall < 1
+    with pytest.raises(TypeError, match="PathLike"):
+        codes.knn_graph(x, k=5, refine_from=5)
+
+
 def test_knn_graph_of_its_own_vectors():
     x = np.random.default_rng(3).standard_normal((700, 6), dtype=np.float32)
     x[100:110] = x[0]  # duplicates come before the row itself
@@ -328,3 +343,21 @@ def test_knn_graph_of_its_own_vectors():
     named = kith.Index()
     named.add(x, ids=np.arange(700))
     assert (named.knn_graph(x, k=3).ids == kith.knn_graph(x, k=3, method="exact").ids).all()
+
+
+def test_a_plain_search_takes_a_short_way_to_the_same_result(vectors):
+    x = vectors(300, 6)
+    for factory in ("Flat", "PCA4,Flat"):
+        index = kith.Index(factory, device="cpu")
+        if factory != "Flat":
+            index.train(x)
+        index.add(x, ids=np.arange(300) * 7)
+        found = index.search(x[:9], 5)
+        long_way = index.search(x[:9], 5, memory_limit=2**30)
+        assert type(found) is kith.Neighbors and (found.ids == long_way.ids).all()
+        assert (found.distances == long_way.distances).all() and found.ids[0, 0] == 0 and found.ids[8, 0] == 56
+        assert (index.search(x[8], 5).ids == found.ids[8]).all()
+    shifted = kith.Index("Flat", device="cpu")
+    shifted.add(x.astype(np.float64) + 1e7)  # an offset is subtracted, from queries too
+    assert (shifted.search(x[:4].astype(np.float64) + 1e7, 1).ids[:, 0] == np.arange(4)).all()
+    assert (shifted.search((x[:4] + np.float32(1e7)), 1).distances[:, 0] > 0).all()

@@ -8,6 +8,8 @@ import pytest
 import kith
 from conftest import METRICS
 
+from kith import _kith
+
 DTYPES = [np.float32, np.float16, np.uint8, np.int8]
 
 
@@ -217,3 +219,63 @@ def test_a_file_and_an_array_do_not_meet(tmp_path, vectors):
 def test_vectors_that_a_metric_refuses(metric, dtype, says, vectors):
     with pytest.raises(ValueError, match=says):
         kith.knn(vectors(3, 5, dtype), vectors(30, 5, dtype), metric=metric)
+
+
+def test_plain_arrays_take_a_short_way_to_the_same_result(vectors, monkeypatch):
+    x = vectors(60, 7)
+    others = {
+        "f32": (x[:5], x),
+        "f16": (x[:5].astype(np.float16), x.astype(np.float16)),
+        "bytes": (vectors(5, 7, np.uint8), vectors(60, 7, np.uint8)),
+        "mixed": (vectors(5, 7, np.int8), x),
+        "rows apart": (x[:10:2], vectors(60, 20)[:, 3:10]),
+        "one row": (x[3:4], x[:4]),
+        "none": (x[:0], x),
+    }
+    for name, (queries, base) in others.items():
+        taken = _kith.knn_plain(queries, base, 4, "l2", "cpu", 1)
+        assert taken is not None, name
+        found = kith.knn(queries, base, 4, device="cpu")
+        assert type(found) is kith.Neighbors
+        with monkeypatch.context() as patch:
+            patch.setattr(_kith, "knn_plain", lambda *_: None)
+            long_way = kith.knn(queries, base, 4, device="cpu")
+        for short, long in zip(found, long_way):
+            assert short.dtype == long.dtype and short.shape == long.shape and (short == long).all(), name
+    alone = kith.knn(x[3], x, 4, device="cpu")
+    assert alone.ids.shape == (4,) and alone.ids[0] == 3 and (alone.ids == kith.knn(x[3:4], x, 4, device="cpu").ids[0]).all()
+
+
+def test_what_is_not_plain_takes_the_long_way(vectors):
+    x = vectors(60, 8)
+    unaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(60, 8)
+    strange = (
+        x.astype(np.float64),
+        x.astype(np.int32),
+        x.astype(">f4"),
+        x[:, ::2],
+        x[:, ::-1],
+        x[::-1],
+        np.lib.stride_tricks.as_strided(x, (50, 8), (4, 4)),
+        np.broadcast_to(x[:1], (60, 8)),
+        unaligned,
+        x.tolist(),
+        x.reshape(1, 60, 8),
+        x.view(np.recarray),
+    )
+    for other in strange:
+        assert _kith.knn_plain(other, x, 3, "l2", "cpu", 1) is None
+        assert _kith.knn_plain(x, other, 3, "l2", "cpu", 1) is None
+    assert _kith.knn_plain(x, x[0], 3, "l2", "cpu", 1) is None  # a base has two axes
+    for k, metric, device, threads in (
+        (np.int64(3), "l2", "cpu", 1),
+        (True, "l2", "cpu", 1),
+        (2**70, "l2", "cpu", 1),
+        (3, b"l2", "cpu", 1),
+        (3, "l2", None, 1),
+        (3, "l2", "cpu", 1.0),
+        (3, "l2", "cpu", -1),
+        (2**40, "l2", "cpu", 1),
+    ):
+        assert _kith.knn_plain(x, x, k, metric, device, threads) is None
+    assert _kith.knn_plain(vectors(3000, 8), x, 50, "l2", "cpu", 1) is None  # much to write: Kith's own memory

@@ -264,14 +264,34 @@ def test_graphs_of_graphs(kind, vectors):
     wish = {"k": 6, "method": "nn_descent", "start": "random"}
     same(kind, kith.knn_graph(kind.give(x), **wish), kith.knn_graph(x, device="cpu", **wish))
 
-    def alike(found, true):  # they lie on the host
+    def on_host(found, true):
+        assert isinstance(found.ids, np.ndarray)
         assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
 
     merged = kith.merge_graphs(of_a, a, of_b, b, device="cpu")
-    alike(kith.merge_graphs(of_a, kind.give(a), of_b, kind.give(b)), merged)
-    alike(kith.merge_graphs(of_a, a, of_b, b, device="cuda:0"), merged)
-    alike(kith.extend_graph(of_a, kind.give(a), kind.give(b)), kith.extend_graph(of_a, a, b, device="cpu"))
-    alike(kith.refine_graph(merged, kind.give(x)), kith.refine_graph(merged, x, device="cpu"))
+    there = kith.merge_graphs(of_a, kind.give(a), of_b, kind.give(b))
+    same(kind, there, merged)
+    there.validate()
+    on_host(kith.merge_graphs(of_a, a, of_b, b, device="cuda:0"), merged)
+    on_host(kith.merge_graphs(of_a, kind.give(a), of_b, b), merged)
+    of_a_there = kith.KnnGraph(kind.give(of_a.ids), kind.give(of_a.distances))
+    same(kind, kith.merge_graphs(of_a_there, kind.give(a), of_b, kind.give(b)), merged)
+    on_host(kith.merge_graphs(of_a_there, a, of_b, b, device="cuda:0"), merged)
+    same(kind, kith.extend_graph(of_a, kind.give(a), kind.give(b)), kith.extend_graph(of_a, a, b, device="cpu"))
+    refined = kith.refine_graph(merged, x, device="cpu")
+    same(kind, kith.refine_graph(merged, kind.give(x)), refined)
+    same(kind, kith.refine_graph(there, kind.give(x)), refined)
+
+
+def test_the_graph_of_an_index(kind, vectors):
+    x = vectors(900, 12)
+    index = kith.Index("IVF8,PQ4")
+    index.train(x)
+    index.add(x)
+    true = index.to("cpu").knn_graph(x, k=6, probes=3)
+    found = index.to("cuda:0").knn_graph(kind.give(x), k=6, probes=3)
+    same(kind, found, true)
+    assert found.report.recall == true.report.recall
 
 
 def test_a_graph_by_cells(kind, vectors):

@@ -172,4 +172,6 @@ def codes_of(x: npt.NDArray[np.float32], more: Tensor) -> npt.NDArray[np.float32
     print(product.codewords.mean(), scalar.least + scalar.span, product.parts, scalar.bits, near.mean())
     print(scalar.encode(more).cpu(), kith.ProductQuantizer.of_codewords(product.codewords).trained)
     print(kith.ScalarQuantizer.of_ranges(scalar.least, scalar.span, bits=4).code_bytes, scalar.dimension)
+    additive = kith.LocalSearchQuantizer(2, bits=4, order="random").train(x)
+    print(additive.lookup_table(x, threads=1) + kith.ResidualQuantizer(2).lookup_table(x[0], "inner_product"))
     return product.lookup_table(x[0], "inner_product")

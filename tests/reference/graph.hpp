@@ -113,7 +113,7 @@ inline void descend(const Matrix<float>& x, Metric metric, const DescentRules& r
     for (const uint32_t v : others) {
       if (v == u) continue;
       const uint64_t neighbor = neighbor_of(x, metric, u, v);
-      if (rules.all_pairs) offer(u, neighbor);
+      if (rules.offers_all(round)) offer(u, neighbor);
       nearest = std::min(nearest, neighbor);
     }
     if (nearest != kPadding) offer(u, nearest);

@@ -175,7 +175,7 @@ TEST(TransformTraining, SaysWhatIsWrong) {
     (void)trained({{TransformKind::pca, 2}}, bad);
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("row 4"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("row 4"));
   }
   EXPECT_THROW(trained({{TransformKind::pca, 2}}, rows, 1, cpu_only(1, 1000)), OutOfMemory);
 }

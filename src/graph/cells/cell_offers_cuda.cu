@@ -37,13 +37,13 @@ __device__ void offer(const DeviceWorkingLists& lists, const CellInboxes& inboxe
 __global__ void __launch_bounds__(kThreads) pair_keys_kernel(const __grid_constant__ PairKeysTask task) {
   const uint32_t count = min(*task.count, task.capacity);
   const uint32_t step = gridDim.x * kPairsPerBlock;
-  for (uint32_t at = blockIdx.x * kPairsPerBlock + threadIdx.x / kRowThreads; at < count; at += step) {
-    const uint64_t pair = task.pairs[at];
+  const uint32_t ahead = threadIdx.x % 32 / kRowThreads;  // of the warp's first pair
+  for (uint32_t first = blockIdx.x * kPairsPerBlock + threadIdx.x / 32 * (32 / kRowThreads); first < count; first += step) {
+    const uint64_t pair = task.pairs[min(first + ahead, count - 1)];
     const uint32_t query = task.place_rows[task.slots[pair >> 32]];
     const uint32_t row = task.place_rows[static_cast<uint32_t>(pair)];
-    if (query == row) continue;  // all four threads alike
     const float distance = product_pair_key(task.rows, query, row);
-    if (threadIdx.x % kRowThreads != 0) continue;
+    if (first + ahead >= count || query == row || threadIdx.x % kRowThreads != 0) continue;
     const uint32_t key = ordered_key(distance);
     offer(task.lists, task.inboxes, query, pack_neighbor(key, row));
     if (task.to_rows) offer(task.lists, task.inboxes, row, pack_neighbor(key, query));

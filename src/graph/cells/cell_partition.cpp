@@ -4,6 +4,7 @@
 
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
+#include "graph/cells/cell_ranks_cpu.hpp"
 #include "graph/cells/cell_training.hpp"
 
 #include <algorithm>
@@ -37,7 +38,8 @@ Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, 
 }
 
 // A row's own cell, then those found that are not it.
-void put_ranks(const int64_t* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, uint32_t* ranks,
+template <typename Cell>
+void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, uint32_t* ranks,
                int64_t probes) {
   int64_t at = 0;
   ranks[at++] = own;
@@ -132,15 +134,15 @@ void CellPartition::rank_rows() {
   const bool two_sides = space_.has_two_sides();
   // Where the own cell need not be the nearest of those that are looked for, one more has to be found.
   const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
+  CellRanks near(centres_.view(), wanted, quiet_);
   MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
-    const Neighbors near = nearest(looking, centres_.view(), wanted, quiet_);
-    for (int64_t i = 0; i < count; ++i) {
-      if (!two_sides) own_[first + i] = static_cast<uint32_t>(near.ids(i)[0]);
-      put_ranks(near.ids(i), near.k(), own_[first + i], nullptr, ranks_.data() + (first + i) * ranked_, ranked_);
-    }
+    near.rank(looking, meter, [&](int64_t i, const uint32_t* found) {
+      if (!two_sides) own_[first + i] = found[0];
+      put_ranks(found, wanted, own_[first + i], nullptr, ranks_.data() + (first + i) * ranked_, ranked_);
+    });
     meter.add(count);
     meter.poll();
   }

@@ -1,17 +1,19 @@
 // Waves on the CPU: a task is a cell's rows, or a tile of them, and some of the rows that probe it.
 //
-// The own cell comes first and is compared from one side, which is both: lists of candidates with bounds
-// (candidate_list.hpp) keep most keys from being computed. After that lists are full, few pairs pass, and their keys are
-// computed and offered at once, a block of queries at a time.
+// The own cell comes first and is compared from one side, which is both: of all its values a row's smallest are picked,
+// and become its list. After that lists are full, few pairs pass, and their keys are computed and offered at once, a
+// block of queries at a time.
+//
+// Rows are compared in the order of the cells, as a copy that lies so (PairRows): below they are called by their places
+// in it, and where lists are meant by their numbers.
 #include "graph/cells/cell_steps.hpp"
 
 #include "core/divide.hpp"
 #include "graph/pairs/pair_keys.hpp"
 #include "graph/pairs/pair_scan.hpp"
-#include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
-#include <new>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -19,10 +21,10 @@ namespace kith {
 namespace {
 
 constexpr int64_t kTileRows = 1536;      // of a cell
-constexpr int64_t kQueryBlock = 96;      // compared together
+constexpr int64_t kQueryBlock = 192;     // compared together
 constexpr int64_t kTaskQueries = 4096;   // for which a tile of a cell is packed once
 constexpr int64_t kMostWaiting = 4096;   // pairs whose keys are not computed yet
-constexpr int64_t kAhead = 12;           // rows on their way while keys are computed
+constexpr int64_t kAhead = 12;           // rows, or ranks, on their way
 
 struct Waiting {
   int32_t query;  // places
@@ -33,91 +35,96 @@ struct Waiting {
 };
 
 // What one thread works with.
-class CellWorker final : private PairHits {
+class CellWorker final : private PairHits, private PairFirsts {
  public:
   CellWorker(const PairRows& rows, WorkingLists& lists, const Resources& resources)
-      : lists_(lists),
+      : all_(rows),
+        lists_(lists),
         scan_(make_pair_scan(rows, kQueryBlock, kTileRows, resources)),
         keys_(rows.view(), rows.kind()),
-        candidate_memory_(kQueryBlock * CandidateList::bytes_for(lists.length()), "candidates", resources),
-        scratch_memory_(CandidateScratch::bytes_for(lists.length()), "candidates", resources),
-        scratch_(scratch_memory_.data(), lists.length()),
-        waiting_(kMostWaiting, "candidates", resources) {
-    std::byte* const candidates = candidate_memory_.data() + array_bytes<CandidateList>(kQueryBlock);
-    const int64_t bytes = CandidateList::capacity_for(lists.length()) * CandidateList::kBytesPerCandidate;
-    for (int64_t i = 0; i < kQueryBlock; ++i) {
-      new (candidates_of(i)) CandidateList(candidates + i * bytes, lists.length());
-    }
+        waiting_(kMostWaiting, "candidates", resources) {}
+
+  // Rows against queries of the same cell, which meet them from the other side too.
+  void run_own(uint32_t first_row, int64_t row_count, uint32_t first_query, int64_t query_count, ProgressMeter& meter) {
+    put_places(first_row, row_count, rows_);
+    put_places(first_query, query_count, own_queries_);
+    scan_->set_rows(rows_.data(), row_count);
+    for_blocks(own_queries_.data(), query_count, meter, [&](int64_t count) {
+      scan_->set_queries(queries_, count);
+      scan_->run_first(lists_.length() + 1, *this);  // itself may be one of them
+    });
   }
 
-  // Rows against queries that are compared with them for the first time and, where `own`, from the other side too.
-  void run(const uint32_t* rows, int64_t row_count, const uint32_t* queries, int64_t query_count, bool own,
-           ProgressMeter& meter) {
-    own_ = own;
-    rows_.assign(rows, rows + row_count);
-    if (!own) put_similar_limits_together();
+  // Rows against queries that are compared with them for the first time.
+  void run(uint32_t first_row, int64_t row_count, const uint32_t* queries, int64_t query_count, ProgressMeter& meter) {
+    put_places(first_row, row_count, rows_);
+    put_similar_limits_together();
     scan_->set_rows(rows_.data(), row_count);
-    for (int64_t i = 0; i < row_count && !own; ++i) scan_->limit_row(i, lists_.largest_key(rows_[static_cast<size_t>(i)]));
-    for (int64_t first = 0; first < query_count; first += kQueryBlock) {
-      block(queries + first, std::min(kQueryBlock, query_count - first));
+    for (int64_t i = 0; i < row_count; ++i) scan_->limit_row(i, lists_.largest_key(row_of_place(i)));
+    for_blocks(queries, query_count, meter, [&](int64_t count) {
+      for (int64_t q = 0; q < count; ++q) lists_.prefetch_threshold(row_of_query(q));
+      scan_->set_queries(queries_, count);
+      for (int64_t q = 0; q < count; ++q) scan_->limit_query(q, lists_.largest_key(row_of_query(q)));
+      scan_->run(*this);
+      settle();
+    });
+  }
+
+ private:
+  static void put_places(uint32_t first, int64_t count, std::vector<uint32_t>& places) {
+    places.resize(static_cast<size_t>(count));
+    std::iota(places.begin(), places.end(), first);
+  }
+
+  template <typename Body>
+  void for_blocks(const uint32_t* queries, int64_t all, ProgressMeter& meter, const Body& body) {
+    for (int64_t first = 0; first < all; first += kQueryBlock) {
+      queries_ = queries + first;
+      body(std::min(kQueryBlock, all - first));
       meter.checkpoint();
     }
   }
 
- private:
   // Largest first. Sorted by what the limits are now: others lower them meanwhile, and an order must not change in a sort.
   void put_similar_limits_together() {
     order_.clear();
-    for (const uint32_t row : rows_) order_.push_back(uint64_t{~lists_.threshold(row)} << 32 | row);
+    for (const uint32_t row : rows_) order_.push_back(uint64_t{~lists_.threshold(all_.row_at(row))} << 32 | row);
     std::sort(order_.begin(), order_.end());
     std::transform(order_.begin(), order_.end(), rows_.begin(), [](uint64_t one) { return static_cast<uint32_t>(one); });
   }
 
-  CandidateList* candidates_of(int64_t query) const { return candidate_memory_.as<CandidateList>() + query; }
+  // Of the rows and queries that are compared.
+  uint32_t row_of_place(int64_t i) const { return all_.row_at(rows_[static_cast<size_t>(i)]); }
+  uint32_t row_of_query(int64_t i) const { return all_.row_at(queries_[i]); }
 
-  void block(const uint32_t* queries, int64_t count) {
-    queries_ = queries;
-    for (int64_t q = 0; q < count; ++q) lists_.prefetch_threshold(queries[q]);
-    scan_->set_queries(queries, count);
-    for (int64_t q = 0; q < count; ++q) {
-      const float largest = lists_.largest_key(queries[q]);
-      if (own_) candidates_of(q)->reset(largest);
-      scan_->limit_query(q, largest);
+  void on_first(int64_t query, const uint32_t* places, const float* keys, int64_t count) override {
+    const uint32_t row = row_of_query(query);
+    others_.resize(static_cast<size_t>(count));
+    for (size_t i = 0; i < others_.size(); ++i) others_[i] = row_of_place(places[i]);
+    if (keys == nullptr) {
+      found_.resize(others_.size());
+      keys_.of(row, others_.data(), count, found_.data());
+      keys = found_.data();
     }
-    scan_->run(*this);
-    if (!own_) return settle();
-    for (int64_t q = 0; q < count; ++q) {
-      candidates_of(q)->tighten(scratch_);
-      const int64_t found = candidates_of(q)->drain(0, scratch_, scorer(q));
-      std::sort(scratch_.neighbors, scratch_.neighbors + found);  // the nearest first: fewer enter and leave again
-      for (int64_t i = 0; i < found && lists_.offer(queries[q], scratch_.neighbors[i]); ++i) {
-      }
+    first_.clear();
+    for (size_t i = 0; i < others_.size(); ++i) {
+      if (others_[i] != row) first_.push_back(pack_neighbor(ordered_key(keys[i]), others_[i]));
     }
-  }
-
-  RowScorer scorer(int64_t query) {
-    return [this, query](uint32_t* rows, int64_t count, float* keys) { keys_.of(queries_[query], rows, count, keys); };
+    const auto length = static_cast<size_t>(lists_.length());
+    if (first_.size() > length) {
+      std::nth_element(first_.begin(), first_.begin() + lists_.length(), first_.end());
+      first_.resize(length);
+    }
+    std::sort(first_.begin(), first_.end());
+    lists_.offer_sorted(row, first_.data(), static_cast<int64_t>(first_.size()));
   }
 
   void on_pair(const PairHit& hit) override {
-    const uint32_t query = queries_[hit.query];
-    const uint32_t row = rows_[static_cast<size_t>(hit.row)];
-    if (query == row) return;
-    if (!own_) {
-      waiting_[waiting_count_++] = {static_cast<int32_t>(hit.query), static_cast<int32_t>(hit.row), hit.lower,
-                                    hit.for_query, hit.for_row};
-      if (waiting_count_ == kMostWaiting) settle();
-      return;
-    }
-    CandidateList& list = *candidates_of(hit.query);
-    if (scan_->exact()) {
-      list.push_exact(hit.lower, row);
-    } else {
-      list.push(hit.lower, hit.upper, row);
-    }
-    if (list.has_room()) return;
-    list.make_room(scratch_, scorer(hit.query));
-    scan_->limit_query(hit.query, list.limit());
+    if (queries_[hit.query] == rows_[static_cast<size_t>(hit.row)]) return;
+    if (hit.for_query) lists_.prefetch_list(row_of_query(hit.query));
+    waiting_[waiting_count_++] = {static_cast<int32_t>(hit.query), static_cast<int32_t>(hit.row), hit.lower,
+                                  hit.for_query, hit.for_row};
+    if (waiting_count_ == kMostWaiting) settle();
   }
 
   // Computes the keys of the pairs that wait and offers them.
@@ -136,29 +143,29 @@ class CellWorker final : private PairHits {
       Waiting* next = at;
       while (next < end && next->query == at->query) ++next;
       for (; needs_keys && ahead < end && ahead < next + kAhead; ++ahead) {
-        keys_.prefetch(rows_[static_cast<size_t>(ahead->row)]);
+        keys_.prefetch(row_of_place(ahead->row));
       }
       offer(at, next);
       at = next;
     }
     for (const Waiting* pair = first; pair < end; ++pair) {
-      if (pair->for_query) scan_->limit_query(pair->query, lists_.largest_key(queries_[pair->query]));
-      if (pair->for_row) scan_->limit_row(pair->row, lists_.largest_key(rows_[static_cast<size_t>(pair->row)]));
+      if (pair->for_query) scan_->limit_query(pair->query, lists_.largest_key(row_of_query(pair->query)));
+      if (pair->for_row) scan_->limit_row(pair->row, lists_.largest_key(row_of_place(pair->row)));
     }
   }
 
   // Pairs of one query.
   void offer(const Waiting* first, const Waiting* end) {
-    const uint32_t query = queries_[first->query];
+    const uint32_t query = row_of_query(first->query);
     if (scan_->exact()) {
-      for (; first < end; ++first) offer(*first, query, rows_[static_cast<size_t>(first->row)], first->lower);
+      for (; first < end; ++first) offer(*first, query, row_of_place(first->row), first->lower);
       return;
     }
     const float largest = lists_.largest_key(query);
     others_.clear();
     pairs_.clear();
     for (; first < end; ++first) {
-      const uint32_t row = rows_[static_cast<size_t>(first->row)];
+      const uint32_t row = row_of_place(first->row);
       const bool still = (first->for_query && first->lower <= largest) ||
                          (first->for_row && first->lower <= lists_.largest_key(row));
       if (!still) continue;
@@ -176,21 +183,20 @@ class CellWorker final : private PairHits {
     if (pair.for_row) lists_.offer(row, pack_neighbor(ordered_key(key), query));
   }
 
+  const PairRows& all_;
   WorkingLists& lists_;
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;
-  HostBuffer candidate_memory_;  // the lists, then their candidates
-  HostBuffer scratch_memory_;
-  CandidateScratch scratch_;
   HostArray<Waiting> waiting_;
   int64_t waiting_count_ = 0;
-  bool own_ = false;
-  const uint32_t* queries_ = nullptr;
-  std::vector<uint32_t> rows_;
+  const uint32_t* queries_ = nullptr;  // places
+  std::vector<uint32_t> rows_;         // places
+  std::vector<uint32_t> own_queries_;  // places, of run_own
   std::vector<uint64_t> order_;  // of rows_, by limit
   std::vector<uint32_t> others_;
   std::vector<const Waiting*> pairs_;
   std::vector<float> found_;
+  std::vector<uint64_t> first_;
 };
 
 // Some rows of a cell and some of the rows that probe it.
@@ -203,9 +209,9 @@ struct CellTask {
 class CellStepsCpu final : public CellSteps {
  public:
   CellStepsCpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists, const Resources& resources)
-      : cells_(cells), lists_(lists), resources_(resources) {
+      : cells_(cells), rows_(rows, cells.members(0), resources), lists_(lists), resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
-      workers_.push_back(std::make_unique<CellWorker>(rows, lists, resources));
+      workers_.push_back(std::make_unique<CellWorker>(rows_, lists, resources));
     }
   }
 
@@ -219,7 +225,7 @@ class CellStepsCpu final : public CellSteps {
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
     for (int64_t cell = 0; cell < cells_.cells(); ++cell) {
-      const int64_t queries = own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
+      const int64_t queries = queries_of(cell, own);
       pairs += queries * cells_.size(cell);
       for (int64_t query = 0; query < queries; query += kTaskQueries) {
         for (int64_t row = 0; row < cells_.size(cell); row += kTileRows) {
@@ -229,20 +235,29 @@ class CellStepsCpu final : public CellSteps {
     }
     parallel_for(static_cast<int64_t>(tasks.size()), meter, resources_, [&](int64_t number, int slot) {
       const CellTask& task = tasks[static_cast<size_t>(number)];
-      const uint32_t* const queries =
-          own ? cells_.members(task.cell) : queries_.data() + offsets_[task.cell];
-      const int64_t all = own ? cells_.size(task.cell) : offsets_[task.cell + 1] - offsets_[task.cell];
+      CellWorker& worker = *workers_[static_cast<size_t>(slot)];
+      const uint32_t first_place = place_of_cell(task.cell);
+      const auto first_row = static_cast<uint32_t>(first_place + task.first_row);
       const int64_t rows = std::min(kTileRows, cells_.size(task.cell) - task.first_row);
-      const int64_t count = std::min(kTaskQueries, all - task.first_query);
-      workers_[static_cast<size_t>(slot)]->run(cells_.members(task.cell) + task.first_row, rows,
-                                               queries + task.first_query, count, own, meter);
+      const int64_t count = std::min(kTaskQueries, queries_of(task.cell, own) - task.first_query);
+      if (own) {
+        worker.run_own(first_row, rows, static_cast<uint32_t>(first_place + task.first_query), count, meter);
+      } else {
+        worker.run(first_row, rows, queries_.data() + offsets_[task.cell] + task.first_query, count, meter);
+      }
       if (task.first_row == 0) meter.add(count);
     });
     return pairs;
   }
 
  private:
-  // For every cell the rows that probe it in this wave, ascending.
+  int64_t queries_of(int64_t cell, bool own) const {
+    return own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
+  }
+  // Of the cell's first row.
+  uint32_t place_of_cell(int64_t cell) const { return static_cast<uint32_t>(cells_.members(cell) - cells_.members(0)); }
+
+  // For every cell the places of the rows that probe it in this wave, ascending.
   void collect_queries(int64_t first, int64_t end) {
     const int64_t count = lists_.rows() * (end - first);
     if (queries_.size() < count) {
@@ -260,8 +275,11 @@ class CellStepsCpu final : public CellSteps {
         const int64_t begin = share * lists_.rows() / static_cast<int64_t>(shares);
         const int64_t stop = (share + 1) * lists_.rows() / static_cast<int64_t>(shares);
         int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
-        for (int64_t row = begin; row < stop; ++row) {
-          for (int64_t p = first; p < end; ++p) body(static_cast<uint32_t>(row), mine[cells_.ranks(row)[p]]);
+        const uint32_t* const rows = cells_.members(0);
+        for (int64_t place = begin; place < stop; ++place) {
+          if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead]) + first);
+          const uint32_t* const ranks = cells_.ranks(rows[place]);
+          for (int64_t p = first; p < end; ++p) body(static_cast<uint32_t>(place), mine[ranks[p]]);
         }
       });
     };
@@ -273,10 +291,11 @@ class CellStepsCpu final : public CellSteps {
       for (size_t share = 0; share < shares; ++share) at += std::exchange(next[share * cells + cell], at);
     }
     offsets_[cells] = at;
-    each_probe([&](uint32_t row, int64_t& place) { queries_[place++] = row; });
+    each_probe([&](uint32_t place, int64_t& next_query) { queries_[next_query++] = place; });
   }
 
   CellPartition& cells_;
+  const PairRows rows_;   // in the order of the cells
   int64_t expected_ = 0;  // probes
   WorkingLists& lists_;
   const Resources resources_;
@@ -295,9 +314,9 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartiti
 int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int64_t list_length, int64_t wave,
                              int64_t cells, int threads) {
   const int64_t worker = pair_scan_bytes(format, cols, kQueryBlock, kTileRows) +
-                         kQueryBlock * CandidateList::bytes_for(list_length) + CandidateScratch::bytes_for(list_length) +
-                         array_bytes<Waiting>(kMostWaiting);
-  return rows * 4 * wave + (16 + 8 * threads) * cells + threads * worker;
+                         first_scan_bytes(list_length + 1, kTileRows) + array_bytes<Waiting>(kMostWaiting);
+  return PairRows::ordered_bytes_for(rows, cols, format) + rows * 4 * wave + (16 + 8 * threads) * cells +
+         threads * worker;
 }
 
 }  // namespace kith

@@ -1,6 +1,7 @@
 #include "graph/cells/cells.hpp"
 
 #include "graph/cells/cell_partition.hpp"
+#include "graph/cells/cell_ranks_cpu.hpp"
 #include "graph/cells/cell_steps.hpp"
 #include "graph/graph_backend_cpu.hpp"
 
@@ -76,7 +77,9 @@ int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsW
   for (int64_t probe = 0; probe < wish.probes; probe = wave_end(probe, wish.probes)) {
     widest = std::max(widest, wave_end(probe, wish.probes) - probe);
   }
+  // With the extra column and cell of inner_product.
   return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +
+         CellRanks::bytes_for(wish.cells, cols + 1, wish.probes + 1, threads) +
          cell_steps_bytes_cpu(rows, cols, format, list_length, widest, wish.cells, threads);
 }
 

@@ -7,8 +7,8 @@
 #include "cuda/resolve_device.hpp"
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
-#include "graph/graph_access.hpp"
 #include "graph/graph_check.hpp"
+#include "graph/graph_output.hpp"
 #include "graph/merge/joined_rows.hpp"
 #include "graph/merge/merge_limit.hpp"
 #include "graph/merge/merge_pair.hpp"
@@ -33,6 +33,9 @@ namespace {
 
 // Up to so many rows of one set are compared with all of the other: rounds would take longer.
 constexpr int64_t kFewRows = 4096;
+constexpr std::string_view kTheGraph = "the graph";  // where there is one alone
+
+std::string name_of_part(size_t i) { return fmt::format("graph {}", i + 1); }
 
 int64_t length_of(const GraphMergeParams& params, int64_t k) {
   if (params.list_length && *params.list_length < k) {
@@ -43,7 +46,8 @@ int64_t length_of(const GraphMergeParams& params, int64_t k) {
 }
 
 // Where the work is done: where rows lie, or on a GPU where that is predicted to take less time. The graph is the same.
-Device device_of(const std::vector<GraphPart>& parts, const std::string& method, const Resources& resources) {
+Device device_of(const std::vector<GraphPart>& parts, const NeighborsView& out, const std::string& method,
+                 const Resources& resources) {
   GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
   constexpr double kGpuFlops = 1e14;
   DeviceRequest request;
@@ -54,6 +58,7 @@ Device device_of(const std::vector<GraphPart>& parts, const std::string& method,
       request.work.bytes += static_cast<double>(part.x.rows() * part.x.cols() * size_of(part.x.dtype()));
     }
   }
+  request.spaces.push_back(out.space);
   request.job = "to " + method + " graphs";
   request.work.flops = 2 * predict_graph_costs(problem, DeviceKind::cpu).nn_descent;
   request.work.gpu_flops = kGpuFlops;
@@ -62,32 +67,35 @@ Device device_of(const std::vector<GraphPart>& parts, const std::string& method,
   return resolve_device(request, resources);
 }
 
-// A build with its clock and its peak, from lists to a graph.
+// A build with its clock and its peak, into arrays that wait for the graph.
 class GraphWork {
  public:
-  GraphWork(std::string method, const std::vector<GraphPart>& parts, const Resources& resources)
-      : memory_(resources), there_(memory_.resources().with_device(device_of(parts, method, resources))) {
+  GraphWork(std::string method, const std::vector<GraphPart>& parts, const NeighborsView& out, const Resources& resources)
+      : out_(out),
+        memory_(resources),
+        there_(memory_.resources().with_device(device_of(parts, out, method, resources))) {
     report_.method = std::move(method);
   }
   const Resources& resources() const { return there_; }
+  const NeighborsView& out() const { return out_; }
   GraphReport& report() { return report_; }
 
-  void say_exact(int64_t rows) {
-    report_.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = rows};
+  // Graphs are checked and read where the work is done.
+  KnnGraph near(const KnnGraph& graph) const { return graph.to(space(), there_.with_progress({})); }
+  MemorySpace space() const {
+    return there_.device().kind == DeviceKind::cuda ? MemorySpace::cuda(there_.device().index) : MemorySpace::host();
   }
-  KnnGraph finish(Neighbors neighbors, Metric metric) {
+
+  GraphReport finish() {
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     report_.peak_host_bytes = memory_.host_bytes();
     report_.peak_device_bytes = memory_.device_bytes();
-    return GraphAccess::make(std::move(neighbors), metric, std::move(report_));
+    return std::move(report_);
   }
   // Every pair compared, where all others fit a list.
-  KnnGraph exact(const MatrixView& x, Metric metric, int64_t k, bool check_finite) {
-    Neighbors neighbors(x.rows(), k, there_);
-    knn_graph(x, neighbors.view(),
-              {.k = k, .metric = metric, .method = GraphMethod::exact, .check_finite = check_finite}, there_);
-    say_exact(x.rows());
-    return finish(std::move(neighbors), metric);
+  void fill_exactly(const MatrixView& x, Metric metric, bool check_finite) {
+    knn_graph(x, out_, {.k = out_.k, .metric = metric, .method = GraphMethod::exact, .check_finite = check_finite}, there_);
+    report_.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = x.rows()};
   }
   void put_parameters(const DescentWish& wish, int64_t list_length) {
     report_.parameters = {{"recall", *wish.recall},
@@ -100,24 +108,25 @@ class GraphWork {
 
  private:
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const NeighborsView out_;
   PeakMemory memory_;
   Resources there_;
   GraphReport report_;
 };
 
-KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params,
-                bool few_exactly) {
+// The graphs of both lie where the work is done.
+void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params,
+               bool few_exactly) {
   const Resources& resources = work.resources();
   const Metric metric = a.graph.metric();
   const int64_t k = a.graph.k();
   const int64_t length = length_of(params, k);
   const JoinedRows both(a.x, b.x, resources.device(), resources);
   const MatrixView& x = both.view();
-  if (x.rows() - 1 <= length) return work.exact(x, metric, k, params.check_finite);
+  if (x.rows() - 1 <= length) return work.fill_exactly(x, metric, params.check_finite);
   const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
   if (!exactly) check_descent(descent_wish(params, metric, k, length).rules, length, resources.device());
   const MergeInput input{a.graph, b.graph, a.x.rows()};
-  Neighbors neighbors(x.rows(), k, resources);
   with_graph_backend(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphBackend& backend) {
     BuildOutcome outcome;
     backend.begin_lists(exactly ? k : length);
@@ -131,10 +140,9 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
       outcome = merge_pair(backend, input, wish, resources);
     }
     put_outcome(outcome, backend.control_rows(), work.report());
-    backend.write(neighbors.view());
+    backend.write(work.out());
   });
   warn_if_missed(work.report(), params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
-  return work.finish(std::move(neighbors), metric);
 }
 
 // A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
@@ -150,36 +158,30 @@ void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t bound
   }
 }
 
-// Many parts, pair by pair.
-KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& params, const Resources& resources) {
-  GraphWork work("merge", parts, resources);
-  std::vector<GraphPart> here;
-  int64_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    here.push_back({parts[i].graph.to(MemorySpace::host(), work.resources()), parts[i].x});
-    check_part(here[i], fmt::format("graph {}", i + 1), PartDistances::of_rows, work.resources());
-    check_same(here[0], here[i]);
-    rows += parts[i].x.rows();
-  }
-  check_row_count(rows);
-  if (here.size() == 2) return merged(work, here[0], here[1], params, false);
-
-  const Metric metric = here[0].graph.metric();
-  const int64_t k = here[0].graph.k();
-  WorkingLists lists(rows, k, work.resources());
+// More than two, or one: pair by pair, whose graphs are put together on the host.
+void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+  const Resources& resources = work.resources();
+  const Metric metric = parts[0].graph.metric();
+  const int64_t k = parts[0].graph.k();
+  WorkingLists lists(work.out().queries, k, resources);
   std::vector<int64_t> begins{0};
-  for (const GraphPart& part : here) begins.push_back(begins.back() + part.x.rows());
+  for (const GraphPart& part : parts) begins.push_back(begins.back() + part.x.rows());
+  if (parts.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
+    const int64_t alone[2] = {0, 0};
+    offer_merged(parts[0].graph.to(MemorySpace::host(), resources), alone, parts[0].x.rows(), lists);
+  }
   std::optional<GraphRecall> least;  // of a pair
-  for (size_t i = 0; i < here.size(); ++i) {
-    if (here.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
-      const int64_t alone[2] = {0, 0};
-      offer_merged(here[i].graph, alone, here[i].x.rows(), lists);
-    }
-    for (size_t j = i + 1; j < here.size(); ++j) {
-      GraphWork pair("merge", {here[i], here[j]}, work.resources());
-      const KnnGraph both = merged(pair, here[i], here[j], params, false);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t j = i + 1; j < parts.size(); ++j) {
+      const KnnGraph both = make_graph(
+          {parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric, resources,
+          [&](const NeighborsView& out, const Resources& counted) {
+            GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
+            merge_two(pair, parts[i], parts[j], params, false);
+            return pair.finish();
+          });
       const int64_t begin[2] = {begins[i], begins[j]};
-      offer_merged(both, begin, here[i].x.rows(), lists);
+      offer_merged(both, begin, parts[i].x.rows(), lists);
       const GraphReport& told = both.report();
       if (told.recall && (!least || told.recall->recall < least->recall)) least = told.recall;
       work.report().reached = work.report().reached && told.reached;
@@ -189,33 +191,102 @@ KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& 
   work.report().parameters = {{"recall", params.recall},
                               {"parts", static_cast<int64_t>(parts.size())}};
   work.report().recall = least;
-  Neighbors neighbors(rows, k, work.resources());
-  write_lists(lists, metric, neighbors.view(), work.resources());
-  return work.finish(std::move(neighbors), metric);
+  if (work.out().space.host_readable()) return write_lists(lists, metric, work.out(), resources);
+  Neighbors neighbors(work.out().queries, k, resources);
+  write_lists(lists, metric, neighbors.view(), resources);
+  copy_neighbors(neighbors.view(), work.out(), resources);
 }
 
-KnnGraph refined(const std::vector<GraphPart>& parts, const GraphMergeParams& params, const Resources& resources) {
-  GraphWork work("refine", parts, resources);
-  const GraphPart part{parts[0].graph.to(MemorySpace::host(), work.resources()), parts[0].x};
+GraphReport merge_all(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
+                      const Resources& resources) {
+  GraphWork work("merge", parts, out, resources);
+  std::vector<GraphPart> near;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    near.push_back({work.near(parts[i].graph), parts[i].x});
+    check_part(near[i], name_of_part(i), PartDistances::of_rows, work.resources());
+  }
+  if (near.size() == 2) {
+    merge_two(work, near[0], near[1], params, false);
+  } else {
+    merge_pairs(work, near, params);
+  }
+  return work.finish();
+}
+
+GraphReport extend(const GraphPart& part, const MatrixView& fresh, const NeighborsView& out,
+                   const GraphMergeParams& params, const Resources& resources) {
+  GraphWork work("extend", {part, {part.graph, fresh}}, out, resources);
+  const GraphPart old{work.near(part.graph), part.x};
+  check_part(old, kTheGraph, PartDistances::of_rows, work.resources());
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
-  check_part(part, "the graph", PartDistances::any, work.resources());  // its distances are computed again
+  if (fresh.space().host_readable()) check_graph_rows(fresh, metric, params.check_finite, work.resources());
+  // The same method on every device, so that the graph is the same too.
+  const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
+  const KnnGraphParams of_fresh{.k = k,
+                                .metric = metric,
+                                .method = choose_graph_method(problem, DeviceKind::cpu),
+                                .check_finite = params.check_finite,
+                                .recall = params.recall,
+                                .seed = params.seed};
+  const GraphOutput added({fresh.rows(), k, work.space()}, work.resources());
+  GraphReport told = knn_graph(fresh, added.view(), of_fresh, work.resources());
+  merge_two(work, old, {added.graph(metric, std::move(told)), fresh}, params, true);
+  return work.finish();
+}
+
+GraphReport refine(const GraphPart& given, const NeighborsView& out, const GraphMergeParams& params,
+                   const Resources& resources) {
+  GraphWork work("refine", {given}, out, resources);
+  const GraphPart part{work.near(given.graph), given.x};
+  const Metric metric = part.graph.metric();
+  const int64_t k = part.graph.k();
+  check_part(part, kTheGraph, PartDistances::any, work.resources());  // its distances are computed again
   const int64_t length = length_of(params, k);
-  if (part.x.rows() - 1 <= length) return work.exact(part.x, metric, k, params.check_finite);
+  if (part.x.rows() - 1 <= length) {
+    work.fill_exactly(part.x, metric, params.check_finite);
+    return work.finish();
+  }
   const DescentWish wish = descent_wish(params, metric, k, length);
   check_descent(wish.rules, length, work.resources().device());
   work.put_parameters(wish, length);
-  Neighbors neighbors(part.x.rows(), k, work.resources());
   with_graph_backend(part.x, {metric, k, params.seed, params.check_finite}, work.resources(), [&](GraphBackend& backend) {
     backend.begin_lists(length);
     backend.add_rows(named_by(part.graph, 0, k));
     backend.add_random_rows(params.seed, 0);
     put_outcome(run_descent(backend, wish, work.resources()), backend.control_rows(), work.report());
-    backend.write(neighbors.view());
+    backend.write(work.out());
   });
   warn_if_missed(work.report(), params.recall, "allow longer lists, more samples or iterations, or use exact",
                  work.resources());
-  return work.finish(std::move(neighbors), metric);
+  return work.finish();
+}
+
+// What is wrong at first sight; returns the rows of all.
+int64_t checked_rows(const std::vector<GraphPart>& parts) {
+  if (parts.empty()) throw InvalidArgument("no graphs to merge; give at least one");
+  int64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    check_part_shape(parts[i], name_of_part(i));
+    check_same(parts[0], parts[i]);
+    rows += parts[i].x.rows();
+  }
+  check_row_count(rows);
+  return rows;
+}
+
+int64_t checked_rows(const GraphPart& part, const MatrixView& fresh) {
+  check_part_shape(part, kTheGraph);
+  check_same(part, {part.graph, fresh});
+  check_row_count(part.x.rows() + fresh.rows());
+  return part.x.rows() + fresh.rows();
+}
+
+// Where their graph lies: on a device where all rows do.
+MemorySpace space_of(const std::vector<GraphPart>& parts) {
+  const MemorySpace first = parts[0].x.space();
+  const bool together = std::all_of(parts.begin(), parts.end(), [&](const GraphPart& part) { return part.x.space() == first; });
+  return together && !first.host_readable() ? first : MemorySpace::host();
 }
 
 }  // namespace
@@ -246,40 +317,65 @@ KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGra
 KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                       const Resources& resources) {
   params.validate();
-  if (parts.empty()) throw InvalidArgument("no graphs to merge; give at least one");
-  return naming_merge_limit({parts, false, params}, resources, [&] { return merge_all(parts, params, resources); });
+  const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+    return make_graph(shape, parts[0].graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return merge_all(parts, out, params, counted);
+                      });
+  });
+}
+
+GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
+                         const Resources& resources) {
+  params.validate();
+  check_output(out, checked_rows(parts), parts[0].graph.k());
+  return naming_merge_limit({parts, false, params}, resources, [&] { return merge_all(parts, out, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                       const GraphMergeParams& params, const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  return naming_merge_limit({parts, true, params}, resources, [&] {
-    GraphWork work("extend", parts, resources);
-    const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
-    check_part(old, "the graph", PartDistances::of_rows, work.resources());
-    check_same(old, {old.graph, fresh});
-    if (fresh.space().host_readable()) {
-      check_graph_rows(fresh, graph.metric(), params.check_finite, work.resources());
-    }
-    // The same method on every device, so that the graph is the same too.
-    const GraphProblem problem{fresh.rows(), fresh.cols(), graph.k(), graph.metric(), params.recall};
-    const KnnGraphParams of_fresh{.k = graph.k(),
-                                  .metric = graph.metric(),
-                                  .method = choose_graph_method(problem, DeviceKind::cpu),
-                                  .check_finite = params.check_finite,
-                                  .recall = params.recall,
-                                  .seed = params.seed};
-    const GraphPart added{knn_graph(fresh, of_fresh, work.resources()), fresh};
-    return merged(work, old, added, params, true);
+  const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, true, params, shape}, resources, [&] {
+    return make_graph(shape, graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return extend(parts[0], fresh, out, params, counted);
+                      });
   });
+}
+
+GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh, const NeighborsView& out,
+                         const GraphMergeParams& params, const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  check_output(out, checked_rows(parts[0], fresh), graph.k());
+  return naming_merge_limit({parts, true, params}, resources,
+                            [&] { return extend(parts[0], fresh, out, params, resources); });
 }
 
 KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params,
                       const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}};
-  return naming_merge_limit({parts, false, params}, resources, [&] { return refined(parts, params, resources); });
+  check_part_shape(parts[0], kTheGraph);
+  const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+    return make_graph(shape, graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return refine(parts[0], out, params, counted);
+                      });
+  });
+}
+
+GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const NeighborsView& out,
+                         const GraphMergeParams& params, const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}};
+  check_part_shape(parts[0], kTheGraph);
+  check_output(out, x.rows(), graph.k());
+  return naming_merge_limit({parts, false, params}, resources, [&] { return refine(parts[0], out, params, resources); });
 }
 
 }  // namespace kith

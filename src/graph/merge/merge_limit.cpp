@@ -51,8 +51,8 @@ int64_t build_bytes(const GraphPart& part, const GraphMergeParams& params, const
 
 }  // namespace
 
-int64_t merge_host_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
-                         const Resources& resources) {
+int64_t merge_host_bytes(const MergeNeeds& needs, const Resources& resources) {
+  const std::vector<GraphPart>& parts = needs.parts;
   const Resources on_cpu = resources.with_device(Device::cpu());
   const int64_t k = parts[0].graph.k();
   int64_t rows = 0;
@@ -61,27 +61,34 @@ int64_t merge_host_bytes(const std::vector<GraphPart>& parts, bool fresh, const 
     rows += part.x.rows();
     if (!part.graph.space().host_readable()) kept += neighbors_bytes(part.x.rows(), k);
   }
-  kept += neighbors_bytes(rows, k);
-  if (fresh) kept += neighbors_bytes(parts[1].x.rows(), k);
-  if (parts.size() > 2) kept += WorkingLists::bytes_for(rows, k);
-  int64_t most = fresh ? build_bytes(parts[1], params, on_cpu) : 0;
+  if (needs.results.space.host_readable()) kept += neighbors_bytes(needs.results.rows, k);
+  if (needs.fresh) kept += neighbors_bytes(parts[1].x.rows(), k);
+  if (parts.size() > 2) kept += WorkingLists::bytes_for(rows, k) + neighbors_bytes(rows, k);
+  int64_t most = needs.fresh ? build_bytes(parts[1], needs.params, on_cpu) : 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts.size() == 1) most = std::max(most, rounds_bytes(parts[0], rows, params, on_cpu));
+    if (parts.size() == 1) most = std::max(most, rounds_bytes(parts[0], rows, needs.params, on_cpu));
     for (size_t j = i + 1; j < parts.size(); ++j) {
       const int64_t both = parts[i].x.rows() + parts[j].x.rows();
       const bool copied = !JoinedRows::lie_together(parts[i].x, parts[j].x);
       const int64_t results = parts.size() > 2 ? neighbors_bytes(both, k) : 0;
-      most = std::max(most, rounds_bytes(parts[i], both, params, on_cpu) + results +
+      most = std::max(most, rounds_bytes(parts[i], both, needs.params, on_cpu) + results +
                                 (copied ? both * row_bytes(parts[i]) : 0));
     }
   }
   return kept + most;
 }
 
-int64_t merge_device_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params) {
+int64_t merge_device_bytes(const MergeNeeds& needs) {
+  constexpr int64_t kRounding = 4096;  // of each allocation
+  const std::vector<GraphPart>& parts = needs.parts;
+  const auto graph_bytes = [&](const GraphPart& part) {
+    return GraphOutputShape{part.x.rows(), part.graph.k()}.bytes() + kRounding;
+  };
+  int64_t kept = needs.results.space.host_readable() ? 0 : needs.results.bytes() + kRounding;
+  for (const GraphPart& part : parts) kept += graph_bytes(part);
   int64_t most = 0;
-  if (fresh && parts[1].x.rows() > 0) {
-    KnnGraphParams wish{.k = parts[1].graph.k(), .metric = parts[1].graph.metric(), .recall = params.recall};
+  if (needs.fresh && parts[1].x.rows() > 0) {
+    KnnGraphParams wish{.k = parts[1].graph.k(), .metric = parts[1].graph.metric(), .recall = needs.params.recall};
     for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
       if (method == GraphMethod::cells && !is_product(key_kind(wish.metric))) continue;
       wish.method = method;
@@ -90,16 +97,16 @@ int64_t merge_device_bytes(const std::vector<GraphPart>& parts, bool fresh, cons
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts.size() == 1) {
-      most = std::max(most, approximate_graph_device_bytes(parts[0].x, rounds_of(parts[0], params)));
+      most = std::max(most, approximate_graph_device_bytes(parts[0].x, rounds_of(parts[0], needs.params)));
     }
     for (size_t j = i + 1; j < parts.size(); ++j) {
       const int64_t both = parts[i].x.rows() + parts[j].x.rows();
       const bool copied = !parts[i].x.space().host_readable() && !JoinedRows::lie_together(parts[i].x, parts[j].x);
-      most = std::max(most, approximate_graph_device_bytes(rows_like(parts[i], both), rounds_of(parts[i], params)) +
+      most = std::max(most, approximate_graph_device_bytes(rows_like(parts[i], both), rounds_of(parts[i], needs.params)) +
                                 (copied ? both * row_bytes(parts[i]) : 0));
     }
   }
-  return most;
+  return kept + most;
 }
 
 }  // namespace kith

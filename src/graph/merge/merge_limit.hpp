@@ -5,26 +5,26 @@
 #include <kith/resources.hpp>
 
 #include "core/named_limit.hpp"
+#include "graph/graph_output.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace kith {
 
-// Of all parts, with the results, on the CPU: the largest pair, and what is kept beside it. `fresh`: the second part's
-// graph is built too.
-int64_t merge_host_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
-                         const Resources& resources);
-
-// The same on a GPU: the largest pair, with its rows where these are brought there.
-int64_t merge_device_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params);
-
-// What work on the parts would do with. `fresh` as above.
+// What work on the parts would do with. `fresh`: the second part's graph is built too.
 struct MergeNeeds {
   const std::vector<GraphPart>& parts;
   bool fresh;
   const GraphMergeParams& params;
+  GraphOutputShape results = {};  // arrays that are made for them; none: the caller's are filled
 };
+
+// Of all parts, with the results, on the CPU: the largest pair, and what is kept beside it.
+int64_t merge_host_bytes(const MergeNeeds& needs, const Resources& resources);
+
+// The same on a GPU: with the graphs that are brought there, and the largest pair's rows where these are.
+int64_t merge_device_bytes(const MergeNeeds& needs);
 
 // Does the work; an OutOfMemory of a limit, whichever step was refused, leaves it as a NamedLimit of the whole.
 template <typename Work>
@@ -33,11 +33,11 @@ auto naming_merge_limit(const MergeNeeds& needs, const Resources& resources, con
   const int64_t device_before = resources.device_memory()->used();
   const auto name = [&](const OutOfMemory& error, bool host, bool device, const std::string& refused) {
     if (const int64_t limit = resources.host_memory()->limit(); host && limit != kNoLimit) {
-      const int64_t bytes = host_before + merge_host_bytes(needs.parts, needs.fresh, needs.params, resources);
+      const int64_t bytes = host_before + merge_host_bytes(needs, resources);
       if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("host", bytes, refused);
     }
     if (const int64_t limit = resources.device_memory()->limit(); device && limit != kNoLimit) {
-      const int64_t bytes = device_before + merge_device_bytes(needs.parts, needs.fresh, needs.params);
+      const int64_t bytes = device_before + merge_device_bytes(needs);
       if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("device", bytes, refused);
     }
   };

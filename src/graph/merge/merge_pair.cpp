@@ -8,6 +8,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBatch = 16384;
+constexpr int64_t kSelectiveRounds = 2;
 
 struct SetOfRows {
   int64_t first;
@@ -40,6 +41,9 @@ BuildOutcome merge_pair(GraphBackend& backend, const MergeInput& input, DescentW
   add_all(backend, input, half);
   backend.survey(wish.k, Flags::set);
   wish.rules.boundary = input.boundary;
+  // Few pairs meet across the sets. Once lists are near their places, offering all of them saves rounds.
+  wish.rules.all_pairs = true;
+  wish.rules.selective_rounds = kSelectiveRounds;
   backend.add_random_rows(wish.rules.seed, input.boundary);
   // Recall is asked for with what is set aside put back; until then it is measured of what the rounds have found.
   BuildOutcome outcome = run_descent(backend, wish, resources);

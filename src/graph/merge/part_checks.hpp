@@ -11,7 +11,9 @@ namespace kith {
 // Whether a graph's distances must be those of its rows, or may be others, as those of compressed rows are.
 enum class PartDistances : uint8_t { of_rows, any };
 
-// That the graph is one, on the host, and of these rows: the distances of some edges are computed again.
+// That they have as many rows, and neighbours, and can be compared.
+void check_part_shape(const GraphPart& part, std::string_view what);
+// That the graph is one, and of these rows: the distances of some edges are computed again. It lies anywhere, as they do.
 void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources);
 // That parts can be merged: the same k, metric, dimension and dtype.
 void check_same(const GraphPart& a, const GraphPart& b);

@@ -1,21 +1,20 @@
 // Keys by a metric of the user's on a GPU: small sets of rows are written down, the user's kernel (kith/custom_metric.cuh)
 // writes their distances, which are the keys.
 //
-// Memory: kSetBytes at most, or what one set takes.
+// Memory: kSetBytes (descent_workspace.hpp) at most, or what one set takes.
 #pragma once
 
 #include <kith/custom_metric_cuda.hpp>
 #include <kith/resources.hpp>
 
 #include "cuda/device_buffer.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/pairs/pair_key_rows.hpp"
 
 #include <cstdint>
 #include <memory>
 
 namespace kith {
-
-inline constexpr int64_t kSetBytes = int64_t{64} << 20;
 
 // For the kernels that write sets and read distances.
 struct CustomSetsRef {

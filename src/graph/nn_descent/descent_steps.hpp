@@ -29,9 +29,12 @@ struct DescentRules {
   int64_t samples = 32;       // p
   int64_t inbox_slots = 32;
   bool all_pairs = false;     // offer every pair; else the nearest alone
+  int64_t selective_rounds = 0;  // that offer the nearest alone before others offer every pair
   int64_t boundary = 0;       // rows before it are one set, the others another, and only pairs across meet; 0: all do
   uint64_t seed = 0;
   const uint32_t* order = nullptr;  // in which rows are gone over, neighbours near each other; null: as they lie
+
+  constexpr bool offers_all(int64_t round) const { return all_pairs && round >= selective_rounds; }
 };
 
 class DescentSteps {

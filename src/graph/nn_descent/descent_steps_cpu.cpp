@@ -58,7 +58,7 @@ class DescentStepsCpu final : public DescentSteps {
     for_rows(meter, [&](int64_t row, int slot) {
       JoinSets& mine = sets[static_cast<size_t>(slot)];
       collect(row, mine);
-      pairs[static_cast<size_t>(slot)] += workers_[static_cast<size_t>(slot)]->join(mine, salt);
+      pairs[static_cast<size_t>(slot)] += workers_[static_cast<size_t>(slot)]->join(mine, salt, rules_.offers_all(round));
       if (row % 64 == 0) meter.checkpoint();
     });
     int64_t all = 0;

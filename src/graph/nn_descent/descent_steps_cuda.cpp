@@ -5,15 +5,18 @@
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
+#include "graph/nn_descent/join_order_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 namespace kith {
 namespace {
 
+constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
 
 static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
@@ -36,11 +39,16 @@ class DescentStepsCuda final : public DescentSteps {
     task_.inbox = at<uint64_t>(layout_.inbox);
     task_.slots = rules.inbox_slots;
     task_.boundary = rules.boundary;
-    task_.all_pairs = rules.all_pairs;
     task_.order = rules.order;
+    task_.once = !getenv("KITH_EXP_TWICE");
     task_.pairs = at<unsigned long long>(layout_.counters);
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
+    }
+    if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
+      // It is made where the known rows will lie.
+      const JoinOrderLayout layout(lists_.rows);
+      if (layout.bytes <= lists_.rows * DescentLayout::known_bytes(list_length)) order_.emplace(layout);
     }
     launch_list_ends(lists_, stream());
     clear(task_.inbox, 8 * rules.inbox_slots * lists_.rows);
@@ -49,6 +57,11 @@ class DescentStepsCuda final : public DescentSteps {
   void sample(int64_t round, ProgressMeter& meter) override {
     clear(task_.samples.reverse, 8 * rules_.samples * lists_.rows);
     launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
+    if (order_ && !getenv("KITH_EXP_NO_ORDER")) {
+      auto* const order = at<uint32_t>(layout_.order);
+      launch_join_order(lists_, *order_, at<std::byte>(layout_.known), order, stream());
+      task_.order = order;
+    }
     launch_know_rows(lists_, task_.known, stream());
     advance(2 * lists_.rows, meter);
   }
@@ -56,6 +69,8 @@ class DescentStepsCuda final : public DescentSteps {
   int64_t join(int64_t round, ProgressMeter& meter) override {
     KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
+    task_.all_pairs = rules_.offers_all(round);
+    if (const char* from = getenv("KITH_EXP_ALL_FROM")) task_.all_pairs = round >= atoi(from);
     for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
       task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
       if (sets_) {
@@ -114,6 +129,7 @@ class DescentStepsCuda final : public DescentSteps {
   DeviceListsRef lists_;
   JoinTask task_;
   std::optional<CustomSetsCuda> sets_;
+  std::optional<JoinOrderLayout> order_;  // none: rows are gone over as they lie
 };
 
 }  // namespace

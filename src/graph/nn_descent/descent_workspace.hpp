@@ -1,8 +1,9 @@
 // What rounds of NN-Descent on a GPU keep in its memory beside the rows and the lists: pure arithmetic, so that any machine
 // can say what another needs.
 //
-// Bytes a row: 16 p for samples, 8 for each slot of its inbox, 8 for its list's end, 8 to 16 for each place of the list
-// (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128, and 16.
+// Bytes a row: 16 p for samples, 8 for each slot of its inbox, 8 for its list's end, 4 for its place in the order of joins,
+// 8 to 16 for each place of the list (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128,
+// and 16.
 #pragma once
 
 #include <kith/device.hpp>
@@ -34,10 +35,15 @@ struct DescentLayout : WorkspaceLayout {
         reverse(take(rows, 8 * rules.samples)),
         inbox(take(rows, 8 * rules.inbox_slots)),
         ends(take(rows, 8)),
-        known(take(rows, int64_t{4 * kBucketRows} << known_bits(list_length))),
+        known(take(rows, known_bytes(list_length))),
+        order(take(rows, 4)),
         counters(take(2, kCounterBytes)) {}
 
-  int64_t forward, reverse, inbox, ends, known, counters;
+  static constexpr int64_t known_bytes(int64_t list_length) {  // of a list
+    return int64_t{4 * kBucketRows} << known_bits(list_length);
+  }
+
+  int64_t forward, reverse, inbox, ends, known, order, counters;
 };
 
 // Whether joins are products of halves.
@@ -47,6 +53,8 @@ bool joins_are_products(KeyKind kind, int64_t cols);
 inline constexpr int64_t kFactRows = int64_t{1} << 20;
 // Rows to begin with, for some lists at a time.
 inline constexpr int64_t kStartBytes = int64_t{256} << 20;
+// Sets of rows for a metric of the user's (custom_sets_cuda.hpp).
+inline constexpr int64_t kSetBytes = int64_t{64} << 20;
 
 // What fits the shared memory of a block: a list and as many offers, the samples of a join.
 int64_t longest_gpu_list(int64_t shared_bytes);

@@ -27,8 +27,9 @@ JoinWorker::JoinWorker(const PairRows& rows, const DescentRules& rules, const Wo
       scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources)),
       keys_(rows) {}
 
-int64_t JoinWorker::join(const JoinSets& sets, uint64_t salt) {
+int64_t JoinWorker::join(const JoinSets& sets, uint64_t salt, bool all_pairs) {
   salt_ = salt;
+  all_pairs_ = all_pairs;
   const auto fresh = static_cast<int64_t>(sets.fresh.size());
   const auto old = static_cast<int64_t>(sets.old.size());
   const bool among_themselves = rules_.boundary == 0 && fresh > 1;
@@ -55,7 +56,7 @@ void JoinWorker::compare(const std::vector<uint32_t>& queries, const std::vector
     scan_->limit_row(static_cast<int64_t>(i), of_row_[i].upper);
   }
   candidates_.clear();
-  if (rules_.all_pairs) {
+  if (all_pairs_) {
     scan_->run(*this);
   } else {
     scan_->run_nearest(*this, !both_sides);
@@ -72,7 +73,7 @@ void JoinWorker::on_pair(const PairHit& hit) {
   if (!for_query && !for_row) return;
   candidates_.push_back({static_cast<int32_t>(hit.query), static_cast<int32_t>(hit.row), hit.lower, hit.upper,
                          for_query, for_row});
-  if (rules_.all_pairs) return;
+  if (all_pairs_) return;
   if (for_query && hit.upper < of_query.upper) scan_->limit_query(hit.query, of_query.upper = hit.upper);
   if (for_row && hit.upper < of_row.upper) scan_->limit_row(hit.row, of_row.upper = hit.upper);
 }
@@ -113,7 +114,7 @@ void JoinWorker::drop_what_lost() {
     const bool row_in_vain = pair.for_row && in_vain(row, query, pair.lower, pair.upper);
     of_query_[static_cast<size_t>(pair.query)].candidates -= query_in_vain ? 1 : 0;
     of_row_[static_cast<size_t>(pair.row)].candidates -= row_in_vain ? 1 : 0;
-    if (!rules_.all_pairs) continue;
+    if (!all_pairs_) continue;
     pair.for_query = pair.for_query && !query_in_vain;
     pair.for_row = pair.for_row && !row_in_vain;
   }
@@ -152,7 +153,7 @@ void JoinWorker::settle() {
       const uint32_t key = ordered_key(found_[i - first]);
       const uint64_t to_query = pack_neighbor(key, others_[i - first]);
       const uint64_t to_row = pack_neighbor(key, query);
-      if (rules_.all_pairs) {
+      if (all_pairs_) {
         if (candidates_[i].for_query) offer(query, to_query);
         if (candidates_[i].for_row) offer(others_[i - first], to_row);
         continue;
@@ -164,7 +165,7 @@ void JoinWorker::settle() {
     }
     first = end;
   }
-  if (rules_.all_pairs) return;
+  if (all_pairs_) return;
   for (size_t i = 0; i < of_query_.size(); ++i) {
     if (of_query_[i].neighbor != kPadding) offer(queries_[i], of_query_[i].neighbor);
   }

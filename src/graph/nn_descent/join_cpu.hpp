@@ -43,8 +43,8 @@ class JoinWorker final : private PairHits {
   JoinWorker(const PairRows& rows, const DescentRules& rules, const WorkingLists& lists, const Inbox& inbox,
              const Resources& resources);
 
-  // Returns the pairs compared.
-  int64_t join(const JoinSets& sets, uint64_t salt);
+  // Offers every pair, or the nearest of each sample alone. Returns the pairs compared.
+  int64_t join(const JoinSets& sets, uint64_t salt, bool all_pairs);
 
  private:
   struct Candidate {
@@ -78,6 +78,7 @@ class JoinWorker final : private PairHits {
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;
   uint64_t salt_ = 0;
+  bool all_pairs_ = false;
   const uint32_t* queries_ = nullptr;
   const uint32_t* rows_ = nullptr;
   std::vector<Nearest> of_query_;

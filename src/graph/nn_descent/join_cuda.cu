@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     if (!all) choose_needed<kThreads>(join, left, others, &needed);
     __syncthreads();
   }
-  compute_keys<kThreads>(join, all ? counts.fresh * (counts.all() - join.first_column) : needed, all);
+  compute_keys<kProducts, kThreads>(join, all ? counts.fresh * (counts.all() - join.first_column) : needed, all);
   __syncthreads();
   offer_nearest<kThreads>(join);
 }

@@ -11,9 +11,6 @@
 
 namespace kith {
 
-inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
-static_assert(kLeftRoom <= kOffered);
-
 // Values up to which a pair may enter the list of a slot's sample; once the least are known, and be its nearest.
 template <int kThreads>
 __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others, bool nearest) {
@@ -34,22 +31,34 @@ __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& oth
   }
 }
 
-enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or one that is offered as it is
+// What a sample needs of a pair that is left: nothing, its key to compare, or to be offered it as it is.
+enum class Need : uint8_t { none, key, offer };
 
-// What becomes of a pair that is left, alone in its slot, before its key is known: none where an offer would change
-// nothing. It is the one with the least value then, unless it has none: its other has no operand.
-__device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandFacts& others) {
-  const int sample = join.slots.sample_of(pair.slot);
+// A pair that is needed: its number, and what its two samples need.
+inline constexpr int kNumberBits = 9;
+static_assert(kLeftRoom <= 1 << kNumberBits);
+__device__ inline uint16_t needed_pair(int number, Need first, Need second) {
+  return static_cast<uint16_t>(number | static_cast<int>(first) << kNumberBits | static_cast<int>(second) << (kNumberBits + 2));
+}
+__device__ inline int number_of(uint16_t pair) { return pair & ((1 << kNumberBits) - 1); }
+__device__ inline Need need_in(uint16_t pair, int side) { return static_cast<Need>(pair >> (kNumberBits + 2 * side) & 3); }
+
+// What a slot's sample needs of the pair with `other`. Where it is not alone in its slot, all of them are compared; else an
+// offer may be known to change nothing before its key is. It is the one with the least value then, unless it has none: its
+// other has no operand.
+__device__ inline Need need_of(const JoinBlock& join, int slot, int other, const OperandFacts& others) {
+  if (!join.task.all_pairs && join.memory.hits()[slot] != 1) return Need::key;
+  const int sample = join.slots.sample_of(slot);
   const uint32_t row = join.memory.ids()[sample];
-  const uint32_t neighbor = join.memory.ids()[pair.other];
+  const uint32_t neighbor = join.memory.ids()[other];
   const uint32_t waiting = ordered_of(__ldcg(inbox_place(join.task, row, neighbor)));
   const Known known = is_known(join.task.known, row, neighbor);
   if (known == Known::yes) return Need::none;
   const Need need = known == Known::no ? Need::offer : Need::key;
-  const bool sure = join.memory.limits()[pair.slot] < HUGE_VALF && join.memory.facts()[pair.other].scale > 0;
+  const bool sure = join.memory.limits()[slot] < HUGE_VALF && join.memory.facts()[other].scale > 0;
   if (join.task.all_pairs || !sure) return need;
   const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, join.memory.facts()[sample], others);
-  return ordered_key(key_below(window, key_of_ordered(join.memory.least()[pair.slot]))) > waiting ? Need::none : need;
+  return ordered_key(key_below(window, key_of_ordered(join.memory.least()[slot]))) > waiting ? Need::none : need;
 }
 
 __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbor) {
@@ -64,52 +73,67 @@ __device__ inline void take(const JoinBlock& join, int slot, int sample, float k
             static_cast<unsigned long long>(neighbor));
 }
 
-// Of the pairs left those whose keys are needed; all where a sample has several.
+// Of the pairs left those that somebody needs.
 template <int kThreads>
 __device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
     const LeftPair pair = join.memory.left()[i];
-    const bool alone = join.task.all_pairs || join.memory.hits()[pair.slot] == 1;
-    const Need need = alone ? need_of(join, pair, others) : Need::key;
-    if (need == Need::none) continue;
-    join.memory.needed()[atomicAdd(needed, 1)] = static_cast<uint16_t>(i | (need == Need::offer ? kOffered : 0));
+    int slot = pair.slot;
+    int other = pair.other & ~kForBoth;
+    Need needs[2] = {Need::none, Need::none};
+#pragma unroll 1
+    for (int side = 0; side < (pair.other >= kForBoth ? 2 : 1); ++side) {
+      needs[side] = need_of(join, slot, other, others);
+      const int sample = join.slots.sample_of(slot);
+      slot = join.slots.slot_for_new(other);
+      other = sample;
+    }
+    if (needs[0] == Need::none && needs[1] == Need::none) continue;
+    join.memory.needed()[atomicAdd(needed, 1)] = needed_pair(i, needs[0], needs[1]);
   }
 }
 
-// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair.
-template <int kThreads>
+// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair; all of a
+// warp stay together.
+template <bool kProducts, int kThreads>
 __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) {
   const int width = join.counts().all() - join.first_column;
+  constexpr int kWarpPairs = 32 / kRowThreads;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
+  for (int first = static_cast<int>(threadIdx.x) / 32 * kWarpPairs; first < count; first += kThreads / kRowThreads) {
+    const int mine = first + static_cast<int>(threadIdx.x) % 32 / kRowThreads;
+    const int i = min(mine, count - 1);
+    bool wanted = mine < count && threadIdx.x % kRowThreads == 0;
     int row = 0;
     int column = 0;
     int slot = 0;
-    bool offered = false;
+    uint16_t needed = needed_pair(0, Need::key, Need::key);
     if (all) {
       row = i / width;
       column = join.first_column + i % width;
-      if (column < join.counts().fresh && column <= row) continue;
+      if (column < join.counts().fresh && column <= row) wanted = false;
       slot = join.slots.new_slot(row, column);
     } else {
-      const int needed = join.memory.needed()[i];
-      const LeftPair pair = join.memory.left()[needed & ~kOffered];
-      offered = (needed & kOffered) != 0;
+      needed = join.memory.needed()[i];
+      const LeftPair pair = join.memory.left()[number_of(needed)];
       slot = pair.slot;
-      row = join.slots.sample_of(pair.slot);
-      column = pair.other;
+      row = join.slots.sample_of(slot);
+      column = pair.other & ~kForBoth;
     }
-    const float key = pair_key(join.task.rows, join.memory.ids()[row], join.memory.ids()[column]);
-    if (threadIdx.x % kRowThreads != 0) continue;
-    if (offered) {
-      offer_unknown(join.task, join.memory.ids()[row], join.memory.ends()[row],
-                    pack_neighbor(ordered_key(key), join.memory.ids()[column]));
-      continue;
-    }
+    const uint32_t a = join.memory.ids()[row];
+    const uint32_t b = join.memory.ids()[column];
+    const float key = kProducts ? product_pair_key(join.task.rows, a, b) : pair_key(join.task.rows, a, b);
+    if (!wanted) continue;
 #pragma unroll 1
-    for (int side = 0; side < (all ? 2 : 1); ++side) {
-      take(join, slot, row, key, column);
+    for (int side = 0; side < 2; ++side) {
+      const Need need = need_in(needed, side);
+      if (need == Need::offer) {
+        offer_unknown(join.task, join.memory.ids()[row], join.memory.ends()[row],
+                      pack_neighbor(ordered_key(key), join.memory.ids()[column]));
+      } else if (need == Need::key) {
+        take(join, slot, row, key, column);
+      }
       slot = join.slots.slot_for_new(column);
       const int first = row;
       row = column;

@@ -11,11 +11,13 @@ namespace kith {
 
 inline constexpr int kLeftRoom = 512;  // pairs that products may leave; more, and all keys are computed
 
-// A pair that may be the nearest of the sample whose slot it is.
+// A pair that may be the nearest of the sample whose slot it is; with kForBoth beside the other's number it may be the
+// other's nearest NEW one as well.
 struct LeftPair {
   uint16_t slot;
   uint16_t other;
 };
+inline constexpr int kForBoth = 0x8000;
 
 extern __shared__ __align__(128) std::byte join_shared[];  // operands, then the rest
 

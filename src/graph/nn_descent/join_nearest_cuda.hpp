@@ -56,6 +56,7 @@ __device__ inline bool is_column(const JoinBlock& join, int column, bool old) {
 __device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row, int first_col) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = static_cast<int>(threadIdx.x) / 32 + (first_col - first_row) / 16;  // whose rows are my columns
+  if (group < 0 || group >= kRowGroups || first_row + group * 16 >= join.counts().fresh) return;  // all of the warp alike
   KITH_UNROLL
   for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
@@ -124,23 +125,35 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
   }
 }
 
-// The pairs of `mask`, a bit for each of a thread's values.
-__device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int first_row, int first_col, bool for_old, int* count) {
-  while (mask != 0) {
+// Pairs that are near for their row or their column, a bit for each of a thread's values. What is near for both is left once,
+// and its key computed once.
+__device__ inline void leave_pairs(const JoinBlock& join, uint32_t for_rows, uint32_t for_columns, int first_row,
+                                   int first_col, int* count) {
+  for (uint32_t mask = for_rows | for_columns; mask != 0; mask &= mask - 1) {
     const int bit = __ffs(static_cast<int>(mask)) - 1;
-    mask &= mask - 1;
     const int row = first_row + product_row(bit / 8, bit / 4 % 2);
     const int column = first_col + product_column(bit / 2 % 2, bit % 2);
-    if (row >= join.counts().fresh || row == column) continue;
-    const int slot = for_old ? join.slots.old_slot(column) : join.slots.new_slot(row, column);
+    if (row >= join.counts().fresh || row >= column) continue;
+    const bool of_row = (for_rows >> bit & 1) != 0;
+    const bool of_column = (for_columns >> bit & 1) != 0;
+    const int row_slot = join.slots.new_slot(row, column);
+    const int column_slot = join.slots.slot_for_new(column);
+    if (!join.task.once && of_row && of_column) {
+      const int place = atomicAdd(count, 1);
+      if (place < kLeftRoom) join.memory.left()[place] = LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
+    }
     const int place = atomicAdd(count, 1);
     if (place >= kLeftRoom) continue;
-    join.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(for_old ? row : column)};
-    atomicAdd(join.memory.hits() + slot, 1u);
+    join.memory.left()[place] = of_row ? LeftPair{static_cast<uint16_t>(row_slot),
+                                                  static_cast<uint16_t>(of_column && join.task.once ? column | kForBoth : column)}
+                                       : LeftPair{static_cast<uint16_t>(column_slot), static_cast<uint16_t>(row)};
+    if (of_row) atomicAdd(join.memory.hits() + row_slot, 1u);
+    if (of_column) atomicAdd(join.memory.hits() + column_slot, 1u);
   }
 }
 
-// What is not above the limits, among columns of one kind. A value that is no number stays.
+// What is not above the limits of its row or its column, among columns of one kind. NEW samples, who are rows and columns,
+// meet where the row is the smaller. A value that is no number stays.
 __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old, int* count) {
   uint32_t for_rows = 0;
   uint32_t for_columns = 0;
@@ -152,30 +165,26 @@ __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProd
     const int column = first_col + product_column(c / 2, c % 2);
     const bool mine = is_column(join, column, old);
     of_columns[c] = weighed(join, column, mine);
-    column_limits[c] = old && mine ? join.memory.limits()[join.slots.old_slot(column)] : -HUGE_VALF;
+    column_limits[c] = mine ? join.memory.limits()[join.slots.slot_for_new(column)] : -HUGE_VALF;
     there |= mine ? 0x11111111u << c : 0;
   }
+  const int last_column = first_col + static_cast<int>(threadIdx.x) / 32 * 16 + 15;  // of the warp
+  const int end_row = old ? join.counts().fresh : min(join.counts().fresh, last_column);
   KITH_UNROLL
   for (int i = 0; i < 2 * kRowGroups; ++i) {
-    if (first_row + i / 2 * 16 >= join.counts().fresh) break;
+    if (first_row + i / 2 * 16 >= end_row) break;
     const int row = first_row + product_row(i / 2, i % 2);
     const bool mine = row < join.counts().fresh;
     const float limit = mine ? join.memory.limits()[(old ? 2 * join.slots.p : 0) + row] : -HUGE_VALF;
-    KITH_UNROLL
-    for (int c = 0; c < 4; ++c) {
-      const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
-      if (!(of_columns[c].value(product) > limit)) for_rows |= 1u << (4 * i + c);
-    }
-    if (!old) continue;
     const Weighed of_row = weighed(join, row, mine);
     KITH_UNROLL
     for (int c = 0; c < 4; ++c) {
       const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
+      if (!(of_columns[c].value(product) > limit)) for_rows |= 1u << (4 * i + c);
       if (!(of_row.value(product) > column_limits[c])) for_columns |= 1u << (4 * i + c);
     }
   }
-  leave_pairs(join, for_rows & there, first_row, first_col, false, count);
-  if (old) leave_pairs(join, for_columns & there, first_row, first_col, true, count);
+  leave_pairs(join, for_rows & there, for_columns & there, first_row, first_col, count);
 }
 
 }  // namespace kith

@@ -36,6 +36,7 @@ struct JoinTask {
   uint64_t salt = 0;
   int64_t boundary = 0;
   bool all_pairs = false;
+  bool once = true;
   const uint32_t* order = nullptr;  // on the device; null: as they lie
   int64_t first = 0;                // of this launch, in that order
   int64_t count = 0;

@@ -76,15 +76,13 @@ template <bool kProducts>
 __global__ void __launch_bounds__(kThreads)
     key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
-  if (i >= count * places) return;
-  const uint32_t other = named[i];
-  if (other == kNobody) {
-    if (threadIdx.x % kRowThreads == 0) offers[i] = kPadding;
-    return;
-  }
-  const auto row = static_cast<uint32_t>(first + i / places);
-  const float key = kProducts ? product_pair_key(rows, row, other) : pair_key(rows, row, other);
-  if (threadIdx.x % kRowThreads == 0) offers[i] = pack_neighbor(ordered_key(key), other);
+  const bool there = i < count * places;
+  const uint32_t other = there ? named[i] : kNobody;
+  const auto row = static_cast<uint32_t>(there ? first + i / places : first);
+  const uint32_t compared = other == kNobody ? row : other;
+  const float key = kProducts ? product_pair_key(rows, row, compared) : pair_key(rows, row, compared);
+  if (!there || threadIdx.x % kRowThreads != 0) return;
+  offers[i] = other == kNobody ? kPadding : pack_neighbor(ordered_key(key), other);
 }
 
 // Lists at a time.

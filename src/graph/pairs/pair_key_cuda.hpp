@@ -1,5 +1,8 @@
 // The canonical key of two rows of one collection on a GPU, computed by four neighbouring threads, four lanes of the
 // canonical sum each. Rows lie anywhere in the device's memory and are read as they are stored.
+//
+// All threads of a warp compute keys together, and those that want none give any rows: shuffles among some of its threads, if
+// these are not known when it is compiled, are done group by group, and took longer than all else.
 #pragma once
 
 #include "graph/pairs/pair_key_rows.hpp"
@@ -15,13 +18,12 @@ namespace pair_key_detail {
 
 template <KeyKind kKind>
 __device__ inline double join_lanes(double (&lanes)[kRowThreadLanes]) {
-  const unsigned threads = row_threads();
   KITH_UNROLL
   for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
     KITH_UNROLL
     for (int i = 0; i < kRowThreadLanes; ++i) {
       lanes[i] = canonical_join<kKind>(
-          lanes[i], __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads));
+          lanes[i], __shfl_down_sync(0xFFFFFFFFu, lanes[i], static_cast<unsigned>(apart), kRowThreads));
     }
   }
   lanes[0] = canonical_join<kKind>(lanes[0], lanes[2]);
@@ -112,7 +114,8 @@ __device__ inline float key_of(const PairKeyRows& task, uint32_t a, uint32_t b) 
 
 }  // namespace pair_key_detail
 
-// Right in the first of the four threads, which all call it with the same rows. The same whichever comes first.
+// Right in the first of the four threads, which all call it with the same rows. The same whichever comes first. All threads
+// of the warp call it.
 __device__ __noinline__ inline float pair_key(const PairKeyRows& task, uint32_t a, uint32_t b) {
   using namespace pair_key_detail;
   switch (task.kind) {

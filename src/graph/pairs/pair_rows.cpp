@@ -9,6 +9,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kith {
 namespace {
@@ -26,6 +27,12 @@ PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const Cp
   const bool rounds = is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns &&
                       cols <= kMostRoundedColumns;
   return rounds ? PanelFormat::rounded : PanelFormat::f32;
+}
+
+PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
+  const bool roots = kind == KeyKind::chi_square && dtype == DType::f32 && has_rounded_product(cpu) &&
+                     cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns;
+  return roots ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
 }
 
 int64_t PairRows::bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu) {
@@ -63,17 +70,67 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
   });
 }
 
+int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format) {
+  const int64_t values = rows * rounded_words(cols) * 4;
+  if (format == PanelFormat::rounded) return values + array_bytes<Rounded>(rows);
+  return format == PanelFormat::u8 || format == PanelFormat::i8 ? values + array_bytes<ByteSums>(rows) : 0;
+}
+
+PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
+    : x_(rows.x_),
+      kind_(rows.kind_),
+      format_(choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
+      origin_(rows.origin_),
+      order_(order) {
+  const bool rounds = format_ == PanelFormat::rounded;
+  if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
+  if (roots()) {
+    origin_ = choose_origin(KeyKind::squared_l2, x_);
+    for (float& value : origin_) value = std::sqrt(std::max(value, 0.0f));
+  }
+  bytes_ = HostArray<int8_t>(x_.rows() * rounded_stride(), "rows in another order", resources);
+  if (rounds) {
+    rounded_ = HostArray<Rounded>(x_.rows(), "rows in another order", resources);
+  } else {
+    sums_ = HostArray<ByteSums>(x_.rows(), "rows in another order", resources);
+  }
+  const HostArray<float> scratch(roots() ? resources.threads() * cols() : 0, "rounding", resources);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", x_.rows(), quiet);
+  parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
+    constexpr int64_t kAhead = 16;  // rows on their way while one is copied
+    const int64_t end = std::min((task + 1) * kRowsPerTask, x_.rows());
+    for (int64_t place = task * kRowsPerTask; place < end; ++place) {
+      if (place + kAhead < end) rows.prefetch(order[place + kAhead]);
+      int8_t* const to = bytes_.data() + place * rounded_stride();
+      if (roots()) {
+        round(place, scratch.data() + slot * cols());
+      } else if (rounds) {
+        std::copy_n(rows.rounded_bytes(order[place]), rounded_stride(), to);
+        rounded_[place] = rows.rounded_[order[place]];
+      } else {
+        std::copy_n(reinterpret_cast<const int8_t*>(rows.bytes(order[place])), cols(), to);
+        std::fill(to + cols(), to + rounded_stride(), int8_t{0});
+        sums_[place] = rows.sums_[order[place]];
+      }
+    }
+  });
+}
+
 void PairRows::round(int64_t row, float* scratch) {
-  widen_row(x_, row, scratch);
-  const double squared = move_vector(kind_, origin_, scratch, scratch);
+  widen_row(x_, row_at(row), scratch);
+  if (roots()) {
+    for (int64_t c = 0; c < cols(); ++c) scratch[c] = std::sqrt(scratch[c]);
+  }
+  const double squared = move_vector(product_kind(), origin_, scratch, scratch);
   const RoundedVector rounded = round_row(scratch, cols(), 1, bytes_.data() + row * rounded_stride());
   rounded_[row] = {rounded.scale, rounded.residual, rounded.sum, squared};
 }
 
 void PairRows::prefetch(int64_t row) const {
   const bool rounds = format_ == PanelFormat::rounded;
-  const char* const from =
-      rounds ? reinterpret_cast<const char*>(rounded_bytes(row)) : reinterpret_cast<const char*>(x_.row(row));
+  const char* const from = rounds ? reinterpret_cast<const char*>(rounded_bytes(row))
+                                  : reinterpret_cast<const char*>(bytes(row));
   const int64_t bytes = std::min<int64_t>(rounds ? rounded_stride() : cols() * size_of(x_.dtype()), 16 * kLineBytes);
   for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
   if (rounds) __builtin_prefetch(&rounded_[row]);

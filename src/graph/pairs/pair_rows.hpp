@@ -4,7 +4,12 @@
 // floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are, with their
 // sums at hand; all else is read from the rows themselves.
 //
-// Memory: for floats a byte a value and 20 bytes a row, where they are rounded; for bytes 8 bytes a row.
+// Rows of chi_square in another order are there as their roots, rounded to bytes: as (a - b)^2 / (a + b) is
+// (ra - rb)^2 (ra + rb)^2 / (a + b) for roots ra and rb, and (ra + rb)^2 lies between a + b and twice that, the distance
+// lies between the roots' squared l2 distance and twice that. Cells, where few pairs are near, are compared by it first.
+//
+// Memory: for floats a byte a value and 24 bytes a row, where they are rounded; for bytes 8 bytes a row. In another order
+// the same once more, and for bytes a byte a value.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -24,6 +29,8 @@ namespace kith {
 
 // f32, rounded, u8, i8 or bits.
 PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu);
+// The same of rows in another order.
+PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu);
 
 class PairRows {
  public:
@@ -40,20 +47,34 @@ class PairRows {
   // To be compared by a user's metric, which must outlive it too: nothing is prepared.
   PairRows(const MatrixView& x, const custom::PanelMetric& metric)
       : x_(x), kind_(KeyKind::l1), format_(PanelFormat::f32), custom_(&metric) {}
+  // The same rows in another order, so that those compared with each other lie near each other: the number of a row here
+  // is a place, and order[place] its number there. Both must outlive it.
+  PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources);
   static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
+  static int64_t ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format);
 
   const MatrixView& view() const { return x_; }
   KeyKind kind() const { return kind_; }
   PanelFormat format() const { return format_; }
+  // Whether roots are compared, and by which key products tell values apart.
+  bool roots() const { return kind_ == KeyKind::chi_square && format_ == PanelFormat::rounded; }
+  KeyKind product_kind() const { return roots() ? KeyKind::squared_l2 : kind_; }
   const std::vector<float>& origin() const { return origin_; }
   int64_t cols() const { return x_.cols(); }
   // Null where keys are those of `kind`.
   const custom::PanelMetric* custom() const { return custom_; }
 
+  // The row of view().
+  uint32_t row_at(int64_t place) const { return order_ == nullptr ? static_cast<uint32_t>(place) : order_[place]; }
+
   // Where rows are rounded: the bytes, rounded_words(cols) * 4 of them, and the rest.
   const int8_t* rounded_bytes(int64_t row) const { return bytes_.data() + row * rounded_stride(); }
   const Rounded& rounded(int64_t row) const { return rounded_[row]; }
-  // Where rows are bytes.
+  // Where rows are bytes, or bits.
+  const uint8_t* bytes(int64_t row) const {
+    if (bytes_.size() == 0) return reinterpret_cast<const uint8_t*>(x_.row(row_at(row)));
+    return reinterpret_cast<const uint8_t*>(rounded_bytes(row));
+  }
   const ByteSums& sums(int64_t row) const { return sums_[row]; }
   // Brings a row's values near, ahead of their use.
   void prefetch(int64_t row) const;
@@ -67,7 +88,8 @@ class PairRows {
   PanelFormat format_;
   std::vector<float> origin_;
   const custom::PanelMetric* custom_ = nullptr;
-  HostArray<int8_t> bytes_;
+  const uint32_t* order_ = nullptr;
+  HostArray<int8_t> bytes_;  // rounded; or as they are, in the order asked for
   HostArray<Rounded> rounded_;
   HostArray<ByteSums> sums_;
 };

@@ -33,6 +33,13 @@ class PairHits {
   virtual void on_pair(const PairHit& hit) = 0;
 };
 
+// Rows among which the first of a query are: places, ascending, and their keys; none where bounds are no keys.
+class PairFirsts {
+ public:
+  virtual ~PairFirsts() = default;
+  virtual void on_first(int64_t query, const uint32_t* rows, const float* keys, int64_t count) = 0;
+};
+
 // In place of a limit: nothing matters.
 inline constexpr float kNoKey = std::numeric_limits<float>::quiet_NaN();
 
@@ -52,7 +59,13 @@ class PairScan {
   // that side. `same`: the rows are the queries, and a row does not count for itself. For sets of no more than
   // kMostNearest.
   virtual void run_nearest(PairHits& hits, bool /*same*/) { run(hits); }
+  // For each query rows among which are the first `wanted` of all by (key, row), whatever the limits: all values are
+  // computed, and the smallest picked. Limits mean nothing afterwards.
+  virtual void run_first(int64_t wanted, PairFirsts& firsts) = 0;
 };
+
+// Of run_first: queries whose values are kept at once.
+inline constexpr int64_t kFirstQueries = 32;
 
 // Of run_nearest: what it keeps grows with the square.
 inline constexpr int64_t kMostNearest = 256;
@@ -64,8 +77,9 @@ std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most
                                               const Resources& resources);
 std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                                 const Resources& resources);
-// What one takes, and what it takes more for run_nearest.
+// What one takes, and what it takes more for run_nearest and for run_first.
 int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
 int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows);
+int64_t first_scan_bytes(int64_t wanted, int64_t most_rows);
 
 }  // namespace kith

@@ -1,5 +1,6 @@
 // Sets of bytes: their sums, and so their keys, are exact.
 #include "core/divide.hpp"
+#include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
 #include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -34,9 +35,16 @@ class BytePairScan final : public PairScan, private BytePanelHits {
  public:
   BytePairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
       : all_(rows),
+        resources_(resources),
+        most_rows_(most_rows),
         shape_(panel_shape(rows.format())),
         bytes_(packed_bytes(rows.format(), rows.cols())),
         row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
+        row_weights_{rows.format() == PanelFormat::bits, byte_row_term(rows.format(), shape_, rows.kind(), {1, 0}),
+                     byte_row_term(rows.format(), shape_, rows.kind(), {0, 1})},
+        query_weights_{rows.format() == PanelFormat::bits,
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {1, 0}),
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {0, 1})},
         query_flip_(shape_.signed_bytes && rows.format() == PanelFormat::i8 ? 0x80 : 0),
         scratch_(bytes_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(round_up(most_rows, shape_.rows_per_panel) * bytes_, "a set of rows", resources),
@@ -56,7 +64,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       for (int64_t i = 0; i < here; ++i) {
         if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
-        terms_[first + i] = is_bits() ? 0 : byte_row_term(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+        terms_[first + i] = row_weights_.of(all_, rows[first + i]);
       }
       std::fill(terms_.data() + first + here, terms_.data() + first + width, kLargestLimit / 2);
       pack_panel(all_.format(), all_.cols(), scratch_.data(), here, width, row_panels_.data() + first * bytes_);
@@ -75,8 +83,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       for (int64_t i = 0; i < here; ++i) {
         if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], query_flip_, from + i * bytes_);
-        offsets_[first + i] =
-            is_bits() ? 0 : byte_query_offset(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+        offsets_[first + i] = query_weights_.of(all_, rows[first + i]);
       }
       std::fill(offsets_.data() + first + here, offsets_.data() + first + width, 0);
       if (shape_.query_rows) {
@@ -95,10 +102,21 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
   bool exact() const override { return true; }
 
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
+    collects_ = true;
+    for (int64_t first = 0; first < query_count_; first += kFirstQueries) {
+      const int64_t count = std::min(kFirstQueries, query_count_ - first);
+      std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
+      scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
+                       divide_up(row_count_, shape_.rows_per_panel), *this);
+      for (int64_t q = 0; q < count; ++q) pick_first(q, first + q, firsts);
+    }
+    collects_ = false;
+  }
+
   void run(PairHits& hits) override {
     hits_ = &hits;
-    const BytePanelBase base{row_panels_.data(), terms_.data(), all_.format(), all_.cols(),
-                             has_differences(all_.kind()) ? 2 : 1};
     const BytePanelQueries queries{query_panels_.data(), query_count_, limits_.data()};
     const int64_t width = shape_.rows_per_panel;
     const int64_t panels = divide_up(row_count_, width);
@@ -110,23 +128,58 @@ class BytePairScan final : public PairScan, private BytePanelHits {
       group_most_ = *std::max_element(sums, sums + count * width);
       for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(std::max(query_sums_[q], group_most_), offsets_[q]);
       for (int64_t q = query_count_; q < padded; ++q) limits_[q] = kSmallestLimit;
-      scan_byte_panels(queries, base, panel, count, *this);
+      scan_byte_panels(queries, base(), panel, count, *this);
     }
   }
 
  private:
-  bool is_bits() const { return all_.format() == PanelFormat::bits; }
+  // A row's term, or a query's offset, is made of its sums, each so many times.
+  struct SumWeights {
+    bool none;
+    int32_t sum;
+    int32_t squares;
+
+    int32_t of(const PairRows& rows, uint32_t row) const {
+      return none ? 0 : sum * rows.sums(row).sum + squares * rows.sums(row).squares;
+    }
+  };
+
   int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
   void copy(uint32_t row, uint8_t flip, std::byte* to) const {
-    const auto* const from = reinterpret_cast<const uint8_t*>(all_.view().row(row));
+    const uint8_t* const from = all_.bytes(row);
     auto* const out = reinterpret_cast<uint8_t*>(to);
-    for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    if (flip == 0) {
+      std::memcpy(out, from, static_cast<size_t>(all_.cols()));
+    } else {
+      for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    }
     std::fill(out + all_.cols(), out + bytes_, uint8_t{0});
+  }
+
+  BytePanelBase base() const {
+    return {row_panels_.data(), terms_.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
+  }
+
+  // The rows whose keys are not above that of the last one wanted.
+  void pick_first(int64_t kept, int64_t query, PairFirsts& firsts) {
+    if (row_count_ == 0) return;
+    const int32_t offset = offsets_[query];
+    const int32_t last = firsts_.limit(kept, row_count_) + offset;
+    const int32_t most = largest_sum(all_.kind(), key_of_sum(all_.kind(), last));
+    const int64_t count = firsts_.find(kept, row_count_, limit_of(most, offset));
+    for (int64_t i = 0; i < count; ++i) {
+      firsts_.keys()[i] = key_of_sum(all_.kind(), firsts_.of(kept)[firsts_.places()[i]] + offset);
+    }
+    firsts.on_first(query, firsts_.places(), firsts_.keys(), count);
   }
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
     const int64_t first = panel * shape_.rows_per_panel;
+    if (collects_) {
+      std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + first);
+      return;
+    }
     if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
@@ -140,9 +193,13 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   }
 
   const PairRows& all_;
+  const Resources resources_;
+  const int64_t most_rows_;
   const PanelShape shape_;
   const int64_t bytes_;  // of a packed vector
   const uint8_t row_flip_;
+  const SumWeights row_weights_;
+  const SumWeights query_weights_;
   const uint8_t query_flip_;
   HostArray<std::byte> scratch_;
   HostArray<std::byte> row_panels_;
@@ -156,6 +213,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   int64_t query_count_ = 0;
   int32_t group_most_ = kNoSum;  // of the rows that are compared
   PairHits* hits_ = nullptr;
+  FirstValues<int32_t> firsts_;
+  bool collects_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -41,14 +43,22 @@ class CustomPairScan final : public PairScan {
   void limit_row(int64_t row, float key) override { row_limits_[row] = key; }
   bool exact() const override { return true; }
 
+  void run_first(int64_t, PairFirsts& firsts) override {  // all of them
+    std::vector<uint32_t> places(static_cast<size_t>(row_count_));
+    std::vector<float> found(static_cast<size_t>(round_up(row_count_, kWidth)));
+    std::iota(places.begin(), places.end(), 0u);
+    for (int64_t q = 0; q < query_count_; ++q) {
+      for (int64_t first = 0; first < row_count_; first += kWidth) distances(q, first, found.data() + first);
+      firsts.on_first(q, places.data(), found.data(), row_count_);
+    }
+  }
+
   void run(PairHits& hits) override {
-    const custom::PanelMetric& metric = *all_.custom();
     for (int64_t first = 0; first < row_count_; first += kWidth) {
       const int64_t here = std::min(kWidth, row_count_ - first);
       for (int64_t q = 0; q < query_count_; ++q) {
         float keys[kWidth];
-        metric.distances(metric.metric, queries_.data() + q * all_.cols(), panels_.data() + first * all_.cols(),
-                         all_.cols(), keys);
+        distances(q, first, keys);
         for (int64_t i = 0; i < here; ++i) {
           const bool for_query = keys[i] <= query_limits_[q];
           const bool for_row = keys[i] <= row_limits_[first + i];
@@ -59,6 +69,13 @@ class CustomPairScan final : public PairScan {
   }
 
  private:
+  // Of a query and a panel.
+  void distances(int64_t query, int64_t first_row, float* keys) const {
+    const custom::PanelMetric& metric = *all_.custom();
+    metric.distances(metric.metric, queries_.data() + query * all_.cols(), panels_.data() + first_row * all_.cols(),
+                     all_.cols(), keys);
+  }
+
   const PairRows& all_;
   HostArray<float> scratch_;
   HostArray<float> queries_;

@@ -1,9 +1,14 @@
 // Sets of floats: rounded to bytes where that is faster, and within bounds either way.
+#include "core/cpu_target.hpp"
 #include "core/divide.hpp"
+#include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
+#include "kernels/distance/chi_square_cpu.hpp"
+#include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 #include "kernels/panels/screen.hpp"
 #include "rows/stored_row.hpp"
 
@@ -11,12 +16,16 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace kith {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
+// More than what rounding a key, a limit or their products can change.
+constexpr float kRootSlack = 0x1p-20f;
 
 PanelStep step_of(KeyKind kind) {
   switch (kind) {
@@ -60,24 +69,47 @@ bool any_within(const float* __restrict values, float change, float most, const 
   return any != 0;
 }
 
+// body(i) for the bytes that are not 0, of which there are few; zeros follow them up to a multiple of eight.
+template <typename Body>
+void for_each_set(const uint8_t* bytes, int64_t count, const Body& body) {
+  static_assert(std::endian::native == std::endian::little);
+  for (int64_t eight = 0; eight < count; eight += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes + eight, sizeof word);
+    while (word != 0) {
+      const int64_t i = eight + std::countr_zero(word) / 8;
+      word &= ~(uint64_t{0xFF} << (i - eight) * 8);
+      body(i);
+    }
+  }
+}
+
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
   FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
       : all_(rows),
         resources_(resources),
         rounds_(rows.format() == PanelFormat::rounded),
-        shape_(panel_shape(rows.format())),
-        words_(rounds_ ? rounded_words(rows.cols()) : rows.cols()),
+        tiles_(rounds_ && cpu_extensions().amx),
+        shape_(tiles_ ? kRoundedTileShape : panel_shape(rows.format())),
+        words_(tiles_    ? units_per_part(PanelFormat::i8, rows.cols())
+               : rounds_ ? rounded_words(rows.cols())
+                         : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
-        query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
-        relative_(relative_error(rows.kind(), rows.cols())),
+        kind_(rows.product_kind()),
+        roots_(rows.roots()),
+        query_scale_(!is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f),
+        relative_(relative_error(kind_, rows.cols())),
+        most_rows_(most_rows),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
         padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(padded_rows_ * words_, "a set of rows", resources),
         row_arrays_(padded_rows_ * 6, "a set of rows", resources),
         query_panels_(padded_queries_ * words_, "a set of rows", resources),
-        query_arrays_(padded_queries_ * 8, "a set of rows", resources) {
+        query_arrays_(padded_queries_ * 8, "a set of rows", resources),
+        chi_relative_(relative_error(KeyKind::chi_square, rows.cols())),
+        chi_underflow_(static_cast<float>(underflow_error(rows.cols()))) {
     float* at = row_arrays_.data();
     for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_}) {
       *array = at;
@@ -93,6 +125,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
+    rows_ = rows;
     const int64_t width = shape_.rows_per_panel;
     for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
@@ -101,7 +134,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
       float residual = 0;
       for (int64_t i = 0; i < here; ++i) {
         const double squared = take(rows[first + i], 0, 1.0f, scratch_.data() + i * words_);
-        terms_[first + i] = has_differences(all_.kind()) ? static_cast<float>(squared) : 0.0f;
+        terms_[first + i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
         norm = std::max(norm, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
         if (!rounds_) continue;
         const PairRows::Rounded& rounded = all_.rounded(rows[first + i]);
@@ -121,6 +154,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void set_queries(const uint32_t* rows, int64_t count) override {
     query_count_ = count;
+    queries_ = rows;
     const int64_t width = shape_.queries_per_panel;
     for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
@@ -131,8 +165,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
         if (i < here) {
           const double squared = take(rows[first + i], query_flip_, query_scale_, scratch_.data() + i * words_);
           terms = query_terms(rows[first + i], squared);
-          offsets_[first + i] = has_differences(all_.kind())        ? static_cast<float>(squared)
-                                : all_.kind() == KeyKind::cosine ? 1.0f
+          offsets_[first + i] = has_differences(kind_)        ? static_cast<float>(squared)
+                                : kind_ == KeyKind::cosine ? 1.0f
                                                                  : 0.0f;
         }
         factors_[first + i] = terms.factor;
@@ -141,7 +175,13 @@ class FloatPairScan final : public PairScan, private PanelHits {
         quadratic_[first + i] = terms.quadratic;
         tilt_[first + i] = terms.tilt;
       }
-      pack_units(scratch_.data(), words_, here, words_, width, query_panels_.data() + first * words_);
+      uint32_t* const panel = query_panels_.data() + first * words_;
+      if (shape_.query_rows) {
+        std::copy_n(scratch_.data(), here * words_, panel);
+        std::fill_n(panel + here * words_, (width - here) * words_, 0u);
+      } else {
+        pack_units(scratch_.data(), words_, here, words_, width, panel);
+      }
     }
     std::fill_n(query_most_, round_up(count, width), kLowest);
   }
@@ -152,7 +192,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   // All values are computed first: who is nearest shows only then, and few others have to be looked at.
   void run_nearest(PairHits& hits, bool same) override {
-    if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    if (roots_ || row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
     const int64_t width = shape_.rows_per_panel;
     nearest_rows_ = std::min(padded_rows_, round_up(kMostNearest, width));
     if (values_.size() == 0) {
@@ -182,6 +222,22 @@ class FloatPairScan final : public PairScan, private PanelHits {
     }
   }
 
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, most_rows_, resources_);
+    const int64_t panels = divide_up(row_count_, shape_.rows_per_panel);
+    const int64_t all = query_count_;
+    takes_first_ = true;
+    for (first_query_ = 0; first_query_ < all; first_query_ += kFirstQueries) {
+      query_count_ = std::min(kFirstQueries, all - first_query_);
+      std::fill_n(limits_ + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
+      for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
+      for (int64_t q = 0; q < query_count_; ++q) pick_first(q, panels, firsts);
+    }
+    takes_first_ = false;
+    first_query_ = 0;
+    query_count_ = all;
+  }
+
   void run(PairHits& hits) override {
     hits_ = &hits;
     const int64_t width = shape_.rows_per_panel;
@@ -198,7 +254,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
     if (std::isnan(key)) return kLowest;
-    if (all_.kind() == KeyKind::l2) return square_above(key);
+    if (roots_) return key * (1 + kRootSlack);  // of which the values are no larger
+    if (kind_ == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
     return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
   }
@@ -206,22 +263,24 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // The largest value whose key, once rounded, may be that of a value up to this one.
   float most_with(float value) const {
     if (!(value < kInfinity)) return value;
-    if (all_.kind() == KeyKind::l2) return square_above(root_above(value));
+    if (roots_) return 2 * value * (1 + kRootSlack);
+    if (kind_ == KeyKind::l2) return square_above(root_above(value));
     return relative_ == 0 ? value : value + 2 * relative_ * value;  // the other's error, which is its share too
   }
 
   // One vector as it is packed; returns its squared norm.
   double take(uint32_t row, uint32_t flip, float scale, uint32_t* to) {
     if (rounds_) {
-      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(words_) * 4);
+      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(rounded_words(all_.cols())) * 4);
+      std::fill(to + rounded_words(all_.cols()), to + words_, 0u);
       if (flip != 0) {
         for (int64_t w = 0; w < words_; ++w) to[w] ^= flip;
       }
       return all_.rounded(row).squared_norm;
     }
     auto* const values = reinterpret_cast<float*>(to);
-    widen_row(all_.view(), row, values);
-    const double squared = move_vector(all_.kind(), all_.origin(), values, values);
+    widen_row(all_.view(), all_.row_at(row), values);
+    const double squared = move_vector(kind_, all_.origin(), values, values);
     if (scale != 1.0f) {
       for (int64_t c = 0; c < words_; ++c) values[c] *= scale;
     }
@@ -229,39 +288,67 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   RoundedQueryTerms query_terms(uint32_t row, double squared) const {
-    if (!rounds_) return float_query_terms(all_.kind(), squared, all_.cols());
+    if (!rounds_) return float_query_terms(kind_, squared, all_.cols());
     const PairRows::Rounded& rounded = all_.rounded(row);
     return rounded_query_terms({rounded.scale, rounded.residual, rounded.sum}, squared, all_.cols(),
-                               has_differences(all_.kind()));
+                               has_differences(kind_));
   }
 
+  // Those from first_query_ on.
   RoundedQueries rounded_queries() const {
-    return {reinterpret_cast<const int8_t*>(query_panels_.data()),
+    return {reinterpret_cast<const int8_t*>(query_panels_.data() + first_query_ * words_),
             query_count_,
-            limits_,
-            factors_,
-            constant_,
-            linear_,
-            quadratic_,
-            tilt_};
+            limits_ + first_query_,
+            factors_ + first_query_,
+            constant_ + first_query_,
+            linear_ + first_query_,
+            quadratic_ + first_query_,
+            tilt_ + first_query_};
   }
 
   void scan(int64_t panel) {
     if (rounds_) {
       const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
                              residuals_, all_.cols()};
+#if defined(KITH_X86)
+      if (tiles_) return scan_rounded_amx(rounded_queries(), base, panel, 1, *this);
+#endif
       return scan_rounded_panels(rounded_queries(), base, panel, 1, *this);
     }
-    const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(all_.kind())};
-    const PanelQueries queries{query_panels_.data(), query_count_, limits_, constant_, linear_, quadratic_, nullptr,
+    const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(kind_)};
+    const RoundedQueries some = rounded_queries();
+    const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
                                nullptr};
     scan_panels(queries, base, panel, 1, *this);
   }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+    if (takes_first_) {
+      std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + panel * shape_.rows_per_panel);
+      return;
+    }
     if (collects_) return keep(query, panel, values, bound);
     look(query, panel, values, bound, offsets_[query]);
+  }
+
+  // The rows whose keys may be no larger than that of the last one wanted.
+  void pick_first(int64_t query, int64_t panels, PairFirsts& firsts) {
+    if (row_count_ == 0) return;
+    float error = 0;
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+      error = bound < kInfinity ? std::max(error, bound) : kInfinity;
+      if (error == kInfinity) break;
+    }
+    if (!(error < kInfinity)) return all_are_first(query, firsts);
+    if (roots_) return pick_first_roots(query, error, firsts);
+    const float offset = offsets_[first_query_ + query];
+    const float last = firsts_.limit(query, row_count_) + offset;
+    float limit = most_with(last + error + relative_ * last) + error;
+    limit += 2 * relative_ * limit - offset;
+    if (!(limit < kInfinity)) return all_are_first(query, firsts);
+    firsts.on_first(first_query_ + query, firsts_.places(), nullptr, firsts_.find(query, row_count_, limit));
   }
 
   // Keeps a query's values with a panel, and lowers what is nearest to it and to the panel's rows.
@@ -284,7 +371,6 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, row_count_ - first);
     // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
-    static_assert(std::endian::native == std::endian::little);
     alignas(8) uint8_t sides[kMostRowsPerPanel] = {};
     const float most = query_most_[query];
     const float* const row_most = row_most_ + first;
@@ -292,22 +378,82 @@ class FloatPairScan final : public PairScan, private PanelHits {
       const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
       sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
     }
-    for (int64_t eight = 0; eight < count; eight += 8) {
-      uint64_t word;
-      std::memcpy(&word, sides + eight, sizeof word);
-      while (word != 0) {
-        const int64_t i = eight + std::countr_zero(word) / 8;
-        word &= ~(uint64_t{0xFF} << (i - eight) * 8);
-        const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
-        const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
-        if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
-      }
+    if (roots_) return look_closer(query, first, sides, count);
+    for_each_set(sides, count, [&](int64_t i) {
+      const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
+      const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
+      if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
+    });
+  }
+
+  // Of roots: the distances of those that passed, in f32, decide which are handed out.
+  void look_closer(int64_t query, int64_t first, const uint8_t* sides, int64_t count) {
+    const float* near[kMostRowsPerPanel];
+    int64_t places[kMostRowsPerPanel];
+    float found[kMostRowsPerPanel];
+    int64_t passed = 0;
+    for_each_set(sides, count, [&](int64_t i) {
+      places[passed] = first + i;
+      near[passed++] = values_of(rows_[first + i]);
+    });
+    if (passed == 0) return;
+    chi_square_values_cpu(values_of(queries_[query]), near, passed, all_.cols(), found);
+    for (int64_t i = 0; i < passed; ++i) {
+      const float lower = chi_square_below(found[i]);  // a NaN bounds nothing, and passes
+      const bool for_query = !(lower > query_most_[query]) && query_most_[query] != kLowest;
+      const bool for_row = !(lower > row_most_[places[i]]) && row_most_[places[i]] != kLowest;
+      if (!for_query && !for_row) continue;
+      const float upper = chi_square_above(found[i]);
+      const bool known = std::isfinite(lower) && std::isfinite(upper);
+      hits_->on_pair({query, places[i], known ? lower : -kInfinity, known ? upper : kInfinity, for_query, for_row});
     }
+  }
+
+  const float* values_of(uint32_t place) const {
+    return static_cast<const float*>(all_.view().data()) + int64_t{all_.row_at(place)} * all_.view().row_stride();
+  }
+  float chi_square_below(float value) const { return value - value * chi_relative_ - chi_underflow_; }
+  float chi_square_above(float value) const { return value + value * chi_relative_ + chi_underflow_; }
+
+  // Of roots: as pick_first, with distances in f32 of the nearest by roots, and of all that may be nearer than they.
+  void pick_first_roots(int64_t query, float error, PairFirsts& firsts) {
+    const float offset = offsets_[first_query_ + query];
+    const int64_t wanted = std::min(firsts_.wanted(), row_count_);
+    int64_t count = firsts_.find(query, row_count_, firsts_.limit(query, row_count_));
+    put_distances(first_query_ + query, count);
+    const float most = *std::max_element(firsts_.keys(), firsts_.keys() + count);
+    const float limit = most_for(chi_square_above(most)) + error - offset;
+    if (!(limit < kInfinity)) return all_are_first(query, firsts);
+    count = firsts_.find(query, row_count_, limit);
+    if (count < wanted) return all_are_first(query, firsts);
+    put_distances(first_query_ + query, count);
+    float* const keys = firsts_.keys();
+    sorted_.assign(keys, keys + count);
+    std::nth_element(sorted_.begin(), sorted_.begin() + (wanted - 1), sorted_.end());
+    const float last = chi_square_above(sorted_[static_cast<size_t>(wanted - 1)]);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      firsts_.places()[kept] = firsts_.places()[i];
+      kept += chi_square_below(keys[i]) <= last ? 1 : 0;
+    }
+    firsts.on_first(first_query_ + query, firsts_.places(), nullptr, kept);
+  }
+
+  // Of a query and the rows at firsts_' places, to its keys.
+  void put_distances(int64_t query, int64_t count) {
+    near_.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) near_[static_cast<size_t>(i)] = values_of(rows_[firsts_.places()[i]]);
+    chi_square_values_cpu(values_of(queries_[query]), near_.data(), count, all_.cols(), firsts_.keys());
+  }
+
+  void all_are_first(int64_t query, PairFirsts& firsts) {
+    std::iota(firsts_.places(), firsts_.places() + row_count_, 0u);
+    firsts.on_first(first_query_ + query, firsts_.places(), nullptr, row_count_);
   }
 
   void hand_out(int64_t query, int64_t row, float key, float bound, bool for_query, bool for_row) {
     const float error = bound + relative_ * key;
-    const bool root = all_.kind() == KeyKind::l2;
+    const bool root = kind_ == KeyKind::l2;
     const float lower = root ? root_below(key - error) : key - error;
     const float upper = root ? root_above(key + error) : key + error;
     const bool known = std::isfinite(lower) && std::isfinite(upper);
@@ -317,11 +463,15 @@ class FloatPairScan final : public PairScan, private PanelHits {
   const PairRows& all_;
   const Resources resources_;
   const bool rounds_;
+  const bool tiles_;
   const PanelShape shape_;
   const int64_t words_;  // of a packed vector, 4 bytes each
   const uint32_t query_flip_;
+  const KeyKind kind_;  // of the values
+  const bool roots_;    // they bound the keys of chi_square
   const float query_scale_;
   const float relative_;  // error of a value that is a sum of differences, beside the bound
+  const int64_t most_rows_;
   const int64_t padded_rows_;
   const int64_t padded_queries_;
   HostArray<uint32_t> scratch_;
@@ -351,9 +501,19 @@ class FloatPairScan final : public PairScan, private PanelHits {
   int64_t nearest_rows_ = 0;  // for which there is room
   bool same_ = false;
   bool collects_ = false;
+  FirstValues<float> firsts_;
+  bool takes_first_ = false;
+  int64_t first_query_ = 0;  // of those that are scanned
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
+  // Of roots.
+  const float chi_relative_;
+  const float chi_underflow_;
+  const uint32_t* rows_ = nullptr;
+  const uint32_t* queries_ = nullptr;
+  std::vector<const float*> near_;
+  std::vector<float> sorted_;
 };
 
 }  // namespace
@@ -377,6 +537,10 @@ int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t mos
   const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
   const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
   return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);
+}
+
+int64_t first_scan_bytes(int64_t wanted, int64_t most_rows) {
+  return FirstValues<float>::bytes_for(wanted, most_rows);
 }
 
 }  // namespace kith

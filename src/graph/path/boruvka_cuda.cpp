@@ -33,13 +33,8 @@ class BoruvkaCuda : public BoruvkaBackend {
         edges_(layout_.edges(memory_.data())),
         arrays_(layout_.arrays(memory_.data())) {
     const KnnGraph there = graph.to(MemorySpace::cuda(tree.device), resources);
-    KITH_CUDA_CHECK(cudaMemsetAsync(arrays_.flag, 0, sizeof(uint32_t), stream()));
-    launch_take_edges(there.ids(), there.distances(), edges_, arrays_.flag, stream());
-    const bool wrong = flag() != 0;
-    if (wrong) {
-      check_graph(graph.to(MemorySpace::host(), resources), resources);  // names the row
-      throw InvalidArgument("the graph was changed while it was read");
-    }
+    check_graph(there, resources);
+    launch_take_edges(there.ids(), there.distances(), edges_, stream());
     launch_begin(edges_, arrays_, stream());
   }
 

@@ -35,7 +35,7 @@ constexpr int kTileRows = 64;
 constexpr int kTileCols = 32;
 
 __global__ void __launch_bounds__(kThreads)
-    take_edges_kernel(const int64_t* ids, const float* distances, DeviceEdges edges, uint32_t* flag) {
+    take_edges_kernel(const int64_t* ids, const float* distances, DeviceEdges edges) {
   __shared__ uint32_t to[kTileCols][kTileRows + 1];
   __shared__ uint32_t key[kTileCols][kTileRows + 1];
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTileRows;
@@ -47,11 +47,8 @@ __global__ void __launch_bounds__(kThreads)
       const int c = i % cols;
       const int64_t e = (first + r) * edges.k + col + c;
       const int64_t id = ids[e];
-      const uint32_t ordered = ordered_key(distances[e]);
-      const bool row = id >= 0 && id < edges.rows;
-      if (id != -1 && (!row || ordered == kNanKey)) *flag = 1;
-      to[c][r] = row ? static_cast<uint32_t>(id) : kNone;
-      key[c][r] = ordered;
+      to[c][r] = id >= 0 && id < edges.rows ? static_cast<uint32_t>(id) : kNone;  // though its owner has changed it since
+      key[c][r] = ordered_key(distances[e]);
     }
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < kTileRows * cols; i += kThreads) {
@@ -258,10 +255,9 @@ BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
   return arrays;
 }
 
-void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, uint32_t* flag,
-                       cudaStream_t stream) {
+void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(divide_up(edges.rows, kTileRows));
-  take_edges_kernel<<<blocks, kThreads, 0, stream>>>(ids, distances, edges, flag);
+  take_edges_kernel<<<blocks, kThreads, 0, stream>>>(ids, distances, edges);
   KITH_CUDA_CHECK_LAUNCH("take_edges_kernel");
 }
 

@@ -52,9 +52,8 @@ struct BoruvkaLayout : WorkspaceLayout {
   size_t scan_bytes;
 };
 
-// Turns ids and distances, rows x k, into edges; the flag becomes 1 where an id is no row or a distance is none.
-void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, uint32_t* flag,
-                       cudaStream_t stream);
+// Turns the ids and distances of a graph that was checked, rows x k, into edges.
+void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, cudaStream_t stream);
 // Every row is a part.
 void launch_begin(const DeviceEdges& edges, const BoruvkaArrays& arrays, cudaStream_t stream);
 // Fills `key`, and near, far and next, of so many parts.

@@ -1,5 +1,8 @@
 // A piece of a list by lookup tables, whatever they are of: sums of a table's entries, after a screen of tables rounded
 // to bytes where the processor has one (kernels/lists/code_screen.hpp). Who derives from it fills the tables.
+//
+// A norm that codes hold as a number, behind their parts, has no table: it is added to the sum. What the parts add up to
+// is then at most the limit less the least norm of the piece.
 #pragma once
 
 #include "ivf/scan/list_product.hpp"
@@ -12,24 +15,22 @@ namespace kith {
 
 class CodeTableScan : public ListProduct {
  public:
-  // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries.
-  CodeTableScan(const CodeFormat& format, const ListProductShape& shape, const Resources& resources);
+  // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
+  // lie behind the parts, as numbers.
+  CodeTableScan(const CodeFormat& format, bool adds_norms, const ListProductShape& shape, const Resources& resources);
   static int64_t bytes_for(const CodeFormat& format, const ListProductShape& shape);
 
   void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
-  void load_rows(const uint8_t* codes, int64_t count) final {
-    codes_ = codes;
-    rows_ = count;
-  }
+  void load_rows(const uint8_t* codes, int64_t count) final;
   float offset(int64_t query) const final { return loaded_[first_ + query].offset; }
-  float error(int64_t query) const final { return loaded_[first_ + query].error; }
+  float error(int64_t query) const final { return error_of(first_ + query); }
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) final;
 
  protected:
   // A query in a list.
   struct Loaded {
     float offset = 0;
-    float error = 0;
+    float error = 0;  // without what norms that are added bring
     int64_t table = 0;
   };
 
@@ -45,11 +46,14 @@ class CodeTableScan : public ListProduct {
   void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
 
  private:
+  float norm_of(int64_t row) const;
+  float error_of(int64_t query) const { return loaded_[query].error + norm_error_; }
   double most_steps(int64_t query, float limit, const ListHits& hits);
   void add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits) const;
   const uint8_t* bytes(int64_t query) const { return bytes_.data() + loaded_[query].table * table_bytes_; }
 
   const CodeFormat format_;
+  const bool adds_norms_;
   const int64_t table_bytes_;
   const bool screens_;
   HostArray<float> sums_;
@@ -62,6 +66,10 @@ class CodeTableScan : public ListProduct {
   int64_t first_ = 0;                  // of the list in use
   const uint8_t* codes_ = nullptr;
   int64_t rows_ = 0;
+  // Of the norms of the vectors loaded: 0 where none are added.
+  double least_norm_ = 0;
+  double most_norm_ = 0;
+  float norm_error_ = 0;
 };
 
 }  // namespace kith

@@ -5,8 +5,8 @@
 //   -q x                   tables have -q w
 //
 // A query's tables are the same in every list; they stay while it is searched. To a lookup an additive code of 8 bits a
-// book is a product code of as many parts, with its byte for the norm a further one. Codes without a norm have none for
-// distances, which need it of every vector.
+// book is a product code of as many parts, with its byte for the norm a further one; a norm of 4 bytes is added as it
+// is. Codes without a norm have none for distances, which need it of every vector.
 //
 // Bounds: with S the sum of the books' longest codewords, all that is added up is at most 2 |q| S and the norm. An entry
 // is a sum of `cols` products; a held vector is rounded once for every book and once for its centre.
@@ -27,7 +27,9 @@ constexpr int64_t kNobody = -1;
 class SumListProduct final : public CodeTableScan {
  public:
   SumListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
-      : CodeTableScan(sum_table_format(tables.model().codec->format()), shape, resources),
+      : CodeTableScan(sum_table_format(tables.model().codec->format()),
+                      tables.model().codec->format().norm == CodeNorm::float32 && has_differences(tables.kind()), shape,
+                      resources),
         tables_(tables),
         codec_(tables.model().codec->view()),
         words_(*tables.words()),
@@ -123,15 +125,16 @@ class SumListProduct final : public CodeTableScan {
 
 bool has_sum_tables(const CodeFormat& format, KeyKind kind) {
   if (format.kind != CodeKind::additive || kind == KeyKind::cosine) return false;
-  if (format.has_levels()) return format.bits == 8;
-  return kind == KeyKind::inner_product && !format.has_norm() && format.bits >= 4;
+  if (format.has_norm()) return format.bits == 8;
+  return kind == KeyKind::inner_product && format.bits >= 4;
 }
 
 CodeFormat sum_table_format(const CodeFormat& format) {
   CodeFormat parts = format;
   parts.kind = CodeKind::product;
+  if (!format.has_levels()) return parts;
   parts.norm = CodeNorm::decoded;
-  if (format.has_levels()) ++parts.parts;
+  ++parts.parts;
   return parts;
 }
 

@@ -16,7 +16,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class TableListProduct final : public CodeTableScan {
  public:
   TableListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
-      : CodeTableScan(tables.model().codec->format(), shape, resources),
+      : CodeTableScan(tables.model().codec->format(), false, shape, resources),
         tables_(tables),
         words_(*tables.words()),
         cols_(format().cols),

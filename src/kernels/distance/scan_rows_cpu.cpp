@@ -237,17 +237,20 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   }
 }
 
-// Two vectors of rows at a time, which do not wait for each other.
+// Four vectors of rows at a time, which do not wait for each other.
+constexpr int kTogether = 4;
+
 template <KeyKind kKind>
 void scan_columns(const float* query, const float* columns, int64_t cols, int64_t stride, int64_t rows, float* values,
                   float* facts) {
-  constexpr int kTogether = 2;
   for (int64_t i = 0; i < rows; i += kTogether * kFloats) {
     Vec value[kTogether];
     Vec fact[kTogether];
+#pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) value[v] = fact[v] = hn::Zero(F32());
     for (int64_t c = 0; c < cols; ++c) {
       const Vec q = hn::Set(F32(), query[c]);
+#pragma GCC unroll 4
       for (int v = 0; v < kTogether; ++v) {
         accumulate<kKind>(q, hn::LoadU(F32(), columns + c * stride + i + v * kFloats), value[v], fact[v]);
       }
@@ -260,7 +263,7 @@ void scan_columns(const float* query, const float* columns, int64_t cols, int64_
 }
 
 void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
-  static_assert(kColumnRows % (2 * kFloats) == 0);
+  static_assert(kColumnRows % (kTogether * kFloats) == 0);
   visit_kind(kind, [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming) {
       scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, facts);
@@ -289,16 +292,32 @@ HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count)
   int64_t bits = 0;
   int64_t c = 0;
 #if HWY_TARGET == HWY_NEON
-  // Counts of up to 31 vectors fit bytes.
   using U8 = hn::ScalableTag<uint8_t>;
   constexpr int64_t kBytes = hn::MaxLanes(U8());
+  constexpr int64_t kLong = 16 * kBytes;
+  constexpr int64_t kMostCounted = 31;  // vectors whose counts fit bytes
+  const auto apart = [&](int64_t at) HWY_ATTR {
+    return hn::PopulationCount(hn::Xor(hn::LoadU(U8(), a + at), hn::LoadU(U8(), b + at)));
+  };
+  const auto sum_of = [](hn::Vec<U8> counts) HWY_ATTR {
+    return static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(hn::ScalableTag<uint64_t>(), hn::SumsOf8(counts))));
+  };
+  // Of long rows two counts, which do not wait for each other.
+  while (c + kLong <= count) {
+    auto even = hn::Zero(U8());
+    auto odd = hn::Zero(U8());
+    const int64_t end = std::min(c + (kMostCounted - 1) * kBytes, count);
+    for (; c + 2 * kBytes <= end; c += 2 * kBytes) {
+      even = hn::Add(even, apart(c));
+      odd = hn::Add(odd, apart(c + kBytes));
+    }
+    bits += sum_of(hn::Add(even, odd));
+  }
   while (c + kBytes <= count) {
     auto counts = hn::Zero(U8());
-    const int64_t end = std::min(c + 31 * kBytes, count);
-    for (; c + kBytes <= end; c += kBytes) {
-      counts = hn::Add(counts, hn::PopulationCount(hn::Xor(hn::LoadU(U8(), a + c), hn::LoadU(U8(), b + c))));
-    }
-    bits += static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(hn::ScalableTag<uint64_t>(), hn::SumsOf8(counts))));
+    const int64_t end = std::min(c + kMostCounted * kBytes, count);
+    for (; c + kBytes <= end; c += kBytes) counts = hn::Add(counts, apart(c));
+    bits += sum_of(counts);
   }
 #else
   // One instruction counts eight bytes, which short rows have few of; four sums do not wait for each other.

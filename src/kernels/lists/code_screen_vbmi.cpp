@@ -68,6 +68,7 @@ KITH_FOR_VBMI inline __m512i look_up(const uint8_t* table, __m512i codes) {
 KITH_FOR_VBMI int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes,
                                         int64_t count, uint16_t most, uint32_t* rows) {
   const int64_t parts = format.parts;
+  const int64_t apart = format.bytes();  // more than the parts where something lies behind them
   const __m512i limit = _mm512_set1_epi16(static_cast<int16_t>(most));
   int64_t found = 0;
   alignas(64) uint8_t padded[kVectors * kGroup];
@@ -79,10 +80,10 @@ KITH_FOR_VBMI int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t*
       const int64_t group = std::min<int64_t>(kGroup, parts - p);
       __m512i columns[kGroup];
       if (here == kVectors && group == kGroup) {
-        transpose(codes + first * parts + p, parts, columns);
+        transpose(codes + first * apart + p, apart, columns);
       } else {
         for (int64_t i = 0; i < here; ++i) {
-          std::memcpy(padded + i * kGroup, codes + (first + i) * parts + p, static_cast<size_t>(group));
+          std::memcpy(padded + i * kGroup, codes + (first + i) * apart + p, static_cast<size_t>(group));
         }
         transpose(padded, kGroup, columns);
       }

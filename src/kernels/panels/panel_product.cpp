@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/distance/chi_square_step_cpu-inl.hpp"
+
 #include <algorithm>
 #include <bit>
 
@@ -35,20 +37,7 @@ template <PanelStep kStep>
 HWY_INLINE Vec accumulate(Vec query, Vec row, Vec sum) {
   if constexpr (kStep == PanelStep::l1) return hn::Add(sum, hn::AbsDiff(query, row));
   if constexpr (kStep == PanelStep::linf) return hn::Max(sum, hn::AbsDiff(query, row));
-  if constexpr (kStep == PanelStep::chi_square) {
-    const Vec apart = hn::Sub(query, row);
-    const Vec total = hn::Add(query, row);
-    // The ratio is at most 1, so that the product loses nothing to underflow that the sum would keep.
-#if HWY_ARCH_X86
-    // Divisions would take most of the time. The estimate of 1 / total is within kReciprocalError; where the total is too
-    // small for one the term is no larger, and counts as underflow.
-    const Vec quotient = hn::Mul(apart, hn::ApproximateReciprocal(total));
-    const Vec ratio = hn::IfThenElseZero(hn::Ge(total, hn::Set(F32(), 0x1p-124f)), quotient);
-#else
-    const Vec ratio = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F32())), hn::Div(apart, total));
-#endif
-    return hn::MulAdd(ratio, apart, sum);
-  }
+  if constexpr (kStep == PanelStep::chi_square) return add_chi_square(query, row, sum);
   return hn::MulAdd(query, row, sum);
 }
 

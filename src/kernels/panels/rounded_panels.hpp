@@ -67,4 +67,10 @@ void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base
 void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                        PanelHits& hits);
 
+// The same on AMX's tiles, for panels packed as those of PanelFormat::i8 are there (kRoundedTileShape): the queries' bytes are as
+// rounded, and the rows' sums of bytes are not needed.
+inline constexpr PanelShape kRoundedTileShape{32, 32, true, false};
+void scan_rounded_amx(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                      PanelHits& hits);
+
 }  // namespace kith

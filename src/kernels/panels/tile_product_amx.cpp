@@ -2,14 +2,17 @@
 // by 32 rows, four tiles of sums, so that each tile of queries and of rows that is loaded is used twice. The sums go to
 // a small buffer, where vectors compare them with the limits.
 //
-// Bytes are multiplied exactly. Floats come as two bf16 parts each (panel_format.hpp): the product of the high parts
-// alone rules most blocks out; where it does not, the products with the low parts are added to the same sums, and
-// narrower bounds decide. So the worst data cost three products and common data little more than one.
+// A product takes as long as comparing the one before it, which is done meanwhile: sums are compared only when those of
+// the next block are on their way, and would otherwise be waited for.
+//
+// Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out; where it does
+// not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one.
 //
 // Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 
 #if defined(KITH_X86)
 
@@ -39,6 +42,12 @@ struct BlockSums {
 };
 
 enum class TileKind { u8, i8, bf16 };
+
+// A panel of rows and the first of a panel's queries.
+struct BlockNumber {
+  int64_t panel = -1;  // none
+  int64_t query = 0;
+};
 
 // Where the tiles of a block lie.
 struct BlockPlace {
@@ -139,36 +148,105 @@ KITH_FOR_AMX void report_bytes(const BytePanelQueries& queries, int64_t first_qu
   }
 }
 
+// Of the block whose sums these are.
+KITH_FOR_AMX inline void compare_bytes(const BytePanelQueries& queries, int64_t first_query, const BlockSums& sums,
+                                       const BytePanelBase& base, int64_t panel, BytePanelHits& hits) {
+  alignas(64) int32_t least[kSide];
+  for (int i = 0; i < kSide; i += kLanes) {
+    const __m512i limits = _mm512_loadu_si512(queries.limits + first_query + i);
+    const __m512i halves = _mm512_sra_epi32(limits, _mm_cvtsi32_si128(base.scale - 1));
+    _mm512_store_si512(least + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
+  }
+  __mmask16 any = 0;
+#pragma GCC unroll 8
+  for (int i = 0; i < kSide; ++i) {
+    const __m512i most =
+        _mm512_max_epi32(_mm512_load_si512(sums.values[i]), _mm512_load_si512(sums.values[i] + kLanes));
+    any = _kor_mask16(any, _mm512_cmpge_epi32_mask(most, _mm512_set1_epi32(least[i])));
+  }
+  if (any != 0) report_bytes(queries, first_query, sums, least, base, panel, hits);
+}
+
 template <TileKind kKind>
 KITH_FOR_AMX void scan_bytes(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                              BytePanelHits& hits) {
   const int64_t units = units_per_part(base.format, base.cols);
   const int64_t step = columns_per_step(base.format, base.cols) / 4;
-  const int shift = base.scale - 1;
   const TileSetup setup(step);
-  BlockSums sums;
+  BlockSums sums[2];
+  BlockNumber before;
+  int turn = 0;
   alignas(64) int32_t starts[kSide];
-  alignas(64) int32_t least[kSide];
   for (int64_t panel = first; panel < first + count; ++panel) {
-    byte_starts(base.terms + panel * kSide, shift, starts);
+    byte_starts(base.terms + panel * kSide, base.scale - 1, starts);
     const std::byte* const rows = static_cast<const std::byte*>(base.panels) + panel * kSide * 4 * units;
     for (int64_t q = 0; q < queries.count; q += kSide) {
       start_sums(starts);
       add_products<kKind>({static_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step, 0, units});
-      store_sums(sums);
-      for (int i = 0; i < kSide; i += kLanes) {
-        const __m512i halves = _mm512_sra_epi32(_mm512_loadu_si512(queries.limits + q + i), _mm_cvtsi32_si128(shift));
-        _mm512_store_si512(least + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
-      }
-      __mmask16 any = 0;
-#pragma GCC unroll 8
-      for (int i = 0; i < kSide; ++i) {
-        const __m512i most =
-            _mm512_max_epi32(_mm512_load_si512(sums.values[i]), _mm512_load_si512(sums.values[i] + kLanes));
-        any = _kor_mask16(any, _mm512_cmpge_epi32_mask(most, _mm512_set1_epi32(least[i])));
-      }
-      if (any != 0) report_bytes(queries, q, sums, least, base, panel, hits);
+      store_sums(sums[turn]);
+      turn ^= 1;
+      if (before.panel >= 0) compare_bytes(queries, before.query, sums[turn], base, before.panel, hits);
+      before = {panel, q};
     }
+  }
+  if (before.panel >= 0) compare_bytes(queries, before.query, sums[turn ^ 1], base, before.panel, hits);
+}
+
+// --- floats rounded to bytes -----------------------------------------------------------------------------------------
+
+// A panel of rows: what turns sums into values, term + factor scale sum.
+struct RoundedPanel {
+  __m512 terms[2];
+  __m512 scales[2];
+};
+
+KITH_FOR_AMX inline RoundedPanel rounded_panel(const RoundedBase& base, int64_t panel) {
+  RoundedPanel out;
+  for (int v = 0; v < 2; ++v) {
+    out.terms[v] = _mm512_loadu_ps(base.terms + panel * kSide + v * kLanes);
+    out.scales[v] = _mm512_loadu_ps(base.scales + panel * kSide + v * kLanes);
+  }
+  return out;
+}
+
+KITH_FOR_AMX inline __m512 rounded_values(const RoundedPanel& panel, const BlockSums& sums, int query, int half,
+                                          __m512 factor) {
+  const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums.values[query] + half * kLanes));
+  return _mm512_fmadd_ps(_mm512_mul_ps(panel.scales[half], factor), sum, panel.terms[half]);
+}
+
+KITH_FOR_AMX inline void compare_rounded(const RoundedQueries& queries, int64_t first_query, const BlockSums& sums,
+                                         const RoundedBase& base, int64_t panel, PanelHits& hits) {
+  alignas(64) float limits[kSide];
+  const __m512 norm = _mm512_set1_ps(base.norms[panel]);
+  const __m512 residual = _mm512_set1_ps(base.residuals[panel]);
+  for (int i = 0; i < kSide; i += kLanes) {
+    const int64_t at = first_query + i;
+    const __m512 slope = _mm512_add_ps(_mm512_loadu_ps(queries.linear + at),
+                                       _mm512_mul_ps(norm, _mm512_loadu_ps(queries.quadratic + at)));
+    const __m512 bound = _mm512_add_ps(_mm512_add_ps(_mm512_loadu_ps(queries.constant + at), _mm512_mul_ps(norm, slope)),
+                                       _mm512_mul_ps(residual, _mm512_loadu_ps(queries.tilt + at)));
+    _mm512_store_ps(limits + i, _mm512_add_ps(_mm512_loadu_ps(queries.limits + at), bound));
+  }
+  const RoundedPanel terms = rounded_panel(base, panel);
+  // A NaN may be lost on the way; where there can be one the limit is infinite.
+  const auto passes = [&](int i) KITH_FOR_AMX {
+    const __m512 factor = _mm512_set1_ps(queries.factors[first_query + i]);
+    const __m512 first = rounded_values(terms, sums, i, 0, factor);
+    const __m512 least = _mm512_min_ps(first, rounded_values(terms, sums, i, 1, factor));
+    return _mm512_cmp_ps_mask(least, _mm512_set1_ps(limits[i]), _CMP_NGT_UQ);
+  };
+  __mmask16 any = 0;
+#pragma GCC unroll 8
+  for (int i = 0; i < kSide; ++i) any = _kor_mask16(any, passes(i));
+  if (any == 0) return;
+  alignas(64) float values[kSide];
+  for (int i = 0; i < kSide && first_query + i < queries.count; ++i) {
+    if (passes(i) == 0) continue;
+    const __m512 factor = _mm512_set1_ps(queries.factors[first_query + i]);
+    _mm512_store_ps(values, rounded_values(terms, sums, i, 0, factor));
+    _mm512_store_ps(values + kLanes, rounded_values(terms, sums, i, 1, factor));
+    hits.on_hit(first_query + i, panel, values);
   }
 }
 
@@ -268,6 +346,32 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
       }
     }
   }
+}
+
+KITH_FOR_AMX void scan_rounded_amx(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                                   PanelHits& hits) {
+  const int64_t units = units_per_part(PanelFormat::i8, base.cols);
+  const int64_t step = columns_per_step(PanelFormat::i8, base.cols) / 4;
+  const TileSetup setup(step);
+  BlockSums sums[2];
+  BlockNumber before;
+  int turn = 0;
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    const auto* const rows = reinterpret_cast<const std::byte*>(base.panels) + panel * kSide * 4 * units;
+    for (int64_t q = 0; q < queries.count; q += kSide) {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+      add_products<TileKind::i8>(
+          {reinterpret_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step, 0, units});
+      store_sums(sums[turn]);
+      turn ^= 1;
+      if (before.panel >= 0) compare_rounded(queries, before.query, sums[turn], base, before.panel, hits);
+      before = {panel, q};
+    }
+  }
+  if (before.panel >= 0) compare_rounded(queries, before.query, sums[turn ^ 1], base, before.panel, hits);
 }
 
 void scan_bytes_amx(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,

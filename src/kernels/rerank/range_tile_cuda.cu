@@ -73,8 +73,20 @@ __global__ void __launch_bounds__(kThreads)
   atomicMax(&extremes[1], most);
 }
 
+// What is written of a query's neighbour.
+struct AsNeighbor {
+  __device__ uint64_t operator()(int64_t, uint64_t neighbor) const { return neighbor; }
+};
+struct AsWord {
+  RangeWord word;
+  __device__ uint64_t operator()(int64_t query, uint64_t neighbor) const {
+    return word.pack(static_cast<uint64_t>(query), neighbor);
+  }
+};
+
+template <typename Form>
 __global__ void __launch_bounds__(kThreads)
-    write_tile_kernel(RangeTileTask task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors) {
+    write_tile_kernel(RangeTileTask task, const uint32_t* counts, const int64_t* starts, Form form, uint64_t* out) {
   const int64_t query = blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(blockIdx.y) * kPartsEach + static_cast<int>(threadIdx.x) / 32;
@@ -90,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
     const unsigned lanes = __ballot_sync(0xFFFFFFFFu, found);
     if (found) {
       const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(i) : task.numbers[i];
-      neighbors[place + __popc(lanes & ((1u << lane) - 1))] = pack_neighbor(key, number);
+      out[place + __popc(lanes & ((1u << lane) - 1))] = form(query, pack_neighbor(key, number));
     }
     place += __popc(lanes);
   }
@@ -109,7 +121,15 @@ void launch_count_tile(const RangeTileTask& task, uint32_t* counts, uint32_t* ex
 void launch_write_tile(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors,
                        cudaStream_t stream) {
   if (task.queries == 0) return;
-  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, neighbors);
+  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, AsNeighbor(),
+                                                                             neighbors);
+  KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
+}
+
+void launch_write_tile_words(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts,
+                             const RangeWord& word, uint64_t* words, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, AsWord{word}, words);
   KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
 }
 

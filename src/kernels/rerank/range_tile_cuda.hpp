@@ -3,6 +3,7 @@
 // each query's in the order of the rows. A block for each query reads its keys twice, to count and to write.
 #pragma once
 
+#include "kernels/rerank/range_order_cuda.hpp"
 #include "kernels/rerank/range_target.hpp"
 
 #include <cuda_runtime_api.h>
@@ -28,8 +29,10 @@ void launch_range_tile(const RangeTileTask& task, cudaStream_t stream);
 // How many each query has, for parts of its rows: kRangeTileParts x queries; and the extremes of their keys
 // (range_order_cuda.hpp).
 void launch_count_tile(const RangeTileTask& task, uint32_t* counts, uint32_t* extremes, cudaStream_t stream);
-// starts[q] is where query q's begin.
+// starts[q] is where query q's begin; as neighbours, or as words of queries 0, 1, ...
 void launch_write_tile(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors,
                        cudaStream_t stream);
+void launch_write_tile_words(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts,
+                             const RangeWord& word, uint64_t* words, cudaStream_t stream);
 
 }  // namespace kith

@@ -106,6 +106,14 @@ class CandidateList {
     ++count_;
   }
 
+  // The same where it counts, without a branch: which do cannot be predicted.
+  void push_if(bool counts, float lower, float upper, uint32_t row) {
+    lower_[count_] = lower;
+    upper_[count_] = upper;
+    rows_[count_] = row;
+    count_ += counts;
+  }
+
   // In exact mode. The list must have room.
   void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
 

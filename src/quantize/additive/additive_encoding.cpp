@@ -7,38 +7,65 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "quantize/additive/icm_tables.hpp"
 #include "quantize/additive/pairwise_tables.hpp"
-#include "transform/dense_product.hpp"
+#include "quantize/additive/unary_terms.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kMostBatchRows = 1024;
-constexpr int64_t kLeastBatchRows = 64;
-constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_product
+// By tables: so many that the tables of a book, which all rows of a block use one after the other, are read from the
+// second-level cache.
+constexpr int64_t kMostBlockRows = 2048;
+constexpr int64_t kMostBlockBytes = int64_t{1} << 28;  // of all threads' blocks
+constexpr int64_t kFewBlockRows = 64;    // by products
+constexpr int64_t kLeastTableRows = 32;  // of a block, or the memory is better used otherwise
+constexpr int64_t kSliceRows = UnaryTerms::kSliceRows;
+constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_product, while tables are made
 
-int64_t block_bytes(const Codebooks& books) {
-  return kIcmBlockRows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(1) + books.books);
+int64_t block_bytes(const Codebooks& books, int64_t block_rows) {
+  return block_rows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(3) + books.books);
+}
+
+int64_t slice_bytes(const Codebooks& books, int64_t block_rows) {
+  return std::min(block_rows, kSliceRows) *
+         (array_bytes<float>(books.cols) + array_bytes<double>(1) + array_bytes<uint8_t>(1));
+}
+
+int64_t most_block_rows(const Codebooks& books, SearchForm form, int threads) {
+  if (form != SearchForm::tables) return kFewBlockRows;
+  const int64_t of_row = block_bytes(books, 1) + array_bytes<int16_t>(books.books * PairwiseTables::width_for(books));
+  return std::clamp(kMostBlockBytes / (threads * of_row), kFewBlockRows, kMostBlockRows);
 }
 
 // What one thread works with.
 struct Worker {
-  Worker(const SearchBooks& books, const LocalSearchPlan& plan, const PairwiseTables* tables, SearchForm form,
+  Worker(const SearchBooks& books, const LocalSearchPlan& plan, SearchForm form, int64_t block_rows,
          const Resources& resources)
-      : search(plan, books.books()),
+      : search(plan, books.books(), block_rows, resources),
         direct(make_direct_icm(books)),
-        rows(kIcmBlockRows * books.books().cols, "a block of rows", resources),
-        numbers(kIcmBlockRows, "a block of rows", resources),
-        codes(kIcmBlockRows * books.books().books, "a block of codes", resources),
-        costs(kIcmBlockRows, "a block of codes", resources) {
+        rows(block_rows * books.books().cols, "a block of rows", resources),
+        numbers(block_rows, "a block of rows", resources),
+        places(block_rows, "a block of rows", resources),
+        left(block_rows, "a block of rows", resources),
+        codes(block_rows * books.books().books, "a block of codes", resources),
+        costs(block_rows, "a block of codes", resources) {
     if (form != SearchForm::direct) products = make_product_icm(books, resources);
-    if (tables != nullptr) by_tables = std::make_unique<TableIcm>(books, *tables, resources);
+  }
+
+  void use_tables(const SearchBooks& books, const PairwiseTables& tables, const UnaryTerms& terms, int64_t block_rows,
+                  const Resources& resources) {
+    by_tables = std::make_unique<TableIcm>(books, tables, terms, block_rows, resources);
+    const int64_t slice = std::min(block_rows, kSliceRows);
+    moved = HostArray<float>(slice * books.books().cols, "a slice of rows", resources);
+    norms = HostArray<double>(slice, "a slice of rows", resources);
+    fits = HostArray<uint8_t>(slice, "a slice of rows", resources);
   }
 
   LocalSearch search;
@@ -47,145 +74,157 @@ struct Worker {
   std::unique_ptr<TableIcm> by_tables;
   HostArray<float> rows;
   HostArray<int64_t> numbers;
+  HostArray<int64_t> places;  // of the rows, in what is encoded
+  HostArray<int64_t> left;    // places of the rows that no engine has taken
   HostArray<uint8_t> codes;
   HostArray<float> costs;
+  // Of a slice.
+  HostArray<float> moved;
+  HostArray<double> norms;
+  HostArray<uint8_t> fits;
 };
 
 class Encoder {
  public:
-  Encoder(const Codebooks& given, const AdditiveEncoding& encoding, SearchForm form, int64_t batch_rows,
-          const Resources& resources)
+  Encoder(const Codebooks& given, const AdditiveEncoding& encoding, SearchForm form, int64_t block_rows,
+          const MatrixView& rows, uint8_t* codes, float* costs, const Resources& resources)
       : encoding_(encoding),
+        block_rows_(block_rows),
+        given_(rows),
+        codes_(codes),
+        costs_(costs),
         resources_(resources),
-        quiet_(resources.with_progress({})),
         search_(given, resources),
-        books_(search_.books()),
-        values_(batch_rows * books_.cols, "a batch of rows", resources),
-        contents_(encoding.by_content ? batch_rows : 0, "a batch of rows", resources),
-        fits_(static_cast<size_t>(batch_rows)) {
+        books_(search_.books()) {
     if (form == SearchForm::tables) {
       tables_.emplace(search_, resources);
-      moved_ = HostArray<float>(batch_rows * books_.cols, "a batch of rows", resources);
-      norms_ = HostArray<double>(batch_rows, "a batch of rows", resources);
-      products_ = HostArray<float>(batch_rows * books_.all_words(), "unary terms", resources);
+      terms_.emplace(books_, *tables_, resources);
     }
     for (int slot = 0; slot < resources.threads(); ++slot) {
-      workers_.push_back(std::make_unique<Worker>(search_, encoding.search, tables_ ? &*tables_ : nullptr, form,
-                                                  resources));
+      workers_.push_back(std::make_unique<Worker>(search_, encoding.search, form, block_rows, resources));
+      if (tables_) workers_.back()->use_tables(search_, *tables_, *terms_, block_rows, resources);
     }
   }
 
-  // Rows of a batch, the first of which has a number.
-  void run(const MatrixView& rows, int64_t first, uint8_t* codes, float* costs, ProgressMeter& meter) {
-    const int64_t count = rows.rows();
-    const int64_t block =
-        std::clamp<int64_t>(divide_up(count, 4 * resources_.threads()), 1, kIcmBlockRows);
-    parallel_for(divide_up(count, block), meter, resources_, [&](int64_t task, int) {
-      for (int64_t i = task * block; i < std::min((task + 1) * block, count); ++i) bring(rows, i);
+  void run() {
+    ProgressMeter meter("encode", given_.rows(), resources_);
+    parallel_for(divide_up(given_.rows(), block_rows_), meter, resources_, [&](int64_t task, int slot) {
+      const int64_t first = task * block_rows_;
+      search_block(*workers_[static_cast<size_t>(slot)], first, std::min(block_rows_, given_.rows() - first), meter);
     });
-    if (tables_) {
-      const DenseView<const float> x{moved_.data(), count, books_.cols, books_.cols, 1};
-      const DenseView<const float> c{tables_->moved_words(), books_.all_words(), books_.cols, books_.cols, 1};
-      multiply(x, c.transposed(), {products_.data(), count, books_.all_words(), books_.all_words(), 1}, {}, quiet_);
-    }
-    parallel_for(divide_up(count, block), meter, resources_, [&](int64_t task, int slot) {
-      const int64_t from = task * block;
-      const int64_t some = std::min(block, count - from);
-      search_block(*workers_[static_cast<size_t>(slot)], from, some, first, codes, costs);
-      meter.add(some);
-      meter.checkpoint();
-    });
+    meter.finish();
   }
 
  private:
-  int64_t number_of(int64_t first, int64_t row) const { return encoding_.by_content ? contents_[row] : first + row; }
-
-  // A row as the search takes it.
-  void bring(const MatrixView& rows, int64_t i) {
-    float* const row = values_.data() + i * books_.cols;
-    widen_row(rows, i, row);
-    if (encoding_.by_content) contents_[i] = content_number(row, books_.cols);
-    const bool fits = search_.move_row(row);
-    fits_[static_cast<size_t>(i)] = fits ? 1 : 0;
-    if (!tables_) return;
-    float* const moved = moved_.data() + i * books_.cols;
-    for (int64_t c = 0; c < books_.cols; ++c) moved[c] = fits ? row[c] - tables_->origin()[c] : 0.0f;
-    norms_[i] = std::sqrt(canonical_squared_norm_cpu(moved, books_.cols));
+  // A row as the search takes it, to a place of the worker's block. False where the grid does not hold it.
+  bool bring(Worker& worker, int64_t place, int64_t at) const {
+    float* const row = worker.rows.data() + at * books_.cols;
+    widen_row(given_, place, row);
+    worker.places[at] = place;
+    worker.numbers[at] = encoding_.by_content ? content_number(row, books_.cols) : encoding_.first_row + place;
+    return search_.move_row(row);
   }
 
-  enum class Engine : uint8_t { tables, products, direct };
+  static void move(Worker& worker, int64_t cols, int64_t from, int64_t to) {
+    if (from == to) return;
+    std::copy_n(worker.rows.data() + from * cols, cols, worker.rows.data() + to * cols);
+    worker.places[to] = worker.places[from];
+    worker.numbers[to] = worker.numbers[from];
+  }
 
-  // Which rows of a block an engine takes; those of tables are then in it.
-  void choose_rows(Worker& worker, Engine engine, std::vector<int64_t>& left, std::vector<int64_t>& taken) const {
-    taken.clear();
-    if (engine == Engine::tables) worker.by_tables->start_block();
-    size_t stay = 0;
-    for (const int64_t i : left) {
-      const bool fits = fits_[static_cast<size_t>(i)] != 0;
-      bool takes = engine == Engine::direct || (fits && engine == Engine::products);
-      if (fits && engine == Engine::tables) {
-        takes = worker.by_tables->take(products_.data() + i * books_.all_words(), norms_[i]);
-      }
-      if (takes) {
-        taken.push_back(i);
-      } else {
-        left[stay++] = i;
-      }
+  void search_block(Worker& worker, int64_t first, int64_t count, ProgressMeter& meter) const {
+    int64_t left = count;
+    if (tables_) {
+      left = 0;
+      const int64_t taken = take_by_tables(worker, first, count, left);
+      search_rows(worker, *worker.by_tables, taken, meter);
+    } else {
+      std::iota(worker.left.begin(), worker.left.begin() + count, first);
     }
-    left.resize(stay);
-  }
-
-  void search_block(Worker& worker, int64_t from, int64_t count, int64_t first, uint8_t* codes, float* costs) const {
-    std::vector<int64_t> left(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) left[static_cast<size_t>(i)] = from + i;
-    std::vector<int64_t> taken;
-    for (const Engine engine : {Engine::tables, Engine::products, Engine::direct}) {
-      if (engine == Engine::tables && !tables_) continue;
-      if (engine == Engine::products && worker.products == nullptr) continue;
-      choose_rows(worker, engine, left, taken);
-      if (taken.empty()) continue;
-      search_rows(worker,
-                  engine == Engine::tables     ? *worker.by_tables
-                  : engine == Engine::products ? *worker.products
-                                               : *worker.direct,
-                  taken, first, codes, costs);
+    for (IcmEngine* const engine : {worker.products.get(), worker.direct.get()}) {
+      if (engine == nullptr) continue;
+      int64_t taken = 0;
+      int64_t stay = 0;
+      for (int64_t i = 0; i < left; ++i) {
+        const bool fits = bring(worker, worker.left[i], taken);
+        if (fits || engine == worker.direct.get()) {
+          ++taken;
+        } else {
+          worker.left[stay++] = worker.left[i];
+        }
+      }
+      left = stay;
+      search_rows(worker, *engine, taken, meter);
     }
   }
 
-  void search_rows(Worker& worker, IcmEngine& engine, const std::vector<int64_t>& taken, int64_t first, uint8_t* codes,
-                   float* costs) const {
-    const auto count = static_cast<int64_t>(taken.size());
+  // Brings the rows that tables are fit for into the worker's engine and block; the others' places to `left`.
+  int64_t take_by_tables(Worker& worker, int64_t first, int64_t count, int64_t& left) const {
+    int64_t taken = 0;
+    worker.by_tables->start_block();
+    for (int64_t from = 0; from < count; from += kSliceRows) {
+      const int64_t some = std::min(kSliceRows, count - from);
+      const int64_t base = taken;
+      for (int64_t i = 0; i < some; ++i) {
+        const bool fits = bring(worker, first + from + i, base + i);
+        worker.fits[i] = fits ? 1 : 0;
+        const float* const row = worker.rows.data() + (base + i) * books_.cols;
+        float* const moved = worker.moved.data() + i * books_.cols;
+        for (int64_t c = 0; c < books_.cols; ++c) moved[c] = fits ? row[c] - tables_->origin()[c] : 0.0f;
+        worker.norms[i] = std::sqrt(canonical_squared_norm_cpu(moved, books_.cols));
+      }
+      worker.by_tables->take(worker.moved.data(), worker.norms.data(), some, worker.fits.data());
+      for (int64_t i = 0; i < some; ++i) {
+        if (worker.fits[i] != 0) {
+          move(worker, books_.cols, base + i, taken++);
+        } else {
+          worker.left[left++] = worker.places[base + i];
+        }
+      }
+    }
+    return taken;
+  }
+
+  // The first rows of the worker's block.
+  void search_rows(Worker& worker, IcmEngine& engine, int64_t count, ProgressMeter& meter) const {
+    if (count == 0) return;
     const int64_t books = books_.books;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = taken[static_cast<size_t>(i)];
-      std::copy_n(values_.data() + row * books_.cols, books_.cols, worker.rows.data() + i * books_.cols);
-      worker.numbers[i] = number_of(first, row);
       uint8_t* const start = worker.codes.data() + i * books;
-      if (encoding_.start == CodeStart::given) std::copy_n(codes + row * books, books, start);
-      if (encoding_.start == CodeStart::random) draw_codes(encoding_.search.seed, worker.numbers[i], books, books_.bits, start);
+      if (encoding_.start == CodeStart::given) std::copy_n(codes_ + worker.places[i] * books, books, start);
+      if (encoding_.start == CodeStart::random) {
+        draw_codes(encoding_.search.seed, worker.numbers[i], books, books_.bits, start);
+      }
     }
     engine.load(worker.rows.data(), count);
     if (encoding_.start == CodeStart::greedy) worker.search.start_greedy(engine, count, worker.codes.data());
-    worker.search.run(engine, worker.numbers.data(), count, worker.codes.data(), worker.costs.data());
+    int64_t told = 0;
+    const auto tell = [&](int64_t rounds) {
+      const int64_t done = count * rounds / (encoding_.search.rounds + 1);
+      meter.add(done - told);
+      told = done;
+      meter.checkpoint();
+    };
+    tell(0);
+    worker.search.run(engine, worker.numbers.data(), count, worker.codes.data(), worker.costs.data(), tell);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = taken[static_cast<size_t>(i)];
-      std::copy_n(worker.codes.data() + i * books, books, codes + row * books);
-      if (costs != nullptr) costs[row] = worker.costs[i];
+      const int64_t place = worker.places[i];
+      std::copy_n(worker.codes.data() + i * books, books, codes_ + place * books);
+      if (costs_ != nullptr) costs_[place] = worker.costs[i];
     }
+    meter.add(count - told);
   }
 
   const AdditiveEncoding encoding_;
+  const int64_t block_rows_;
+  const MatrixView given_;
+  uint8_t* const codes_;
+  float* const costs_;
   const Resources& resources_;
-  const Resources quiet_;
   SearchBooks search_;
   const Codebooks& books_;
-  HostArray<float> values_;
-  HostArray<int64_t> contents_;  // hashes of rows
-  std::vector<uint8_t> fits_;
   std::optional<PairwiseTables> tables_;
-  HostArray<float> moved_;
-  HostArray<double> norms_;
-  HostArray<float> products_;
+  std::optional<UnaryTerms> terms_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
@@ -201,15 +240,15 @@ AdditiveEncoding codec_encoding(const CodeFormat& format) {
   return encoding;
 }
 
-int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t batch_rows, int threads) {
-  int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols + batch_rows * books.cols) +
-                  array_bytes<double>(books.cols) + array_bytes<int64_t>(batch_rows);
-  bytes += threads * (block_bytes(books) + (form == SearchForm::direct ? 0 : product_icm_bytes(books)));
+int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t block_rows, int threads) {
+  int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols) + array_bytes<double>(books.cols);
+  int64_t of_thread = block_bytes(books, block_rows) + LocalSearch::bytes_for(books, block_rows);
+  if (form != SearchForm::direct) of_thread += product_icm_bytes(books);
   if (form == SearchForm::tables) {
-    bytes += PairwiseTables::bytes_for(books) + threads * (TableIcm::bytes_for(books) + kProductScratch);
-    bytes += batch_rows * (array_bytes<float>(books.cols + books.all_words()) + array_bytes<double>(1));
+    bytes += PairwiseTables::bytes_for(books) + UnaryTerms::bytes_for(books);
+    of_thread += TableIcm::bytes_for(books, block_rows) + slice_bytes(books, block_rows) + kProductScratch;
   }
-  return bytes;
+  return bytes + threads * of_thread;
 }
 
 SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,
@@ -219,8 +258,8 @@ SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& sea
   const double steps = static_cast<double>(rows) * static_cast<double>(search.rounds * search.sweeps + 1) *
                        static_cast<double>(books.all_words());
   const bool pays = steps > 2 * making;
-  const int64_t batch = std::min(rows, kLeastBatchRows);
-  return pays && additive_encoding_bytes(books, SearchForm::tables, batch, threads) <= bytes ? SearchForm::tables
+  const int64_t block = std::min(rows, kLeastTableRows);
+  return pays && additive_encoding_bytes(books, SearchForm::tables, block, threads) <= bytes ? SearchForm::tables
                                                                                             : SearchForm::products;
 }
 
@@ -228,23 +267,16 @@ void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, c
                      float* costs, const Resources& resources) {
   if (rows.rows() == 0) return;
   const int64_t available = resources.host_memory()->available();
+  const int threads = resources.threads();
   SearchForm form = encoding.form;
-  if (form == SearchForm::automatic) {
-    form = choose_search_form(books, encoding.search, rows.rows(), resources.threads(), available);
-  }
-  const auto bytes = [&](int64_t batch) { return additive_encoding_bytes(books, form, batch, resources.threads()); };
-  int64_t batch = std::min(rows.rows(), kMostBatchRows);
-  while (batch > 1 && bytes(batch) > available) batch = divide_up(batch, 2);
-  naming_host_limit([&] { return bytes(1); }, resources, [&] {
-    Encoder encoder(books, encoding, form, batch, resources);
-    ProgressMeter meter("encode", rows.rows(), resources);
-    for (int64_t first = 0; first < rows.rows(); first += batch) {
-      const int64_t count = std::min(batch, rows.rows() - first);
-      encoder.run(rows.slice(first, count), encoding.first_row + first, codes + first * books.books,
-                  costs == nullptr ? nullptr : costs + first, meter);
-    }
-    meter.finish();
-  });
+  if (form == SearchForm::automatic) form = choose_search_form(books, encoding.search, rows.rows(), threads, available);
+  const auto bytes = [&](int64_t block) { return additive_encoding_bytes(books, form, block, threads); };
+  // As many blocks for each thread.
+  const int64_t most = encoding.block_rows > 0 ? encoding.block_rows : most_block_rows(books, form, threads);
+  int64_t block = divide_up(rows.rows(), divide_up(rows.rows(), most * threads) * threads);
+  while (block > 1 && bytes(block) > available) block = divide_up(block, 2);
+  naming_host_limit([&] { return bytes(1); }, resources,
+                    [&] { Encoder(books, encoding, form, block, rows, codes, costs, resources).run(); });
 }
 
 }  // namespace kith

@@ -1,11 +1,14 @@
-// Codes of rows by local search, on the CPU: which form of it is used, batches, blocks and threads.
+// Codes of rows by local search, on the CPU: which form of it is used, blocks of rows and threads.
 //
 // The forms give the same codes (icm_engine.hpp). Tables pay for themselves after some tens of rows and take memory in
 // proportion to the square of the codewords; products need neither. Rows beyond the codebooks' grid, and rows whose
-// terms do not fit 16 bits, take another form than their batch.
+// terms do not fit 16 bits, take another form than their block.
 //
 // Cost of a row by tables: codewords x cols multiply-adds for its unary terms, and up to rounds x sweeps x books steps
-// of books x 2^bits additions of 16 bits. Memory of a batch: 4 bytes for each row and codeword.
+// of books x 2^bits additions of 16 bits. Memory of a thread: 2 bytes for each codeword and row of its block.
+//
+// A step of all rows of a block uses the tables of one book, 786 KB for 7 books of 256: with a few thousand rows a block
+// these come from the second-level cache, and only the row's own 512 bytes from further away.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -28,6 +31,7 @@ struct AdditiveEncoding {
   int64_t first_row = 0;    // the number of the first row, for its draws
   bool by_content = false;  // a row's number is a hash of its values: where it lies does not matter
   SearchForm form = SearchForm::automatic;
+  int64_t block_rows = 0;  // searched together; 0: as many as is fastest, and fewer where memory is short
 };
 
 // That of a codec: a row's code depends on the row alone, since its draws come from its values.
@@ -36,8 +40,8 @@ AdditiveEncoding codec_encoding(const CodeFormat& format);
 // The form for so many rows, with so many bytes to spare.
 SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,
                               int64_t bytes);
-// What encoding allocates in a form, with batches of so many rows.
-int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t batch_rows, int threads);
+// What encoding allocates in a form, with blocks of so many rows.
+int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t block_rows, int threads);
 
 // Rows of any dtype in host memory. `codes`: a byte for each row and book, in too where they are the start. `costs`:
 // of the rows, or null.

@@ -18,8 +18,6 @@
 
 namespace kith {
 
-inline constexpr int64_t kIcmBlockRows = 64;
-
 // Of which books the codes count: all others, or, for a greedy start, those before; the books behind it then stand by
 // their mean.
 enum class IcmOthers : uint8_t { all, before };
@@ -28,8 +26,8 @@ class IcmEngine {
  public:
   virtual ~IcmEngine() = default;
 
-  // Up to kIcmBlockRows rows, one after the other, in their dtype-free form: on the grid, or anything for the direct
-  // engine. They stay where they are while they are used.
+  // Rows one after the other, in their dtype-free form: on the grid, or anything for the direct engine. They stay where
+  // they are while they are used.
   virtual void load(const float* rows, int64_t count) = 0;
   // The new codes of a book, out[i] for row rows[i]; `codes`: books bytes for each row of the block.
   virtual void step(int64_t book, IcmOthers others, const uint8_t* codes, const uint32_t* rows, int64_t count,

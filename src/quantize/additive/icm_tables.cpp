@@ -4,42 +4,51 @@
 #include "quantize/additive/least_scores.hpp"
 #include "quantize/additive/residual_rows.hpp"
 
-#include <limits>
+#include <algorithm>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kMostWords = 256;
+constexpr int64_t kTogether = 64;  // rows whose doubtful codewords are kept
 
 }  // namespace
 
-TableIcm::TableIcm(const SearchBooks& books, const PairwiseTables& tables, const Resources& resources)
+TableIcm::TableIcm(const SearchBooks& books, const PairwiseTables& tables, const UnaryTerms& terms, int64_t block_rows,
+                   const Resources& resources)
     : books_(books),
       tables_(tables),
+      terms_(terms),
       cols_(books.books().cols),
-      unary_(kIcmBlockRows * books.books().books * tables.width(), "unary tables", resources),
-      windows_(kIcmBlockRows * books.books().books, "unary tables", resources),
+      block_rows_(block_rows),
+      unary_(block_rows * books.books().books * tables.width(), "unary tables", resources),
+      windows_(block_rows * books.books().books, "unary tables", resources),
+      products_(UnaryTerms::scratch_floats(books.books(), block_rows), "unary tables", resources),
       residual_(cols_, "unary tables", resources),
-      counts_(kIcmBlockRows, "unary tables", resources),
-      doubtful_(kIcmBlockRows * kMostWords, "unary tables", resources) {}
+      counts_(kTogether, "unary tables", resources),
+      doubtful_(kTogether * kMostWords, "unary tables", resources) {}
 
-int64_t TableIcm::bytes_for(const Codebooks& books) {
-  return array_bytes<int16_t>(kIcmBlockRows * books.books * (PairwiseTables::width_for(books) + 1)) +
-         array_bytes<float>(books.cols) + kIcmBlockRows * (array_bytes<uint16_t>(1) + array_bytes<uint32_t>(kMostWords));
+int64_t TableIcm::bytes_for(const Codebooks& books, int64_t block_rows) {
+  return array_bytes<int16_t>(block_rows * books.books * (PairwiseTables::width_for(books) + 1)) +
+         array_bytes<float>(UnaryTerms::scratch_floats(books, block_rows) + books.cols) + kTogether * (array_bytes<uint16_t>(1) + array_bytes<uint32_t>(kMostWords));
 }
 
-bool TableIcm::take(const float* products, double norm) {
-  const int64_t books = books_.books().books;
-  const int64_t words = books_.books().words();
-  for (int64_t k = 0; k < books; ++k) {
-    const int64_t at = taken_ * books + k;
-    if (!tables_.round_unary(k, products + k * words, norm, unary_.data() + at * tables_.width(),
-                             windows_.data() + at)) {
-      return false;
-    }
+void TableIcm::take(const float* moved, const double* norms, int64_t count, uint8_t* fits) {
+  const int64_t width = tables_.width();
+  for (int64_t k = 0; k < books_.books().books; ++k) {
+    const int64_t at = k * block_rows_ + taken_;
+    terms_.round(k, moved, norms, count, products_.data(), unary_.data() + at * width, windows_.data() + at, fits);
   }
-  ++taken_;
-  return true;
+  const int64_t first = taken_;
+  for (int64_t i = 0; i < count; ++i) {
+    if (fits[i] == 0) continue;
+    for (int64_t k = 0; taken_ < first + i && k < books_.books().books; ++k) {
+      int16_t* const unary = unary_.data() + k * block_rows_ * width;
+      std::copy_n(unary + (first + i) * width, width, unary + taken_ * width);
+      windows_[k * block_rows_ + taken_] = windows_[k * block_rows_ + first + i];
+    }
+    ++taken_;
+  }
 }
 
 void TableIcm::load(const float* rows, int64_t) { rows_ = rows; }
@@ -54,16 +63,18 @@ void TableIcm::step(int64_t book, IcmOthers others, const uint8_t* codes, const 
   task.skipped_book = book;
   task.table_words = books.words();
   task.width = tables_.width();
-  task.unary = unary_.data() + book * task.width;
-  task.unary_stride = books.books * task.width;
-  task.windows = windows_.data() + book;
-  task.window_stride = books.books;
+  task.unary = unary_.data() + book * block_rows_ * task.width;
+  task.windows = windows_.data() + book * block_rows_;
   task.codes = codes;
   task.books = books.books;
-  least_scores_cpu(task, rows, count, out, counts_.data(), doubtful_.data());
-  for (int64_t i = 0; i < count; ++i) {
-    if (counts_[i] == 1) continue;
-    out[i] = settle(rows[i], book, others, codes + rows[i] * books.books, doubtful_.data() + i * kMostWords, counts_[i]);
+  for (int64_t first = 0; first < count; first += kTogether) {
+    const int64_t some = std::min(kTogether, count - first);
+    least_scores_cpu(task, rows + first, some, out + first, counts_.data(), doubtful_.data());
+    for (int64_t i = 0; i < some; ++i) {
+      if (counts_[i] == 1) continue;
+      const int64_t row = rows[first + i];
+      out[first + i] = settle(row, book, others, codes + row * books.books, doubtful_.data() + i * kMostWords, counts_[i]);
+    }
   }
 }
 

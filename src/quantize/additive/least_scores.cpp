@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/additive/least_scores.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -16,82 +15,167 @@ namespace hn = hwy::HWY_NAMESPACE;
 using I16 = hn::CappedTag<int16_t, 32>;
 using Shorts = hn::Vec<I16>;
 constexpr int64_t kShorts = hn::MaxLanes(I16());
+static_assert(kShorts >= 8);  // masks of whole bytes
 constexpr int64_t kMostBooks = 256;
-constexpr int64_t kPrefetched = 64;  // of a table, for each cache line
+constexpr int64_t kMostWords = 256;
+constexpr int64_t kLineShorts = 32;  // of a cache line
+constexpr int64_t kUnaryAhead = 4;   // rows
+constexpr int64_t kTogether = 16;    // rows
+constexpr int kGroupVectors = 8;     // whose sums are in registers together
+constexpr int64_t kGroup = kGroupVectors * kShorts;
+constexpr int kGroups = static_cast<int>(kMostWords / kGroup);  // of a whole book
 
-// kVectors vectors of sums from `at` on; lowers `least`.
+// The rows of tables that are added to the unary terms of one row.
+struct Terms {
+  const int16_t* unary;
+  const int16_t* added[kMostBooks];
+  int64_t count;
+};
+
+// kVectors vectors of sums from `at` on, and the least of each lane.
 template <int kVectors>
-HWY_INLINE void add_up(const int16_t* unary, const int16_t* const* added, int64_t terms, int64_t at, int16_t* scores,
-                       Shorts& least) {
+HWY_INLINE Shorts add_up(const Terms& terms, int64_t at, int16_t* scores) {
   const I16 d;
   Shorts sums[kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, unary + at + v * kShorts);
-  for (int64_t t = 0; t < terms; ++t) {
-    const int16_t* const from = added[t] + at;
+  for (int v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, terms.unary + at + v * kShorts);
+  for (int64_t t = 0; t < terms.count; ++t) {
+    const int16_t* const from = terms.added[t] + at;
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[v] = hn::Add(sums[v], hn::LoadU(d, from + v * kShorts));
   }
+  Shorts least = sums[0];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
-    hn::StoreU(sums[v], d, scores + at + v * kShorts);
+    hn::Store(sums[v], d, scores + at + v * kShorts);
     least = hn::Min(least, sums[v]);
   }
+  return least;
 }
 
-// Tables are larger than the second-level cache, and codes say early which of their rows come next.
-HWY_INLINE void prefetch_row(const ScoreTask& task, int64_t row) {
-  const uint8_t* const chosen = task.codes + row * task.books;
-  for (int64_t k = task.first_book; k < task.end_book; ++k) {
-    if (k == task.skipped_book) continue;
-    const int16_t* const from = task.tables + (k * task.table_words + chosen[k]) * task.width;
-    for (int64_t at = 0; at < task.width; at += kPrefetched) hwy::Prefetch(from + at);
+// What is at most the window above the least: the first of them, and how many there are.
+struct Least {
+  int64_t first;
+  int64_t count;
+  int16_t limit;
+};
+
+HWY_INLINE int16_t limit_of(Shorts least, int16_t window) {
+  return static_cast<int16_t>(std::min(32766, hn::GetLane(hn::MinOfLanes(I16(), least)) + window));
+}
+
+// The sums of a row of 256, and the least of each lane in each group.
+HWY_INLINE void add_groups(const Terms& terms, int16_t* scores, int16_t* lows) {
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) hn::Store(add_up<kGroupVectors>(terms, g * kGroup, scores), I16(), lows + g * kShorts);
+}
+
+// Of 256 sums. Most of them are in groups without one near the least: which groups are worth a look is found first, and
+// without a branch that depends on where the least is.
+HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t window) {
+  const I16 d;
+  Shorts least = hn::Load(d, lows);
+#pragma GCC unroll 4
+  for (int g = 1; g < kGroups; ++g) least = hn::Min(least, hn::Load(d, lows + g * kShorts));
+  Least found{kMostWords, 0, limit_of(least, window)};
+  const Shorts above = hn::Set(d, static_cast<int16_t>(found.limit + 1));
+  uint32_t groups = kGroups == 1 ? 1 : 0;
+#pragma GCC unroll 4
+  for (int g = 0; kGroups > 1 && g < kGroups; ++g) {
+    groups |= static_cast<uint32_t>(!hn::AllFalse(d, hn::Lt(hn::Load(d, lows + g * kShorts), above))) << g;
+  }
+  constexpr int kWords = static_cast<int>(kGroup / 64);
+  for (; groups != 0; groups &= groups - 1) {
+    const auto from = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero32(groups)) * kGroup;
+    HWY_ALIGN uint64_t bits[kWords];
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroupVectors; ++v) {
+      const auto within = hn::Lt(hn::Load(d, scores + from + v * kShorts), above);
+      hn::StoreMaskBits(d, within, reinterpret_cast<uint8_t*>(bits) + v * kShorts / 8);
+    }
+#pragma GCC unroll 4
+    for (int w = 0; w < kWords; ++w) {
+      found.count += static_cast<int64_t>(hwy::PopCount(bits[w]));
+      const auto bit = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero64(bits[w] | uint64_t{1} << 63));
+      found.first = std::min(found.first, bits[w] == 0 ? kMostWords : from + w * 64 + bit);
+    }
+  }
+  return found;
+}
+
+// Of fewer codewords, all that are up to the limit.
+HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t window, int16_t* scores) {
+  Shorts least = hn::Set(I16(), int16_t{32767});
+  for (int64_t at = 0; at < width; at += kShorts) least = hn::Min(least, add_up<1>(terms, at, scores));
+  Least found{0, 0, limit_of(least, window)};
+  for (int64_t j = width - 1; j >= 0; --j) {
+    if (scores[j] > found.limit) continue;
+    found.first = j;
+    ++found.count;
+  }
+  return found;
+}
+
+// What is read once (kHint 0) shall not take the place of tables in the second-level cache.
+template <int kHint>
+HWY_INLINE void prefetch(const int16_t* from, int64_t width) {
+  if (HWY_LIKELY(width == kMostWords)) {
+#pragma GCC unroll 8
+    for (int64_t at = 0; at < kMostWords; at += kLineShorts) __builtin_prefetch(from + at, 0, kHint);
+  } else {
+    for (int64_t at = 0; at < width; at += kLineShorts) __builtin_prefetch(from + at, 0, kHint);
   }
 }
 
+HWY_INLINE void find_terms(const ScoreTask& task, int64_t row, Terms& terms) {
+  const uint8_t* const chosen = task.codes + row * task.books;
+  terms.unary = task.unary + row * task.width;
+  terms.count = 0;
+  for (int64_t k = 0; k < task.end_book; ++k) {
+    terms.added[terms.count] = task.tables + (k * task.table_words + chosen[k]) * task.width;
+    terms.count += k != task.skipped_book;
+  }
+}
+
+HWY_INLINE void report(const Least& found, const int16_t* scores, int64_t width, uint8_t* code, uint16_t* count,
+                       uint32_t* doubtful) {
+  *code = static_cast<uint8_t>(found.first);
+  *count = static_cast<uint16_t>(found.count);
+  if (HWY_LIKELY(found.count == 1)) return;
+  for (int64_t j = found.first; j < width; ++j) {
+    if (scores[j] <= found.limit) *doubtful++ = static_cast<uint32_t>(j);
+  }
+}
+
+// Rows are added up some at a time, and looked through after: the least of one row is a chain of operations that wait
+// for each other, and those of several rows do not.
 void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                  uint32_t* doubtful) {
-  const I16 d;
-  HWY_ALIGN int16_t scores[256];
-  const int16_t* added[kMostBooks];
-  const auto step = hn::Set(d, static_cast<int16_t>(kShorts));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t row = rows[i];
-    const uint8_t* const chosen = task.codes + row * task.books;
-    int64_t terms = 0;
-    for (int64_t k = task.first_book; k < task.end_book; ++k) {
-      if (k == task.skipped_book) continue;
-      added[terms++] = task.tables + (k * task.table_words + chosen[k]) * task.width;
-    }
-    if (i + 1 < count) prefetch_row(task, rows[i + 1]);
-    const int16_t* const unary = task.unary + row * task.unary_stride;
-    Shorts lows = hn::Set(d, int16_t{32767});
-    int64_t at = 0;
-    for (; at + 8 * kShorts <= task.width; at += 8 * kShorts) add_up<8>(unary, added, terms, at, scores, lows);
-    for (; at < task.width; at += kShorts) add_up<1>(unary, added, terms, at, scores, lows);
-
-    const int16_t low = hn::GetLane(hn::MinOfLanes(d, lows));
-    const int16_t limit = static_cast<int16_t>(std::min(32766, low + task.windows[row * task.window_stride]));
-    const auto least = hn::Set(d, low);
-    const auto above = hn::Set(d, static_cast<int16_t>(limit + 1));
-    const auto none = hn::Set(d, int16_t{32767});
-    auto numbers = hn::Iota(d, 0);
-    auto first = none;
-    auto within = hn::Zero(d);
-    for (at = 0; at < task.width; at += kShorts) {
-      const auto sums = hn::LoadU(d, scores + at);
-      first = hn::Min(first, hn::IfThenElse(hn::Eq(sums, least), numbers, none));
-      within = hn::Sub(within, hn::VecFromMask(d, hn::Lt(sums, above)));
-      numbers = hn::Add(numbers, step);
-    }
-    codes[i] = static_cast<uint8_t>(hn::GetLane(hn::MinOfLanes(d, first)));
-    const int16_t total = hn::GetLane(hn::SumOfLanes(d, within));
-    counts[i] = static_cast<uint16_t>(total);
-    if (HWY_UNLIKELY(total != 1)) {
-      uint32_t* to = doubtful + i * 256;
-      for (int64_t j = 0; j < task.width; ++j) {
-        if (scores[j] <= limit) *to++ = static_cast<uint32_t>(j);
+  HWY_ALIGN int16_t scores[kTogether * kMostWords];
+  HWY_ALIGN int16_t lows[kTogether * kGroups * kShorts];
+  Terms terms[2];  // of this row and of the next, whose tables are prefetched
+  find_terms(task, rows[0], terms[0]);
+  for (int64_t first = 0; first < count; first += kTogether) {
+    const int64_t some = std::min(kTogether, count - first);
+    for (int64_t i = 0; i < some; ++i) {
+      const int64_t at = first + i;
+      const Terms& now = terms[at % 2];
+      Terms& next = terms[(at + 1) % 2];
+      prefetch<0>(task.unary + rows[std::min(at + kUnaryAhead, count - 1)] * task.width, task.width);
+      find_terms(task, rows[std::min(at + 1, count - 1)], next);
+      for (int64_t t = 0; t < next.count; ++t) prefetch<3>(next.added[t], task.width);
+      if (task.width == kMostWords) {
+        add_groups(now, scores + i * kMostWords, lows + i * kGroups * kShorts);
+      } else {
+        const Least found = find_least_of_few(now, task.width, task.windows[rows[at]], scores);
+        report(found, scores, task.width, codes + at, counts + at, doubtful + at * kMostWords);
       }
+    }
+    for (int64_t i = 0; task.width == kMostWords && i < some; ++i) {
+      const int64_t at = first + i;
+      const int16_t* const sums = scores + i * kMostWords;
+      const Least found = find_least(sums, lows + i * kGroups * kShorts, task.windows[rows[at]]);
+      report(found, sums, task.width, codes + at, counts + at, doubtful + at * kMostWords);
     }
   }
 }

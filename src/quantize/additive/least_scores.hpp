@@ -9,21 +9,18 @@ namespace kith {
 
 struct ScoreTask {
   const int16_t* tables = nullptr;  // of the book: for each other book its rows, table_words x width; its own is zero
-  int64_t first_book = 0;           // the books that are added up: from here on
-  int64_t end_book = 0;
+  int64_t end_book = 0;             // the books before it are added up
   int64_t skipped_book = -1;        // except this one
   int64_t table_words = 0;
   int64_t width = 0;                // of a row of a table: a multiple of 32
-  const int16_t* unary = nullptr;   // of the block's rows, unary_stride apart
-  int64_t unary_stride = 0;
-  const int16_t* windows = nullptr;  // of the block's rows, window_stride apart
-  int64_t window_stride = 0;
+  const int16_t* unary = nullptr;   // of the block's rows, `width` each
+  const int16_t* windows = nullptr;  // of the block's rows
   const uint8_t* codes = nullptr;   // of the block's rows, `books` each
   int64_t books = 0;
 };
 
-// For each of the listed rows the first code of the least sum. Where further codes are within the row's window of it,
-// all of these go to `doubtful`, their number to counts[i], which else is 1. `doubtful`: 256 for each listed row.
+// For each of the listed rows the code of the least sum. Where further codes are within the row's window of it, all of
+// these go to `doubtful`, their number to counts[i], which else is 1. `doubtful`: 256 for each listed row.
 void least_scores_cpu(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                       uint32_t* doubtful);
 

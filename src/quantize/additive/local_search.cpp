@@ -8,6 +8,8 @@ namespace kith {
 namespace {
 
 constexpr uint64_t kOrderStream = uint64_t{1} << 63;  // no row has this number
+constexpr int32_t kNever = -1;
+constexpr int32_t kOver = kNever;  // no later than any step
 
 }  // namespace
 
@@ -35,70 +37,111 @@ void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int6
   }
 }
 
-LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books)
+LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books, int64_t block_rows,
+                         const Resources& resources)
     : plan_(plan),
       books_(books.books),
       bits_(books.bits),
-      current_(static_cast<size_t>(kIcmBlockRows * books_)),
-      changed_(static_cast<size_t>(kIcmBlockRows)),
-      looked_(static_cast<size_t>(kIcmBlockRows * books_)),
-      active_(static_cast<size_t>(kIcmBlockRows)),
-      found_(static_cast<size_t>(kIcmBlockRows)) {}
+      block_rows_(block_rows),
+      current_(block_rows * books_, "a block of codes", resources),
+      marks_(block_rows, "a block of codes", resources),
+      changed_(block_rows, "a block of codes", resources),
+      looked_(block_rows * books_, "a block of codes", resources),
+      active_(block_rows, "a block of codes", resources),
+      found_(block_rows, "a block of codes", resources),
+      settled_(books_, block_rows, resources) {}
+
+int64_t LocalSearch::bytes_for(const Codebooks& books, int64_t block_rows) {
+  return block_rows * (array_bytes<uint8_t>(books.books + 1) + array_bytes<int32_t>(books.books + 1) +
+                       array_bytes<uint32_t>(2)) +
+         SettledCodes::bytes_for(books.books, block_rows);
+}
 
 void LocalSearch::start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes) {
-  std::iota(active_.begin(), active_.end(), 0u);
+  std::iota(active_.begin(), active_.begin() + count, 0u);
   std::fill_n(codes, count * books_, uint8_t{0});
   for (int64_t k = 0; k < books_; ++k) {
     engine.step(k, IcmOthers::before, codes, active_.data(), count, found_.data());
-    for (int64_t i = 0; i < count; ++i) codes[i * books_ + k] = found_[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < count; ++i) codes[i * books_ + k] = found_[i];
   }
 }
 
-void LocalSearch::sweep(IcmEngine& engine, int64_t count, int64_t* now) {
+bool LocalSearch::sweep(IcmEngine& engine, int64_t count, int32_t* now) {
+  bool any = false;
   for (const int64_t k : order_) {
     ++*now;
+    int32_t* const looked = looked_.data() + k * block_rows_;
     int64_t active = 0;
     for (int64_t i = 0; i < count; ++i) {
-      int64_t& looked = looked_[static_cast<size_t>(i * books_ + k)];
-      if (changed_[static_cast<size_t>(i)] <= looked) continue;
-      looked = *now;
-      active_[static_cast<size_t>(active++)] = static_cast<uint32_t>(i);
+      // Without a branch: which rows are active is hard to foresee.
+      const bool stale = changed_[i] > looked[i];
+      looked[i] = stale ? *now : looked[i];
+      active_[active] = static_cast<uint32_t>(i);
+      active += stale ? 1 : 0;
     }
     if (active == 0) continue;
+    any = true;
     engine.step(k, IcmOthers::all, current_.data(), active_.data(), active, found_.data());
     for (int64_t a = 0; a < active; ++a) {
-      const int64_t i = active_[static_cast<size_t>(a)];
-      uint8_t& code = current_[static_cast<size_t>(i * books_ + k)];
-      if (code == found_[static_cast<size_t>(a)]) continue;
-      code = found_[static_cast<size_t>(a)];
-      changed_[static_cast<size_t>(i)] = *now;
+      const int64_t i = active_[a];
+      uint8_t& code = current_[i * books_ + k];
+      if (code == found_[a]) continue;
+      marks_[i] += SettledCodes::mark_of(k, found_[a]) - SettledCodes::mark_of(k, code);
+      code = found_[a];
+      changed_[i] = settled_.holds(i, current_.data() + i * books_, marks_[i]) ? kOver : *now;
+    }
+  }
+  return any;
+}
+
+void LocalSearch::start_round(const int64_t* numbers, int64_t round, int64_t count, const uint8_t* codes) {
+  std::copy_n(codes, count * books_, current_.data());
+  for (int64_t i = 0; i < count; ++i) {
+    uint8_t* const current = current_.data() + i * books_;
+    perturb_codes(plan_, numbers[i], round, books_, bits_, current);
+    marks_[i] = settled_.mark_of(current);
+    changed_[i] = settled_.holds(i, current, marks_[i]) ? kOver : 0;
+  }
+  std::fill(looked_.begin(), looked_.end(), kNever);
+}
+
+bool LocalSearch::is_settled(int64_t row) const {
+  bool settled = true;
+  for (int64_t k = 0; k < books_; ++k) settled &= looked_[k * block_rows_ + row] >= changed_[row];
+  return settled;
+}
+
+void LocalSearch::end_round(IcmEngine& engine, int64_t count, uint8_t* codes, float* costs) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (changed_[i] == kOver) continue;
+    const uint8_t* const tried = current_.data() + i * books_;
+    uint8_t* const best = codes + i * books_;
+    const bool same = std::equal(tried, tried + books_, best);
+    const float cost = same ? costs[i] : engine.cost(i, tried);
+    if (same || cost < costs[i]) {
+      settled_.add_best(i, tried, marks_[i], is_settled(i));
+      costs[i] = cost;
+      std::copy_n(tried, books_, best);
+    } else if (is_settled(i)) {
+      settled_.add(i, tried, marks_[i]);
     }
   }
 }
 
-void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs) {
+void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs,
+                      const std::function<void(int64_t)>& after_round) {
   for (int64_t i = 0; i < count; ++i) costs[i] = engine.cost(i, codes + i * books_);
-  for (int64_t round = plan_.from_round; round < plan_.from_round + plan_.rounds; ++round) {
-    std::copy_n(codes, count * books_, current_.data());
-    for (int64_t i = 0; i < count; ++i) {
-      perturb_codes(plan_, numbers[i], round, books_, bits_, current_.data() + i * books_);
-    }
-    std::fill(changed_.begin(), changed_.end(), 0);
-    std::fill(looked_.begin(), looked_.end(), -1);
-    int64_t now = 0;
+  settled_.clear();
+  for (int64_t done = 0; done < plan_.rounds; ++done) {
+    const int64_t round = plan_.from_round + done;
+    start_round(numbers, round, count, codes);
+    int32_t now = 0;
     for (int64_t s = 0; s < plan_.sweeps; ++s) {
       order_books(plan_, round, s, books_, order_);
-      sweep(engine, count, &now);
+      if (!sweep(engine, count, &now)) break;
     }
-    for (int64_t i = 0; i < count; ++i) {
-      const uint8_t* const tried = current_.data() + i * books_;
-      uint8_t* const best = codes + i * books_;
-      if (std::equal(tried, tried + books_, best)) continue;
-      const float cost = engine.cost(i, tried);
-      if (!(cost < costs[i])) continue;
-      costs[i] = cost;
-      std::copy_n(tried, books_, best);
-    }
+    end_round(engine, count, codes, costs);
+    if (after_round) after_round(done + 1);
   }
 }
 

@@ -65,7 +65,8 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
     scale.room = room;
     // Products and keys may lie below f32's normal range.
     const double underflow = 2 * static_cast<double>(books_) * underflow_error(cols);
-    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own) + underflow;
+    // Half a step for each term, and what f32 adds to a unary one.
+    scale.constant = (0.5 * static_cast<double>(books_) + 0.02) * scale.step + 2 * error * own * (norms_ + own) + underflow;
     scale.linear = 2 * error * own;
     ProgressMeter meter("tables", books_, quiet);
     parallel_for(books_, meter, quiet, [&](int64_t i, int) {
@@ -80,37 +81,6 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
       }
     });
   }
-}
-
-bool PairwiseTables::round_unary(int64_t k, const float* products, double norm, int16_t* unary,
-                                 int16_t* window) const {
-  const TableScale& scale = scales_[static_cast<size_t>(k)];
-  const double steps = table_window(scale, norm, norms_);
-  if (!(steps <= kMostTableWindow)) return false;
-  const float* const squares = squares_.data() + k * words_;
-  float least = squares[0] - 2 * products[0];
-  float most = least;
-  for (int64_t j = 1; j < words_; ++j) {
-    const float value = squares[j] - 2 * products[j];
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  const float middle = 0.5f * least + 0.5f * most;
-  // Half a step more is in kMostScore's margin.
-  if (!(static_cast<double>(most) - static_cast<double>(middle) <= scale.room) ||
-      !(static_cast<double>(middle) - static_cast<double>(least) <= scale.room)) {
-    return false;
-  }
-  const double inverse = 1 / scale.step;
-  const double offset = static_cast<double>(middle);
-  for (int64_t j = 0; j < words_; ++j) {
-    const float value = squares[j] - 2 * products[j];
-    const double whole = (static_cast<double>(value) - offset) * inverse + 0x1.8p52 - 0x1.8p52;
-    unary[j] = static_cast<int16_t>(whole);
-  }
-  std::fill(unary + words_, unary + width_, int16_t{32767});
-  *window = static_cast<int16_t>(steps);
-  return true;
 }
 
 }  // namespace kith

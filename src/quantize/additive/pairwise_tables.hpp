@@ -64,10 +64,6 @@ class PairwiseTables {
   double norms() const { return norms_; }  // the sum of the books' largest, after the move
   const float* origin() const { return origin_.data(); }  // the sum of the means: what rows are moved by
 
-  // Rounds the unary terms of a row, whose norm after the move is given: products[j] = <x, c_j>, for a book. False
-  // where they do not fit, or nothing would be certain. `window`: in steps.
-  bool round_unary(int64_t k, const float* products, double norm, int16_t* unary, int16_t* window) const;
-
  private:
   int64_t books_;
   int64_t words_;

@@ -2,22 +2,26 @@
 #pragma once
 
 #include "quantize/additive/icm_engine.hpp"
+#include "quantize/codec_tables.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
+// row - the sum of `count` others.
+void subtract_rows_cpu(const float* row, const float* const* others, int64_t count, int64_t cols, float* out);
+
 // Without the codeword of `book`, where that is one.
 inline void take_off_codewords(const SearchBooks& search, const float* row, const uint8_t* codes, int64_t book,
                                IcmOthers others, float* residual) {
   const Codebooks& books = search.books();
-  const int64_t cols = books.cols;
-  for (int64_t c = 0; c < cols; ++c) residual[c] = row[c];
+  const float* words[kMostCodebooks];
+  int64_t count = 0;
   for (int64_t k = 0; k < books.books; ++k) {
     if (k == book) continue;
-    const float* const word = others == IcmOthers::before && k > book ? search.mean(k) : books.word(k, codes[k]);
-    for (int64_t c = 0; c < cols; ++c) residual[c] -= word[c];
+    words[count++] = others == IcmOthers::before && k > book ? search.mean(k) : books.word(k, codes[k]);
   }
+  subtract_rows_cpu(row, words, count, books.cols, residual);
 }
 
 }  // namespace kith

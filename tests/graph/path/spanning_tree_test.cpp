@@ -23,7 +23,7 @@ using reference::Shape;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kApart = std::numeric_limits<float>::infinity();
 
 std::vector<reference::Edge> edges_of(const SpanningTree& tree) {
   std::vector<reference::Edge> edges;
@@ -74,13 +74,13 @@ TEST(SpanningTree, PartsAreCountedOrJoined) {
   EXPECT_THAT(refusal_of(graph, {.unconnected = Unconnected::nearest}), HasSubstr("give them, too"));
   const SpanningTree tree = spanning_tree(graph, {.unconnected = Unconnected::at_inf}, on_cpu());
   std::vector<reference::Edge> expected = reference::spanning_forest(reference::edges_of(graph), 120);
-  expected.push_back({kInf, 0, 1});
-  expected.push_back({kInf, 0, 2});
+  expected.push_back({kApart, 0, 1});
+  expected.push_back({kApart, 0, 2});
   EXPECT_EQ(edges_of(tree), expected);
   const RowLabels below = tree.labels(1e30, on_cpu());
   EXPECT_EQ(below.sets, 3);
   for (int64_t i = 0; i < 120; ++i) EXPECT_EQ(below.begin()[i], i % 3);
-  EXPECT_EQ(tree.labels(kInf, on_cpu()).sets, 1);
+  EXPECT_EQ(tree.labels(kApart, on_cpu()).sets, 1);
 }
 
 // Parts of one row, of a few, and larger than those that are searched together, joined as the whole graph would be.

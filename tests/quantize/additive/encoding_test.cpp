@@ -6,11 +6,14 @@
 #include "kernels/forced_target.hpp"
 #include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/search_books.hpp"
+#include "quantize/additive/settled_codes.hpp"
 #include "reference/additive.hpp"
 #include "reference/additive_cases.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -81,6 +84,48 @@ TEST(AdditiveEncoding, EveryFormAndInstructionSetEqualsThePlainAlgorithm) {
   }
 }
 
+// Most rounds come to codes that earlier ones ended with, and are cut short.
+TEST(AdditiveEncoding, ManyRoundsThatComeBackEqualThePlainAlgorithm) {
+  for (const auto& [books, bits] : {std::pair<int64_t, int>{3, 3}, {2, 5}, {9, 1}}) {
+    for (const Shape shape : {Shape::gaussian, Shape::near_duplicates}) {
+      const Case given = make_case(shape, books, bits, 7, 40);
+      for (const bool random_order : {false, true}) {
+        AdditiveEncoding encoding = encoding_of(SearchForm::tables, CodeStart::random, 30);
+        encoding.search.perturbed = 2;
+        encoding.search.sweeps = 3;
+        encoding.search.random_order = random_order;
+        EXPECT_EQ(encode(given, encoding), expected(given, encoding.search)) << books << " books, " << shape;
+      }
+    }
+  }
+}
+
+TEST(SettledCodes, HoldTheBestAndTheLatest) {
+  constexpr int64_t kBooks = 3;
+  SettledCodes settled(kBooks, 2, Resources());
+  settled.clear();
+  const auto holds = [&](int64_t row, std::array<uint8_t, kBooks> codes) {
+    return settled.holds(row, codes.data(), settled.mark_of(codes.data()));
+  };
+  const auto add = [&](std::array<uint8_t, kBooks> codes) { settled.add(1, codes.data(), settled.mark_of(codes.data())); };
+  const auto add_best = [&](std::array<uint8_t, kBooks> codes, bool known) {
+    settled.add_best(1, codes.data(), settled.mark_of(codes.data()), known);
+  };
+  EXPECT_FALSE(holds(1, {0, 0, 0}));  // nothing yet
+  add_best({9, 9, 9}, true);
+  for (uint8_t i = 1; i <= 100; ++i) add({i, 0, 0});
+  EXPECT_TRUE(holds(1, {9, 9, 9}));  // whatever came after
+  EXPECT_TRUE(holds(1, {100, 0, 0}));
+  EXPECT_FALSE(holds(1, {1, 0, 0}));
+  EXPECT_FALSE(holds(0, {100, 0, 0}));  // another row's
+  add_best({8, 8, 8}, false);
+  EXPECT_FALSE(holds(1, {8, 8, 8}));
+  EXPECT_FALSE(holds(1, {0, 0, 0}));
+  EXPECT_TRUE(holds(1, {9, 9, 9}));  // as any other
+  add_best({0, 0, 0}, true);
+  EXPECT_TRUE(holds(1, {0, 0, 0}));
+}
+
 // Squares of such values are a few of f32's smallest steps, and many costs are equal.
 TEST(AdditiveEncoding, CostsBelowTheNormalRangeOfFloats) {
   for (const CodeStart start : {CodeStart::random, CodeStart::greedy}) {
@@ -111,7 +156,7 @@ TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
   for (const auto& [books, bits, cols, rows] :
        {std::array<int64_t, 4>{1, 8, 8, 70}, {7, 8, 16, 65}, {15, 4, 24, 129}, {2, 6, 1, 64}, {3, 1, 5, 9},
         {5, 7, 960, 3}, {6, 8, 33, 1}}) {
-    SCOPED_TRACE(testing::Message() << books << " books of " << bits << " bits, " << cols << " columns");
+    SCOPED_TRACE(::testing::Message() << books << " books of " << bits << " bits, " << cols << " columns");
     const Case given = make_case(Shape::gaussian, books, static_cast<int>(bits), cols, rows);
     for (const CodeStart start : {CodeStart::random, CodeStart::greedy}) {
       for (const bool random_order : {false, true}) {
@@ -168,6 +213,41 @@ TEST(AdditiveEncoding, TheSameBytesForAnyThreadsBatchAndLimit) {
     encode_additive(given.books, one, MatrixView(given.rows.row(row), 1, 20), codes.data(), &cost, Resources());
     EXPECT_EQ(codes, std::vector<uint8_t>(whole.codes.begin() + row * 5, whole.codes.begin() + row * 5 + 5));
     EXPECT_EQ(cost, whole.costs[static_cast<size_t>(row)]);
+  }
+}
+
+// A block whose rows take every form, in several slices: rows beyond the grid, and rows of norms that leave tables in
+// doubt.
+TEST(AdditiveEncoding, RowsOfAllFormsInOneBlock) {
+  Case given = make_case(Shape::gaussian, 3, 8, 10, 700);
+  for (int64_t i = 0; i < 700; ++i) {
+    const float scale = i % 7 == 3 ? 1e6f : i % 11 == 5 ? 9.0f : 1.0f;
+    for (int64_t c = 0; c < 10; ++c) given.rows.row(i)[c] *= scale;
+  }
+  const Encoded direct = encode(given, encoding_of(SearchForm::direct, CodeStart::greedy, 3));
+  ResourceOptions options;
+  options.threads = 1;
+  for (const int64_t block : {0, 1, 191, 193, 700}) {
+    for (const SearchForm form : {SearchForm::tables, SearchForm::products}) {
+      AdditiveEncoding encoding = encoding_of(form, CodeStart::greedy, 3);
+      encoding.block_rows = block;
+      EXPECT_EQ(encode(given, encoding, Resources(options)), direct) << block;
+    }
+  }
+  // From given codes, which stay with their rows.
+  AdditiveEncoding more = encoding_of(SearchForm::tables, CodeStart::given, 3);
+  more.search.from_round = 3;
+  EXPECT_EQ(encode(given, more, Resources(options), direct.codes),
+            encode(given, encoding_of(SearchForm::direct, CodeStart::greedy, 6)));
+}
+
+TEST(AdditiveEncoding, ALongSearchOfOneBlockCanBeCancelled) {
+  const Case given = make_case(Shape::gaussian, 2, 4, 6, 3);
+  for (const SearchForm form : kForms) {
+    ResourceOptions options;
+    options.threads = 1;
+    options.interrupted = [] { return true; };
+    EXPECT_THROW(encode(given, encoding_of(form, CodeStart::greedy, 2'000'000), Resources(options)), Cancelled);
   }
 }
 

@@ -272,6 +272,21 @@ TEST(LocalSearchTraining, CancelledItKeepsTheLastRound) {
   EXPECT_EQ(whole.values(), quantizer.values());
 }
 
+TEST(LocalSearchQuantizer, ChoicesHaveNames) {
+  for (const AdditiveStart start : {AdditiveStart::opq, AdditiveStart::residual, AdditiveStart::random}) {
+    EXPECT_EQ(parse_additive_start(name_of(start)), start);
+  }
+  for (const CodeStart start : {CodeStart::greedy, CodeStart::random, CodeStart::given}) {
+    EXPECT_EQ(parse_code_start(name_of(start)), start);
+  }
+  for (const SweepOrder order : {SweepOrder::fixed, SweepOrder::random}) {
+    EXPECT_EQ(parse_sweep_order(name_of(order)), order);
+  }
+  EXPECT_THROW(parse_additive_start("greedy"), InvalidArgument);
+  EXPECT_THROW(parse_code_start("opq"), InvalidArgument);
+  EXPECT_THROW(parse_sweep_order(""), InvalidArgument);
+}
+
 TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   const auto with = [](auto change) {
     LocalSearchParams params;

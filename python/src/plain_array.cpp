@@ -1,0 +1,108 @@
+#include "plain_array.hpp"
+
+namespace kith::python {
+namespace {
+
+// Kept for ever: at exit numpy may be gone before static objects are.
+struct Numpy {
+  PyObject* ndarray;
+  PyObject* empty;
+  PyObject* int64;
+  PyObject* float32;
+};
+
+const Numpy& numpy() {
+  static const Numpy known = [] {
+    const nb::module_ module = nb::module_::import_("numpy");
+    const auto dtype = [&](const char* name) { return nb::object(module.attr("dtype")(name)).release().ptr(); };
+    return Numpy{nb::object(module.attr("ndarray")).release().ptr(), nb::object(module.attr("empty")).release().ptr(),
+                 dtype("int64"), dtype("float32")};
+  }();
+  return known;
+}
+
+std::optional<DType> dtype_of(const char* format) {
+  if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
+  switch (format[0]) {
+    case 'f': return DType::f32;
+    case 'e': return DType::f16;
+    case 'B': return DType::u8;
+    case 'b': return DType::i8;
+    default: return std::nullopt;
+  }
+}
+
+// Columns contiguous, rows apart by whole values and not overlapping, all of them aligned; as the package's
+// readable_in_place() has it.
+bool readable_in_place(const Py_buffer& buffer, const MatrixShape& shape) {
+  const auto bytes = static_cast<int64_t>(buffer.itemsize);
+  if (reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(bytes) != 0) return false;
+  if (shape.cols > 1 && buffer.strides[buffer.ndim - 1] != bytes) return false;
+  return shape.rows <= 1 || (buffer.strides[0] >= shape.cols * bytes && buffer.strides[0] % bytes == 0);
+}
+
+nb::object empty(PyObject* shape, PyObject* dtype) {
+  PyObject* const arguments[] = {shape, dtype};
+  nb::object array = nb::steal(PyObject_Vectorcall(numpy().empty, arguments, 2, nullptr));
+  if (!array.is_valid()) throw nb::python_error();
+  return array;
+}
+
+// Where a fresh array begins, which does not move.
+template <typename T>
+T* begin_of(const nb::object& array) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_CONTIG) != 0) throw nb::python_error();
+  PyBuffer_Release(&buffer);
+  return static_cast<T*>(buffer.buf);
+}
+
+}  // namespace
+
+PlainRows::PlainRows(nb::handle array) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(array.ptr())) != numpy().ndarray) return;
+  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();  // a dtype that the protocol has no word for
+    buffer_ = {};
+    return;
+  }
+  const std::optional<DType> dtype = dtype_of(buffer_.format);
+  if (!dtype || (buffer_.ndim != 1 && buffer_.ndim != 2)) return;
+  MatrixShape shape;
+  shape.rows = single() ? 1 : buffer_.shape[0];
+  shape.cols = buffer_.shape[buffer_.ndim - 1];
+  if (!readable_in_place(buffer_, shape)) return;
+  shape.row_stride = shape.rows > 1 ? buffer_.strides[0] / buffer_.itemsize : shape.cols;
+  view_.emplace(buffer_.buf, *dtype, shape);
+}
+
+PlainRows::~PlainRows() {
+  if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+}
+
+PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
+  const nb::tuple shape = single ? nb::make_tuple(k) : nb::make_tuple(queries, k);
+  ids_ = empty(shape.ptr(), numpy().int64);
+  distances_ = empty(shape.ptr(), numpy().float32);
+  view_ = {begin_of<int64_t>(ids_), begin_of<float>(distances_), queries, k, {}};
+}
+
+std::optional<int64_t> plain_number(nb::handle value) {
+  if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  return overflow == 0 ? std::optional<int64_t>(number) : std::nullopt;
+}
+
+std::optional<std::string_view> plain_text(nb::handle value) {
+  if (!PyUnicode_CheckExact(value.ptr())) return std::nullopt;
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text == nullptr) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return std::string_view(text, static_cast<size_t>(size));
+}
+
+}  // namespace kith::python

@@ -1,0 +1,59 @@
+// Arrays of numpy as most people pass them, taken by the buffer protocol, and results made by numpy: a fraction of what
+// DLPack takes, which a search of few rows would notice. What is not so goes the way that takes every kind of array.
+#pragma once
+
+#include <kith/neighbors.hpp>
+#include <kith/view.hpp>
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kith::python {
+
+namespace nb = nanobind;
+
+// Vectors that the library reads in place. With the GIL, at both ends of its life.
+class PlainRows {
+ public:
+  explicit PlainRows(nb::handle array);
+  ~PlainRows();
+  PlainRows(const PlainRows&) = delete;
+  PlainRows& operator=(const PlainRows&) = delete;
+
+  // None where the array is not numpy's own, or has another dtype, layout or number of axes.
+  const std::optional<MatrixView>& view() const { return view_; }
+  // One vector, given as an array of one axis.
+  bool single() const { return buffer_.ndim == 1; }
+
+ private:
+  Py_buffer buffer_ = {};
+  std::optional<MatrixView> view_;
+};
+
+// (ids, distances) of few neighbours: two fresh arrays of (queries, k), or of (k,) where `single`.
+class PlainNeighbors {
+ public:
+  // More are better in Kith's own memory, which comes in large pages.
+  static bool suits(int64_t queries, int64_t k) { return k < 1 || queries <= kMost / k; }
+
+  PlainNeighbors(int64_t queries, int64_t k, bool single);
+
+  NeighborsView view() const { return view_; }
+  nb::object take() const { return nb::make_tuple(ids_, distances_); }
+
+ private:
+  static constexpr int64_t kMost = 1 << 14;
+
+  nb::object ids_;
+  nb::object distances_;
+  NeighborsView view_;
+};
+
+// Of a Python int and str; none where it is another object, or does not fit.
+std::optional<int64_t> plain_number(nb::handle value);
+std::optional<std::string_view> plain_text(nb::handle value);
+
+}  // namespace kith::python

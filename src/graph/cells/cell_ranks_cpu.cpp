@@ -1,0 +1,189 @@
+#include "graph/cells/cell_ranks_cpu.hpp"
+
+#include "core/cpu_target.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "kernels/select/smallest_values.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBlock = 32;           // vectors whose values are computed together
+constexpr int64_t kVectorsPerTask = 512;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Bytes alone would leave most orders open.
+PanelFormat rank_format(int64_t cols) {
+  const PanelFormat format = choose_panel_format(KeyKind::l2, DType::f32, DType::f32, cols, cpu_extensions());
+  return format == PanelFormat::screened ? PanelFormat::f32 : format;
+}
+
+// Whole panels of any width.
+int64_t padded_cells(int64_t cells) { return round_up(cells, kMostRowsPerPanel) + kMostRowsPerPanel; }
+
+}  // namespace
+
+// What one thread works with.
+class CellRanks::Worker final : private PanelHits {
+ public:
+  Worker(const MatrixView& centres, const PackedRows& packed, int64_t most, const Resources& resources)
+      : centres_(centres),
+        rows_(packed.panels()),
+        most_(most),
+        width_(packed.rows_per_panel()),
+        stride_(padded_cells(centres.rows())),
+        queries_(KeyKind::l2, packed.format(), kBlock, centres.cols(), resources),
+        scratch_(PackedQueries::scratch_bytes(packed.format(), centres.cols()), "ranking cells", resources),
+        vectors_(kBlock * centres.cols(), "ranking cells", resources),
+        values_(kBlock * stride_, "ranking cells", resources),
+        floats_(smallest_groups(most) + 3 * stride_, "ranking cells", resources),
+        numbers_(2 * stride_, "ranking cells", resources),
+        neighbors_(stride_, "ranking cells", resources),
+        norm_(*std::max_element(rows_.norms, rows_.norms + packed.panel_count())) {}
+
+  static int64_t bytes_for(PanelFormat format, int64_t cells, int64_t cols, int64_t most) {
+    const int64_t stride = padded_cells(cells);
+    return PackedQueries::bytes_for(format, kBlock, cols) + PackedQueries::scratch_bytes(format, cols) +
+           array_bytes<float>(kBlock * (cols + stride) + smallest_groups(most) + 5 * stride) +
+           array_bytes<uint64_t>(stride);
+  }
+
+  // Up to kBlock vectors.
+  void rank(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
+            const Sink& sink) {
+    const int64_t count = vectors.rows();
+    for (int64_t i = 0; i < count; ++i) widen_row(vectors, i, vector(i));
+    const int64_t width = queries_.panel_width();
+    for (int64_t at = 0; at < count; at += width) {
+      queries_.pack_panel(at / width, vector(at), std::min(width, count - at), origin, scratch_.data());
+    }
+    float limits[kBlock + kMostQueriesPerPanel];
+    std::fill(std::begin(limits), std::end(limits), kInfinity);
+    const PanelQueries queries = queries_.panels(0, count, limits);
+    scan_panels(queries, rows_, 0, panels, *this);
+    for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(norm_)));
+  }
+
+ private:
+  float* vector(int64_t i) const { return vectors_.data() + i * centres_.cols(); }
+
+  void on_hit(int64_t query, int64_t panel, const float* values) override {
+    std::copy_n(values, width_, values_.data() + query * stride_ + panel * width_);
+  }
+
+  // `error`: of any value.
+  const uint32_t* nearest(int64_t query, float error) {
+    const int64_t cells = centres_.rows();
+    float* const values = values_.data() + query * stride_;
+    if (!(error < kInfinity)) {
+      std::iota(numbers_.begin(), numbers_.begin() + cells, 0u);
+      return by_keys(query, cells);
+    }
+    const float offset = queries_.offset(query);
+    const float most = limit_of_smallest(values, cells, most_, floats_.data()) + offset;
+    // No key that its value may have is above one that the last wanted may have.
+    const float limit = square_above(root_above(most + error)) + error - offset;
+    uint32_t* const places = numbers_.data();
+    const int64_t count = places_up_to(values, cells, limit, places);
+    // Where very many are as near as the last, values tell little.
+    return count > 2 * most_ + 64 ? by_keys(query, count) : in_order(query, values, offset, error, count);
+  }
+
+  // The cells in numbers_ by their keys.
+  const uint32_t* by_keys(int64_t query, int64_t count) {
+    put_keys(query, numbers_.data(), count);
+    for (int64_t i = 0; i < count; ++i) numbers_[i] = row_of(neighbors_[i]);
+    return numbers_.data();
+  }
+
+  // Some cells and their keys, sorted, to neighbors_.
+  void put_keys(int64_t query, const uint32_t* cells, int64_t count) {
+    float* const keys = floats_.data() + smallest_groups(most_) + 2 * stride_;
+    canonical_keys_cpu(KeyKind::l2, {vector(query), 0}, centres_, cells, count, keys);
+    for (int64_t i = 0; i < count; ++i) neighbors_[i] = pack_neighbor(ordered_key(keys[i]), cells[i]);
+    std::sort(neighbors_.data(), neighbors_.data() + count);
+  }
+
+  // Of the cells in numbers_, by what their values say, and by their keys where these do not tell.
+  const uint32_t* in_order(int64_t query, const float* values, float offset, float error, int64_t count) {
+    const uint32_t* const cells = numbers_.data();
+    uint32_t* const sorted = numbers_.data() + stride_;
+    float* const found = floats_.data() + smallest_groups(most_);
+    float* const ascending = found + stride_;
+    for (int64_t i = 0; i < count; ++i) found[i] = values[cells[i]];
+    // Each goes where as many are before it: no branches, and all at once.
+    for (int64_t i = 0; i < count; ++i) {
+      uint32_t before = 0;
+      for (int64_t j = 0; j < i; ++j) before += found[j] <= found[i] ? 1u : 0u;
+      for (int64_t j = i + 1; j < count; ++j) before += found[j] < found[i] ? 1u : 0u;
+      sorted[before] = cells[i];
+      ascending[before] = found[i] + offset;
+    }
+    for (int64_t first = 0; first < most_;) {
+      float upper = root_above(ascending[first] + error);
+      int64_t end = first + 1;
+      for (; end < count && root_below(ascending[end] - error) <= upper; ++end) {
+        upper = root_above(ascending[end] + error);
+      }
+      if (end - first > 1) {
+        put_keys(query, sorted + first, end - first);
+        for (int64_t i = first; i < end; ++i) sorted[i] = row_of(neighbors_[i - first]);
+      }
+      first = end;
+    }
+    return sorted;
+  }
+
+  const MatrixView centres_;
+  const PanelBase rows_;
+  const int64_t most_;
+  const int64_t width_;   // of a panel
+  const int64_t stride_;  // of a vector's values
+  PackedQueries queries_;
+  HostBuffer scratch_;
+  HostArray<float> vectors_;
+  HostArray<float> values_;
+  HostArray<float> floats_;  // minima, values found, the same sorted, keys
+  HostArray<uint32_t> numbers_;
+  HostArray<uint64_t> neighbors_;
+  const float norm_;  // the largest
+};
+
+CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& resources)
+    : centres_(centres),
+      resources_(resources.with_progress({})),
+      packed_(KeyKind::l2, rank_format(centres.cols()), choose_origin(KeyKind::l2, centres), centres.rows(),
+              resources_) {
+  ProgressMeter meter("cells", centres.rows(), resources_);
+  packed_.pack(centres, {}, meter, resources_);
+  for (int slot = 0; slot < resources.threads(); ++slot) {
+    workers_.push_back(std::make_unique<Worker>(centres_, packed_, std::min(most, centres.rows()), resources_));
+  }
+}
+
+CellRanks::~CellRanks() = default;
+
+int64_t CellRanks::bytes_for(int64_t cells, int64_t cols, int64_t most, int threads) {
+  const PanelFormat format = rank_format(cols);
+  return PackedRows::bytes_for(format, cells, cols, threads) +
+         threads * Worker::bytes_for(format, cells, cols, std::min(most, cells));
+}
+
+void CellRanks::rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink) {
+  parallel_for(divide_up(vectors.rows(), kVectorsPerTask), meter, resources_, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * kVectorsPerTask, vectors.rows());
+    for (int64_t first = task * kVectorsPerTask; first < end; first += kBlock) {
+      const MatrixView some = vectors.slice(first, std::min(kBlock, end - first));
+      workers_[static_cast<size_t>(slot)]->rank(some, first, packed_.origin(), packed_.panel_count(), sink);
+      meter.checkpoint();
+    }
+  });
+}
+
+}  // namespace kith

@@ -1,0 +1,45 @@
+// The cells nearest to each of many vectors on the CPU, in their order: by (canonical l2 key, cell), exactly.
+//
+// There are few centres, and many of them are wanted: so the values of a vector and all centres are computed first
+// (kernels/panels) and the smallest are picked from them (kernels/select/smallest_values.hpp). Keys are computed only
+// for those too close to each other for the products' error bounds to tell their order.
+//
+// Memory: the packed centres, and for each thread kBlock values of every cell.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "kernels/panels/packed_rows.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class CellRanks {
+ public:
+  // The `most` nearest of these centres, f32, which must outlive it.
+  CellRanks(const MatrixView& centres, int64_t most, const Resources& resources);
+  ~CellRanks();
+  CellRanks(const CellRanks&) = delete;
+  CellRanks& operator=(const CellRanks&) = delete;
+  static int64_t bytes_for(int64_t cells, int64_t cols, int64_t most, int threads);
+
+  // Called on any thread: the number of a vector, and its nearest cells.
+  using Sink = std::function<void(int64_t vector, const uint32_t* cells)>;
+  void rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink);
+
+ private:
+  class Worker;
+
+  const MatrixView centres_;
+  const Resources resources_;
+  PackedRows packed_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace kith

@@ -1,0 +1,54 @@
+// The arrays of a graph that is being made, in host memory or in that of a device: a graph lies where its vectors do.
+#pragma once
+
+#include <kith/knn_graph.hpp>
+#include <kith/memory_space.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+
+#include "core/peak_memory.hpp"
+#include "cuda/device_memory.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace kith {
+
+struct GraphOutputShape {
+  int64_t rows = 0;
+  int64_t k = 0;
+  MemorySpace space = MemorySpace::host();
+
+  constexpr int64_t bytes() const { return 12 * rows * k; }
+};
+
+class GraphOutput {
+ public:
+  GraphOutput(const GraphOutputShape& shape, const Resources& resources);
+
+  const NeighborsView& view() const { return view_; }
+  // Of what was written, which need not be looked at. The graph keeps the arrays.
+  KnnGraph graph(Metric metric, GraphReport report) const;
+
+ private:
+  std::shared_ptr<const void> owner_;
+  NeighborsView view_;
+};
+
+// Both have the same rows and k; one lies on the host, or both do. Returns when it is done.
+void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
+
+// A graph of fresh arrays that `fill(view, resources)` writes to; it returns the report, which gets the peaks.
+template <typename Fill>
+KnnGraph make_graph(const GraphOutputShape& shape, Metric metric, const Resources& resources, const Fill& fill) {
+  const PeakMemory memory(resources);
+  const GraphOutput out(shape, memory.resources());
+  GraphReport report = fill(out.view(), memory.resources());
+  if (!shape.space.host_readable()) wait_for_stream(shape.space.device, resources);  // on which it was written
+  report.peak_host_bytes = memory.host_bytes();
+  report.peak_device_bytes = memory.device_bytes();
+  return out.graph(metric, std::move(report));
+}
+
+}  // namespace kith
