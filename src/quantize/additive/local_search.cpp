@@ -67,28 +67,38 @@ void LocalSearch::start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes)
 }
 
 bool LocalSearch::sweep(IcmEngine& engine, int64_t count, int32_t* now) {
+  uint8_t* const current = current_.data();
+  uint32_t* const marks = marks_.data();
+  int32_t* const changed = changed_.data();
+  uint32_t* const active = active_.data();
+  uint8_t* const found = found_.data();
   bool any = false;
   for (const int64_t k : order_) {
     ++*now;
     int32_t* const looked = looked_.data() + k * block_rows_;
-    int64_t active = 0;
+    int64_t active_count = 0;
     for (int64_t i = 0; i < count; ++i) {
       // Without a branch: which rows are active is hard to foresee.
-      const bool stale = changed_[i] > looked[i];
+      const bool stale = changed[i] > looked[i];
       looked[i] = stale ? *now : looked[i];
-      active_[active] = static_cast<uint32_t>(i);
-      active += stale ? 1 : 0;
+      active[active_count] = static_cast<uint32_t>(i);
+      active_count += stale ? 1 : 0;
     }
-    if (active == 0) continue;
+    if (active_count == 0) continue;
     any = true;
-    engine.step(k, IcmOthers::all, current_.data(), active_.data(), active, found_.data());
-    for (int64_t a = 0; a < active; ++a) {
-      const int64_t i = active_[a];
-      uint8_t& code = current_[i * books_ + k];
-      if (code == found_[a]) continue;
-      marks_[i] += SettledCodes::mark_of(k, found_[a]) - SettledCodes::mark_of(k, code);
-      code = found_[a];
-      changed_[i] = settled_.holds(i, current_.data() + i * books_, marks_[i]) ? kOver : *now;
+    engine.step(k, IcmOthers::all, current, active, active_count, found);
+    int64_t moved = 0;  // rows whose code is another now, in the places of those that were active
+    for (int64_t a = 0; a < active_count; ++a) {
+      const uint32_t i = active[a];
+      uint8_t& code = current[i * books_ + k];
+      marks[i] += SettledCodes::mark_of(k, found[a]) - SettledCodes::mark_of(k, code);
+      active[moved] = i;
+      moved += code != found[a] ? 1 : 0;
+      code = found[a];
+    }
+    for (int64_t m = 0; m < moved; ++m) {
+      const int64_t i = active[m];
+      changed[i] = settled_.holds(i, current + i * books_, marks[i]) ? kOver : *now;
     }
   }
   return any;
