@@ -64,13 +64,6 @@ std::vector<int64_t> numbers_in(const std::string& list) {
   return numbers;
 }
 
-AdditiveStart start_named(const std::string& name) {
-  if (name == "opq") return AdditiveStart::opq;
-  if (name == "residual") return AdditiveStart::residual;
-  if (name == "random") return AdditiveStart::random;
-  throw InvalidArgument("--start is " + name + "; it may be opq, residual or random");
-}
-
 // Mean squared distances of rows and what their codes stand for.
 double error_of(const MatrixView& rows, const MatrixView& decoded) {
   double error = 0;
@@ -104,7 +97,7 @@ class Accuracy {
         query_(read_rows(options.text("--query"), 0, options.number("--queries", 10'000), unit_)),
         truth_(knn(query_.view(), base_.view(), {.k = 1, .metric = Metric::sqeuclidean}, Resources())),
         ranks_(bytes_ <= 8 ? std::vector<int64_t>{1, 10, 100} : std::vector<int64_t>{1, 2, 5}) {
-    vary(options, "--start", "opq", [](auto& params, const auto& one) { params.train_start = start_named(one); });
+    vary(options, "--start", "opq", [](auto& params, const auto& one) { params.train_start = parse_additive_start(one); });
     vary(options, "--rounds", "25", [](auto& params, const auto& one) { params.rounds = std::stoll(one); });
     vary(options, "--search-rounds", "8",
          [](auto& params, const auto& one) { params.train_search_rounds = std::stoll(one); });

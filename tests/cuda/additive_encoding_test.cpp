@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace kith {
@@ -193,6 +194,19 @@ TEST_F(CudaAdditive, AsInUse) {
   encoding.search.perturbed = 2;
   given = make_additive_case(Shape::far_mean, 15, 8, 128, 500);
   expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), 15);
+}
+
+// As many rows as keep the whole device busy: by products twice, and by tables, which share no kernel with them.
+TEST_F(CudaAdditive, ManyRowsInEveryForm) {
+  Case given = make_additive_case(Shape::gaussian, 16, 8, 128, 60'000);
+  for (float& value : given.rows.values) value = std::nearbyint(40 * value);
+  for (float& value : given.words.values) value *= 40;
+  const AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 32);
+  const Encoded found = on_the_gpu(given, encoding);
+  expect_equal(on_the_gpu(given, encoding), found, 16);
+  AdditiveEncoding tables = encoding;
+  tables.form = SearchForm::tables;
+  expect_equal(on_the_gpu(given, tables), found, 16);
 }
 
 TEST_F(CudaAdditive, SmallLimits) {

@@ -1,6 +1,5 @@
 #include "quantize/additive/local_search_training.hpp"
 
-#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "cuda/resolve_device.hpp"
@@ -209,7 +208,8 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
     const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
     if (params.anneal > 0 && left > 0 && cost > 0) {
-      const double noise = cost / spread * left / static_cast<double>(params.codebooks);
+      // Costs are f32, and infinite for rows of 1e19.
+      const double noise = std::min(1.0, cost / spread) * left / static_cast<double>(params.codebooks);
       move_codewords(moments.deviations, params.anneal * std::sqrt(noise), params.seed, round, books.all_words(),
                      codebooks.data(), quiet);
     }

@@ -1,8 +1,8 @@
 // Training of additive codes (LSQ): codebooks for the codes, codes for the codebooks, in turns (Martinez et al.,
 // "Revisiting additive quantization", 2016). With annealing every round but the last moves the codewords at random, by
-// less and less (Martinez et al., "LSQ++", 2018, SR-D). How far is measured by what codes leave of the rows: a sum of
-// moved codewords lies about anneal^2 times as far from the sum before as that from its row. By the rows' own spread,
-// as in LSQ++, it would be far where codes leave little of it.
+// less and less (Martinez et al., "LSQ++", 2018, SR-D). How far is measured by what codes leave of the rows: at first
+// sums of codewords move by about `anneal` times their distance from the rows. By the rows' own spread, as in LSQ++, that
+// would be too far where codes leave little of it.
 //
 // The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
 //

@@ -210,6 +210,16 @@ TEST(LocalSearchTraining, UnitsOfTheRowsDoNotMatter) {
   EXPECT_EQ(other.values(), expected);
 }
 
+TEST(LocalSearchTraining, CodewordsOfHugeRowsAreFinite) {
+  auto rows = make_floats(Shape::gaussian, 300, 6, 23);
+  for (float& value : rows.values) value *= 1e25f;  // their squares are not
+  LocalSearchParams params = small_params();
+  params.anneal = 1;
+  LocalSearchQuantizer quantizer(params);
+  quantizer.train(rows.view());
+  for (const float value : quantizer.values()) ASSERT_TRUE(std::isfinite(value));
+}
+
 TEST(LocalSearchTraining, HardRows) {
   for (const Shape shape : {Shape::all_equal, Shape::near_duplicates, Shape::far_mean, Shape::with_zeros, Shape::tiny,
                             Shape::mixed_norms, Shape::sorted}) {
