@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
+#include "graph/pairs/passed_sides.hpp"
 #include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
@@ -67,21 +68,6 @@ bool any_within(const float* __restrict values, float change, float most, const 
     any |= values[i] + change > limit ? 0 : 1;
   }
   return any != 0;
-}
-
-// body(i) for the bytes that are not 0, of which there are few; zeros follow them up to a multiple of eight.
-template <typename Body>
-void for_each_set(const uint8_t* bytes, int64_t count, const Body& body) {
-  static_assert(std::endian::native == std::endian::little);
-  for (int64_t eight = 0; eight < count; eight += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes + eight, sizeof word);
-    while (word != 0) {
-      const int64_t i = eight + std::countr_zero(word) / 8;
-      word &= ~(uint64_t{0xFF} << (i - eight) * 8);
-      body(i);
-    }
-  }
 }
 
 class FloatPairScan final : public PairScan, private PanelHits {
@@ -532,8 +518,7 @@ int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, 
   return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
 }
 
-int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows) {
-  if (holds_bytes(format)) return 0;
+int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows) {
   const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
   const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
   return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);
