@@ -129,8 +129,9 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void run_first(int64_t wanted, PairFirsts& firsts) override {
     if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
     collects_ = Collects::first;
-    for (int64_t first = 0; first < query_count_; first += kFirstQueries) {
-      const int64_t count = std::min(kFirstQueries, query_count_ - first);
+    const int64_t step = whole_panels(kFirstQueries, shape_);
+    for (int64_t first = 0; first < query_count_; first += step) {
+      const int64_t count = std::min(step, query_count_ - first);
       std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
       scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
                        divide_up(row_count_, shape_.rows_per_panel), *this);
