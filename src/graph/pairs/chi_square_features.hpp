@@ -7,8 +7,9 @@
 //   of  sqrt(x) (0.8, 0.6 cos(0.725 ln x), 0.6 sin(0.725 ln x))
 //
 // (the idea of Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", made a bound). k is at least
-// 0.28, which sech(t / 2) falls below at t = 3.93; up to there a test compares them. On SIFT 0.3 % of the pairs of cells
-// pass that have a chance by k = 1, the roots alone, in 13 %.
+// 0.28, which sech(t / 2) falls below before t = 3.94; up to there a test compares them. Of the 10,000 rows nearest to one of
+// SIFT's by l2, 0.3 % are no further by features than its 15th neighbour is by chi-square; by the roots alone, which is
+// k = 1, 13 % are.
 //
 // Cost: three columns for one; a logarithm, a sine and a cosine for each value that was not met lately.
 #pragma once
