@@ -170,7 +170,8 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
   if (by_cells || start_of(params) == GraphStart::cells) {
     const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
     const PanelFormat ordered = choose_ordered_format(kind, x.dtype(), x.cols(), cpu);
-    bytes += cells_bytes(x.rows(), x.cols(), ordered, wish, params.k, resources.threads());
+    const ComparedCells compared{ordered, product_columns(kind, ordered, x.cols()), params.k};
+    bytes += cells_bytes(x.rows(), x.cols(), compared, wish, resources.threads());
     if (!by_cells) bytes += WorkingLists::bytes_for(x.rows(), params.k);
     KMeansParams means;
     means.clusters = wish.cells;

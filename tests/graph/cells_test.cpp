@@ -2,13 +2,16 @@
 
 #include "exact/exact_check.hpp"
 #include "graph/cells/cell_partition.hpp"
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <set>
+#include <string>
 
 namespace kith {
 namespace {
@@ -51,6 +54,25 @@ TEST(Cells, DoNotDependOnThreads) {
     const reference::Lists one = built(x.view(), wish, 10, on_cpu(1));
     EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(3))), "");
     EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(8))), "");
+  }
+}
+
+// Panels of every width, full blocks of queries and the rest of one.
+TEST(Cells, DoNotDependOnTheInstructionSet) {
+  const auto bytes = reference::make_bytes(1500, 128, 1);
+  const auto floats = reference::without_sign(make_floats(Shape::gaussian, 1500, 128, 2));
+  const auto odd = reference::without_sign(make_floats(Shape::near_duplicates, 1300, 37, 2));
+  for (const Metric metric : {Metric::l2, Metric::chi_square}) {
+    const CellsWish wish{.metric = metric, .k = 15, .cells = 5, .probes = 3, .recall = {}, .seed = 1};
+    for (const MatrixView& x : {bytes.view(), floats.view(), odd.view()}) {
+      std::optional<reference::Lists> first;
+      for (const std::string& target : cpu_targets()) {
+        const ForcedTarget forced(target);
+        const reference::Lists lists = built(x, wish, 15, on_cpu(2));
+        if (!first) first = lists;
+        EXPECT_EQ(reference::difference(lists, *first), "") << target << " " << name_of(metric) << " " << x.cols();
+      }
+    }
   }
 }
 

@@ -3,12 +3,15 @@
 #include "exact/exact_check.hpp"
 #include "graph/list_survey.hpp"
 #include "graph/nn_descent/start_lists.hpp"
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
+#include <string>
 
 namespace kith {
 namespace {
@@ -43,6 +46,24 @@ TEST(NnDescent, RoundsAreThoseOfTheReference) {
         reference::Lists expected = after(x.view(), metric, rules, 12, 0, on_cpu());
         for (int64_t round = 0; round < 3; ++round) reference::descend(x, metric, rules, round, 12, expected);
         EXPECT_EQ(reference::difference(after(x.view(), metric, rules, 12, 3, on_cpu()), expected), "");
+      }
+    }
+  }
+}
+
+// As many samples as are taken by default: panels of every width are full, or not.
+TEST(NnDescent, RoundsDoNotDependOnTheInstructionSet) {
+  const auto bytes = reference::make_bytes(700, 128, 1);
+  const auto floats = reference::without_sign(make_floats(Shape::gaussian, 700, 37, 2));
+  const DescentRules rules{.samples = 32, .inbox_slots = 32, .seed = 4};
+  for (const Metric metric : {Metric::l2, Metric::chi_square}) {
+    for (const MatrixView& x : {bytes.view(), floats.view()}) {
+      std::optional<reference::Lists> first;
+      for (const std::string& target : cpu_targets()) {
+        const ForcedTarget forced(target);
+        const reference::Lists lists = after(x, metric, rules, 64, 2, on_cpu(2));
+        if (!first) first = lists;
+        EXPECT_EQ(reference::difference(lists, *first), "") << target << " " << name_of(metric) << " " << x.cols();
       }
     }
   }

@@ -180,56 +180,90 @@ TEST(PairScan, ComparesTinyAndLargeHistograms) {
   }
 }
 
-// Of each query the nearest rows, all of them where several are as near, and of each row that has a limit.
-TEST(PairScan, HandsOutTheNearestOfEither) {
-  constexpr int64_t kSet = 45;
+// Of each query the nearest rows, all of them where several are as near, and of each row that has a limit; where keys are
+// known, nobody else.
+void expect_nearest(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, bool same) {
+  const int64_t set = view.rows() / 2;
   constexpr float kAny = std::numeric_limits<float>::infinity();
-  for (const Shape shape : reference::kAllShapes) {
-    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product, Metric::l1,
-                                Metric::chi_square}) {
-      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
-      const auto x = reference::without_sign(make_floats(shape, 2 * kSet, 24, 3));
-      const PairRows all(x.view(), key_kind(metric), on_cpu());
-      const auto scan = make_pair_scan(all, kSet, kSet, on_cpu());
-      for (const bool same : {true, false}) {
-        std::vector<uint32_t> queries(kSet);
-        std::vector<uint32_t> rows(kSet);
-        for (uint32_t i = 0; i < kSet; ++i) {
-          queries[i] = 2 * i;
-          rows[i] = same ? 2 * i : 2 * i + 1;
-        }
-        const auto key = [&](int64_t q, int64_t r) {
-          return same && q == r ? kAny : key_of(x, metric, queries[static_cast<size_t>(q)], rows[static_cast<size_t>(r)]);
-        };
-        scan->set_queries(queries.data(), kSet);
-        scan->set_rows(rows.data(), kSet);
-        for (int64_t i = 0; i < kSet; ++i) {
-          scan->limit_query(i, kAny);
-          if (!same) scan->limit_row(i, kAny);
-        }
-        Found found;
-        scan->run_nearest(found, same);
-        for (int64_t i = 0; i < kSet; ++i) {
-          float of_query = kAny;
-          float of_row = kAny;
-          for (int64_t j = 0; j < kSet; ++j) {
-            of_query = std::min(of_query, key(i, j));
-            of_row = std::min(of_row, key(j, i));
-          }
-          for (int64_t j = 0; j < kSet; ++j) {
-            const auto forth = found.hits.find({i, j});
-            const auto back = found.hits.find({j, i});
-            ASSERT_TRUE(key(i, j) > of_query || (forth != found.hits.end() && forth->second.for_query)) << i << " " << j;
-            ASSERT_TRUE(same || key(j, i) > of_row || (back != found.hits.end() && back->second.for_row)) << i << " " << j;
-          }
-        }
-        // Where bounds tell distances apart little more than the nearest is left.
-        if (shape == Shape::gaussian && metric == Metric::l2) {
-          EXPECT_LT(found.hits.size(), static_cast<size_t>(kSet * kSet / 4));
+  const PairRows all(view, key_kind(metric), on_cpu());
+  const auto scan = make_pair_scan(all, set, set, on_cpu());
+  std::vector<uint32_t> queries(static_cast<size_t>(set));
+  std::vector<uint32_t> rows(static_cast<size_t>(set));
+  for (uint32_t i = 0; i < set; ++i) {
+    queries[i] = 2 * i;
+    rows[i] = same ? 2 * i : 2 * i + 1;
+  }
+  const auto key = [&](int64_t q, int64_t r) {
+    return same && q == r ? kAny : key_of(x, metric, queries[static_cast<size_t>(q)], rows[static_cast<size_t>(r)]);
+  };
+  scan->set_queries(queries.data(), set);
+  scan->set_rows(rows.data(), set);
+  for (int64_t i = 0; i < set; ++i) {
+    scan->limit_query(i, kAny);
+    if (!same) scan->limit_row(i, kAny);
+  }
+  Found found;
+  scan->run_nearest(found, same);
+  std::vector<float> of_query(static_cast<size_t>(set), kAny);
+  std::vector<float> of_row(static_cast<size_t>(set), kAny);
+  for (int64_t q = 0; q < set; ++q) {
+    for (int64_t r = 0; r < set; ++r) {
+      of_query[static_cast<size_t>(q)] = std::min(of_query[static_cast<size_t>(q)], key(q, r));
+      of_row[static_cast<size_t>(r)] = std::min(of_row[static_cast<size_t>(r)], key(q, r));
+    }
+  }
+  for (int64_t q = 0; q < set; ++q) {
+    for (int64_t r = 0; r < set; ++r) {
+      const auto hit = found.hits.find({q, r});
+      const bool there = hit != found.hits.end();
+      const bool for_query = key(q, r) < kAny && key(q, r) <= of_query[static_cast<size_t>(q)];
+      const bool for_row = !same && key(q, r) <= of_row[static_cast<size_t>(r)];
+      ASSERT_TRUE(!for_query || (there && hit->second.for_query)) << q << " " << r;
+      ASSERT_TRUE(!for_row || (there && hit->second.for_row)) << q << " " << r;
+      if (!scan->exact() || !there) continue;
+      ASSERT_EQ(hit->second.for_query, for_query) << q << " " << r;
+      ASSERT_EQ(hit->second.for_row, for_row) << q << " " << r;
+      ASSERT_EQ(hit->second.lower, key(q, r));
+    }
+  }
+}
+
+TEST(PairScan, HandsOutTheNearestOfEither) {
+  for (const bool same : {true, false}) {
+    for (const Shape shape : reference::kAllShapes) {
+      const auto x = reference::without_sign(make_floats(shape, 90, 24, 3));
+      for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product, Metric::l1,
+                                  Metric::chi_square}) {
+        SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
+        expect_nearest(x.view(), x, metric, same);
+      }
+    }
+    for (const std::string& target : targets_for_next_case()) {
+      const ForcedTarget forced(target);
+      for (const int64_t rows : {2, 90, 300}) {
+        const auto bytes = reference::make_bytes(rows, 24, 3);
+        for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
+          SCOPED_TRACE(::testing::Message() << target << " bytes " << rows << " " << name_of(metric));
+          expect_nearest(bytes.view(), reference::widened(bytes), metric, same);
         }
       }
     }
   }
+}
+
+// Where bounds tell distances apart little more than the nearest is left.
+TEST(PairScan, HandsOutLittleMoreThanTheNearest) {
+  constexpr int64_t kSet = 90;
+  const auto x = make_floats(Shape::gaussian, kSet, 24, 3);
+  const PairRows all(x.view(), KeyKind::l2, on_cpu());
+  const auto scan = make_pair_scan(all, kSet, kSet, on_cpu());
+  const std::vector<uint32_t> rows = all_rows(x.view());
+  scan->set_queries(rows.data(), kSet);
+  scan->set_rows(rows.data(), kSet);
+  for (int64_t i = 0; i < kSet; ++i) scan->limit_query(i, std::numeric_limits<float>::infinity());
+  Found found;
+  scan->run_nearest(found, true);
+  EXPECT_LT(found.hits.size(), static_cast<size_t>(kSet * kSet / 4));
 }
 
 TEST(PairScan, PicksTheFirstOfEveryQuery) {

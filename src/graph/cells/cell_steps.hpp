@@ -30,8 +30,13 @@ class CellSteps {
 // What is given must outlive it.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists,
                                                const Resources& resources);
+// How rows are compared on the CPU, in the order of the cells (PairRows), for lists of so many.
+struct ComparedCells {
+  PanelFormat format = PanelFormat::f32;
+  int64_t product_cols = 0;
+  int64_t list_length = 0;
+};
 // What the steps take, with waves of so many probes at most.
-int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int64_t list_length, int64_t wave,
-                             int64_t cells, int threads);
+int64_t cell_steps_bytes_cpu(int64_t rows, const ComparedCells& compared, int64_t wave, int64_t cells, int threads);
 
 }  // namespace kith

@@ -311,12 +311,11 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartiti
   return std::make_unique<CellStepsCpu>(rows, cells, lists, resources);
 }
 
-int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int64_t list_length, int64_t wave,
-                             int64_t cells, int threads) {
-  const int64_t worker = pair_scan_bytes(format, cols, kQueryBlock, kTileRows) +
-                         first_scan_bytes(list_length + 1, kTileRows) + array_bytes<Waiting>(kMostWaiting);
-  return PairRows::ordered_bytes_for(rows, cols, format) + rows * 4 * wave + (16 + 8 * threads) * cells +
-         threads * worker;
+int64_t cell_steps_bytes_cpu(int64_t rows, const ComparedCells& compared, int64_t wave, int64_t cells, int threads) {
+  const int64_t worker = pair_scan_bytes(compared.format, compared.product_cols, kQueryBlock, kTileRows) +
+                         first_scan_bytes(compared.list_length + 1, kTileRows) + array_bytes<Waiting>(kMostWaiting);
+  return PairRows::ordered_bytes_for(rows, compared.product_cols, compared.format) + rows * 4 * wave +
+         (16 + 8 * threads) * cells + threads * worker;
 }
 
 }  // namespace kith

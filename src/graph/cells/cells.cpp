@@ -71,8 +71,7 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
   return build_by_cells(*make_graph_backend_cpu(rows, wish.metric, control, lists, resources), wish, resources);
 }
 
-int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
-                    int threads) {
+int64_t cells_bytes(int64_t rows, int64_t cols, const ComparedCells& compared, const CellsWish& wish, int threads) {
   int64_t widest = 1;
   for (int64_t probe = 0; probe < wish.probes; probe = wave_end(probe, wish.probes)) {
     widest = std::max(widest, wave_end(probe, wish.probes) - probe);
@@ -80,7 +79,7 @@ int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsW
   // With the extra column and cell of inner_product.
   return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +
          CellRanks::bytes_for(wish.cells, cols + 1, wish.probes + 1, threads) +
-         cell_steps_bytes_cpu(rows, cols, format, list_length, widest, wish.cells, threads);
+         cell_steps_bytes_cpu(rows, compared, widest, wish.cells, threads);
 }
 
 }  // namespace kith

@@ -13,6 +13,7 @@
 #include <kith/view.hpp>
 
 #include "graph/build_outcome.hpp"
+#include "graph/cells/cell_steps.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/graph_backend.hpp"
 #include "graph/pairs/pair_rows.hpp"
@@ -46,7 +47,6 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
                             WorkingLists& lists, const Resources& resources);
 
 // What it takes on the host beside the lists and the rows.
-int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
-                    int threads);
+int64_t cells_bytes(int64_t rows, int64_t cols, const ComparedCells& compared, const CellsWish& wish, int threads);
 
 }  // namespace kith

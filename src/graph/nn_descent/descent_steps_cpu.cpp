@@ -160,7 +160,7 @@ int64_t descent_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, 
                                 int threads) {
   return rows * (16 * rules.samples + 8 * rules.inbox_slots) +
          threads * (pair_scan_bytes(format, cols, 2 * rules.samples, 2 * rules.samples) +
-                    nearest_scan_bytes(format, 2 * rules.samples, 2 * rules.samples));
+                    nearest_scan_bytes(2 * rules.samples, 2 * rules.samples));
 }
 
 }  // namespace kith

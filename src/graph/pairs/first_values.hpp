@@ -12,6 +12,12 @@
 
 namespace kith {
 
+// As many queries, at most, as whole panels hold.
+constexpr int64_t whole_panels(int64_t queries, const PanelShape& shape) {
+  static_assert(kFirstQueries >= kMostQueriesPerPanel);
+  return queries / shape.queries_per_panel * shape.queries_per_panel;
+}
+
 template <typename T>
 class FirstValues {
  public:

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -30,9 +31,9 @@ PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const Cp
 }
 
 PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
-  const bool roots = kind == KeyKind::chi_square && dtype == DType::f32 && has_rounded_product(cpu) &&
-                     cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns;
-  return roots ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
+  const bool features = kind == KeyKind::chi_square && dtype == DType::f32 && has_rounded_product(cpu) &&
+                        cols >= kFewestRoundedColumns && kChiSquareFeatures * cols <= kMostRoundedColumns;
+  return features ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
 }
 
 int64_t PairRows::bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu) {
@@ -62,6 +63,7 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
     const int64_t end = std::min((task + 1) * kRowsPerTask, x.rows());
     for (int64_t row = task * kRowsPerTask; row < end; ++row) {
       if (rounds) {
+        widen_row(x_, row, scratch.data() + slot * cols());
         round(row, scratch.data() + slot * cols());
       } else {
         sums_[row] = byte_sums(format_, reinterpret_cast<const uint8_t*>(x_.row(row)), cols());
@@ -70,8 +72,8 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
   });
 }
 
-int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format) {
-  const int64_t values = rows * rounded_words(cols) * 4;
+int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFormat format) {
+  const int64_t values = rows * rounded_words(product_cols) * 4;
   if (format == PanelFormat::rounded) return values + array_bytes<Rounded>(rows);
   return format == PanelFormat::u8 || format == PanelFormat::i8 ? values + array_bytes<ByteSums>(rows) : 0;
 }
@@ -84,17 +86,15 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
       order_(order) {
   const bool rounds = format_ == PanelFormat::rounded;
   if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
-  if (roots()) {
-    origin_ = choose_origin(KeyKind::squared_l2, x_);
-    for (float& value : origin_) value = std::sqrt(std::max(value, 0.0f));
-  }
+  if (features()) choose_features_origin();
   bytes_ = HostArray<int8_t>(x_.rows() * rounded_stride(), "rows in another order", resources);
   if (rounds) {
     rounded_ = HostArray<Rounded>(x_.rows(), "rows in another order", resources);
   } else {
     sums_ = HostArray<ByteSums>(x_.rows(), "rows in another order", resources);
   }
-  const HostArray<float> scratch(roots() ? resources.threads() * cols() : 0, "rounding", resources);
+  std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
+  const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x_.rows(), quiet);
   parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
@@ -103,8 +103,11 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
     for (int64_t place = task * kRowsPerTask; place < end; ++place) {
       if (place + kAhead < end) rows.prefetch(order[place + kAhead]);
       int8_t* const to = bytes_.data() + place * rounded_stride();
-      if (roots()) {
-        round(place, scratch.data() + slot * cols());
+      if (features()) {
+        float* const mine = scratch.data() + slot * product_cols();
+        const auto* const row = reinterpret_cast<const float*>(x_.row(row_at(place)));
+        maps[static_cast<size_t>(slot)].of(row, cols(), mine);
+        round(place, mine);
       } else if (rounds) {
         std::copy_n(rows.rounded_bytes(order[place]), rounded_stride(), to);
         rounded_[place] = rows.rounded_[order[place]];
@@ -117,13 +120,28 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
   });
 }
 
-void PairRows::round(int64_t row, float* scratch) {
-  widen_row(x_, row_at(row), scratch);
-  if (roots()) {
-    for (int64_t c = 0; c < cols(); ++c) scratch[c] = std::sqrt(scratch[c]);
+// The mean of some rows' features: any other would be as correct.
+void PairRows::choose_features_origin() {
+  constexpr int64_t kSample = 512;
+  const int64_t count = std::min(kSample, x_.rows());
+  std::vector<float> values(static_cast<size_t>(product_cols()));
+  std::vector<double> sums(values.size(), 0.0);
+  ChiSquareFeatures map;
+  for (int64_t i = 0; i < count; ++i) {
+    map.of(reinterpret_cast<const float*>(x_.row(i * x_.rows() / count)), cols(), values.data());
+    for (size_t c = 0; c < values.size(); ++c) sums[c] += values[c];
   }
-  const double squared = move_vector(product_kind(), origin_, scratch, scratch);
-  const RoundedVector rounded = round_row(scratch, cols(), 1, bytes_.data() + row * rounded_stride());
+  origin_.assign(values.size(), 0.0f);
+  for (size_t c = 0; c < sums.size() && count > 0; ++c) {
+    const double mean = sums[c] / static_cast<double>(count);
+    origin_[c] = std::isfinite(mean) ? static_cast<float>(mean) : 0.0f;
+  }
+}
+
+// The vector in `values`, which are changed.
+void PairRows::round(int64_t row, float* values) {
+  const double squared = move_vector(product_kind(), origin_, values, values);
+  const RoundedVector rounded = round_row(values, product_cols(), 1, bytes_.data() + row * rounded_stride());
   rounded_[row] = {rounded.scale, rounded.residual, rounded.sum, squared};
 }
 

@@ -4,12 +4,11 @@
 // floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are, with their
 // sums at hand; all else is read from the rows themselves.
 //
-// Rows of chi_square in another order are there as their roots, rounded to bytes: as (a - b)^2 / (a + b) is
-// (ra - rb)^2 (ra + rb)^2 / (a + b) for roots ra and rb, and (ra + rb)^2 lies between a + b and twice that, the distance
-// lies between the roots' squared l2 distance and twice that. Cells, where few pairs are near, are compared by it first.
+// Rows of chi_square in another order are there as features (chi_square_features.hpp), rounded to bytes: cells, where few
+// pairs are near, are compared by them first.
 //
 // Memory: for floats a byte a value and 24 bytes a row, where they are rounded; for bytes 8 bytes a row. In another order
-// the same once more, and for bytes a byte a value.
+// the same once more, and for bytes a byte a value, for features three.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -18,6 +17,7 @@
 
 #include "core/cpu_extensions.hpp"
 #include "core/host_array.hpp"
+#include "graph/pairs/chi_square_features.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_format.hpp"
@@ -31,6 +31,10 @@ namespace kith {
 PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu);
 // The same of rows in another order.
 PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu);
+
+constexpr int64_t product_columns(KeyKind kind, PanelFormat format, int64_t cols) {
+  return kind == KeyKind::chi_square && format == PanelFormat::rounded ? kChiSquareFeatures * cols : cols;
+}
 
 class PairRows {
  public:
@@ -51,14 +55,15 @@ class PairRows {
   // is a place, and order[place] its number there. Both must outlive it.
   PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources);
   static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
-  static int64_t ordered_bytes_for(int64_t rows, int64_t cols, PanelFormat format);
+  static int64_t ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFormat format);
 
   const MatrixView& view() const { return x_; }
   KeyKind kind() const { return kind_; }
   PanelFormat format() const { return format_; }
-  // Whether roots are compared, and by which key products tell values apart.
-  bool roots() const { return kind_ == KeyKind::chi_square && format_ == PanelFormat::rounded; }
-  KeyKind product_kind() const { return roots() ? KeyKind::squared_l2 : kind_; }
+  // Whether features are compared, by which key, and how many columns they have.
+  bool features() const { return kind_ == KeyKind::chi_square && format_ == PanelFormat::rounded; }
+  KeyKind product_kind() const { return features() ? KeyKind::squared_l2 : kind_; }
+  int64_t product_cols() const { return product_columns(kind_, format_, cols()); }
   const std::vector<float>& origin() const { return origin_; }
   int64_t cols() const { return x_.cols(); }
   // Null where keys are those of `kind`.
@@ -67,7 +72,7 @@ class PairRows {
   // The row of view().
   uint32_t row_at(int64_t place) const { return order_ == nullptr ? static_cast<uint32_t>(place) : order_[place]; }
 
-  // Where rows are rounded: the bytes, rounded_words(cols) * 4 of them, and the rest.
+  // Where rows are rounded: the bytes, rounded_words(product_cols()) * 4 of them, and the rest.
   const int8_t* rounded_bytes(int64_t row) const { return bytes_.data() + row * rounded_stride(); }
   const Rounded& rounded(int64_t row) const { return rounded_[row]; }
   // Where rows are bytes, or bits.
@@ -80,8 +85,9 @@ class PairRows {
   void prefetch(int64_t row) const;
 
  private:
-  int64_t rounded_stride() const { return rounded_words(cols()) * 4; }
-  void round(int64_t row, float* scratch);
+  int64_t rounded_stride() const { return rounded_words(product_cols()) * 4; }
+  void round(int64_t row, float* values);
+  void choose_features_origin();
 
   const MatrixView x_;
   KeyKind kind_;

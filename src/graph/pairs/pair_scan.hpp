@@ -79,7 +79,7 @@ std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t mo
                                                 const Resources& resources);
 // What one takes, and what it takes more for run_nearest and for run_first.
 int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
-int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows);
+int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows);
 int64_t first_scan_bytes(int64_t wanted, int64_t most_rows);
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 #include "core/divide.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
+#include "graph/pairs/passed_sides.hpp"
 #include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
@@ -102,17 +103,41 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
   bool exact() const override { return true; }
 
+  // All sums first: who is nearest shows only then, and nobody else has to be looked at.
+  void run_nearest(PairHits& hits, bool same) override {
+    if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    const int64_t width = shape_.rows_per_panel;
+    if (pair_sums_.size() == 0) {
+      stride_ = round_up(std::min(most_rows_, kMostNearest), width);
+      pair_sums_ = HostArray<int32_t>(std::min(limits_.size(), kMostNearest) * stride_, "the sums of pairs", resources_);
+      least_ = HostArray<int32_t>(stride_, "the sums of pairs", resources_);
+    }
+    std::fill_n(limits_.data(), round_up(query_count_, shape_.queries_per_panel), kLargestLimit);
+    std::fill(least_.begin(), least_.end(), kLargestLimit);
+    collects_ = Collects::sums;
+    scan_byte_panels({query_panels_.data(), query_count_, limits_.data()}, base(), 0, divide_up(row_count_, width), *this);
+    collects_ = Collects::nothing;
+    for (int64_t query = 0; query < query_count_; ++query) {
+      int32_t* const sums = pair_sums_.data() + query * stride_;
+      if (same) sums[query] = kLargestLimit;
+      for (int64_t i = 0; i < row_count_; ++i) least_[i] = std::min(least_[i], sums[i]);
+    }
+    for (int64_t i = 0; i < row_count_; ++i) row_sums_[i] = nearest_only(row_sums_[i], least_[i]);
+    for (int64_t query = 0; query < query_count_; ++query) hand_out_nearest(query, hits);
+  }
+
   void run_first(int64_t wanted, PairFirsts& firsts) override {
     if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
-    collects_ = true;
-    for (int64_t first = 0; first < query_count_; first += kFirstQueries) {
-      const int64_t count = std::min(kFirstQueries, query_count_ - first);
+    collects_ = Collects::first;
+    const int64_t step = whole_panels(kFirstQueries, shape_);
+    for (int64_t first = 0; first < query_count_; first += step) {
+      const int64_t count = std::min(step, query_count_ - first);
       std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
       scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
                        divide_up(row_count_, shape_.rows_per_panel), *this);
       for (int64_t q = 0; q < count; ++q) pick_first(q, first + q, firsts);
     }
-    collects_ = false;
+    collects_ = Collects::nothing;
   }
 
   void run(PairHits& hits) override {
@@ -133,6 +158,9 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   }
 
  private:
+  enum class Collects : uint8_t { nothing, first, sums };
+  static constexpr int64_t kTogether = 64;  // pairs
+
   // A row's term, or a query's offset, is made of its sums, each so many times.
   struct SumWeights {
     bool none;
@@ -161,6 +189,29 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     return {row_panels_.data(), terms_.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
   }
 
+  // The largest sum within a limit whose key is that of the least sum.
+  int32_t nearest_only(int32_t most, int32_t least) const {
+    if (least > most || least == kLargestLimit) return kNoSum;  // which no pair has
+    return std::min(most, largest_sum(all_.kind(), key_of_sum(all_.kind(), least)));
+  }
+
+  void hand_out_nearest(int64_t query, PairHits& hits) {
+    const int32_t* const sums = pair_sums_.data() + query * stride_;
+    const int32_t most = nearest_only(query_sums_[query], *std::min_element(sums, sums + row_count_));
+    for (int64_t first = 0; first < row_count_; first += kTogether) {
+      const int64_t count = std::min(kTogether, row_count_ - first);
+      alignas(8) uint8_t sides[kTogether] = {};
+      for (int64_t i = 0; i < count; ++i) {
+        const int32_t sum = sums[first + i];
+        sides[i] = static_cast<uint8_t>((sum <= most ? 1 : 0) | (sum <= row_sums_[first + i] ? 2 : 0));
+      }
+      for_each_set(sides, count, [&](int64_t i) {
+        const float key = key_of_sum(all_.kind(), sums[first + i]);
+        hits.on_pair({query, first + i, key, key, (sides[i] & 1) != 0, (sides[i] & 2) != 0});
+      });
+    }
+  }
+
   // The rows whose keys are not above that of the last one wanted.
   void pick_first(int64_t kept, int64_t query, PairFirsts& firsts) {
     if (row_count_ == 0) return;
@@ -176,8 +227,14 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
     const int64_t first = panel * shape_.rows_per_panel;
-    if (collects_) {
+    if (collects_ == Collects::first) {
       std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + first);
+      return;
+    }
+    if (collects_ == Collects::sums) {
+      int32_t* const sums = pair_sums_.data() + query * stride_ + first;
+      const int32_t offset = offsets_[query];
+      for (int64_t i = 0; i < shape_.rows_per_panel; ++i) sums[i] = values[i] + offset;
       return;
     }
     if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
@@ -214,7 +271,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   int32_t group_most_ = kNoSum;  // of the rows that are compared
   PairHits* hits_ = nullptr;
   FirstValues<int32_t> firsts_;
-  bool collects_ = false;
+  Collects collects_ = Collects::nothing;  // instead of handing hits out
+  // Of run_nearest: by query and row, and the least of each row.
+  HostArray<int32_t> pair_sums_;
+  HostArray<int32_t> least_;
+  int64_t stride_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
+#include "graph/pairs/passed_sides.hpp"
 #include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
@@ -25,7 +26,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 // More than what rounding a key, a limit or their products can change.
-constexpr float kRootSlack = 0x1p-20f;
+constexpr float kFeatureSlack = 0x1p-20f;
 
 PanelStep step_of(KeyKind kind) {
   switch (kind) {
@@ -69,21 +70,6 @@ bool any_within(const float* __restrict values, float change, float most, const 
   return any != 0;
 }
 
-// body(i) for the bytes that are not 0, of which there are few; zeros follow them up to a multiple of eight.
-template <typename Body>
-void for_each_set(const uint8_t* bytes, int64_t count, const Body& body) {
-  static_assert(std::endian::native == std::endian::little);
-  for (int64_t eight = 0; eight < count; eight += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes + eight, sizeof word);
-    while (word != 0) {
-      const int64_t i = eight + std::countr_zero(word) / 8;
-      word &= ~(uint64_t{0xFF} << (i - eight) * 8);
-      body(i);
-    }
-  }
-}
-
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
   FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
@@ -92,17 +78,18 @@ class FloatPairScan final : public PairScan, private PanelHits {
         rounds_(rows.format() == PanelFormat::rounded),
         tiles_(rounds_ && cpu_extensions().amx),
         shape_(tiles_ ? kRoundedTileShape : panel_shape(rows.format())),
-        words_(tiles_    ? units_per_part(PanelFormat::i8, rows.cols())
-               : rounds_ ? rounded_words(rows.cols())
+        words_(tiles_    ? units_per_part(PanelFormat::i8, rows.product_cols())
+               : rounds_ ? rounded_words(rows.product_cols())
                          : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         kind_(rows.product_kind()),
-        roots_(rows.roots()),
+        features_(rows.features()),
         query_scale_(!is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f),
         relative_(relative_error(kind_, rows.cols())),
         most_rows_(most_rows),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
-        padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
+        // Whole panels, of which some hold six, and so many that every array is aligned.
+        padded_queries_(round_up(round_up(most_queries, shape_.queries_per_panel), kMostQueriesPerPanel)),
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(padded_rows_ * words_, "a set of rows", resources),
         row_arrays_(padded_rows_ * 6, "a set of rows", resources),
@@ -192,7 +179,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   // All values are computed first: who is nearest shows only then, and few others have to be looked at.
   void run_nearest(PairHits& hits, bool same) override {
-    if (roots_ || row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    if (features_ || row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
     const int64_t width = shape_.rows_per_panel;
     nearest_rows_ = std::min(padded_rows_, round_up(kMostNearest, width));
     if (values_.size() == 0) {
@@ -226,9 +213,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
     if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, most_rows_, resources_);
     const int64_t panels = divide_up(row_count_, shape_.rows_per_panel);
     const int64_t all = query_count_;
+    const int64_t step = whole_panels(kFirstQueries, shape_);
     takes_first_ = true;
-    for (first_query_ = 0; first_query_ < all; first_query_ += kFirstQueries) {
-      query_count_ = std::min(kFirstQueries, all - first_query_);
+    for (first_query_ = 0; first_query_ < all; first_query_ += step) {
+      query_count_ = std::min(step, all - first_query_);
       std::fill_n(limits_ + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
       for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
       for (int64_t q = 0; q < query_count_; ++q) pick_first(q, panels, firsts);
@@ -254,7 +242,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
     if (std::isnan(key)) return kLowest;
-    if (roots_) return key * (1 + kRootSlack);  // of which the values are no larger
+    if (features_) return key * (1 + kFeatureSlack);  // of which the values are no larger
     if (kind_ == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
     return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
@@ -263,7 +251,6 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // The largest value whose key, once rounded, may be that of a value up to this one.
   float most_with(float value) const {
     if (!(value < kInfinity)) return value;
-    if (roots_) return 2 * value * (1 + kRootSlack);
     if (kind_ == KeyKind::l2) return square_above(root_above(value));
     return relative_ == 0 ? value : value + 2 * relative_ * value;  // the other's error, which is its share too
   }
@@ -271,8 +258,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // One vector as it is packed; returns its squared norm.
   double take(uint32_t row, uint32_t flip, float scale, uint32_t* to) {
     if (rounds_) {
-      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(rounded_words(all_.cols())) * 4);
-      std::fill(to + rounded_words(all_.cols()), to + words_, 0u);
+      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(rounded_words(all_.product_cols())) * 4);
+      std::fill(to + rounded_words(all_.product_cols()), to + words_, 0u);
       if (flip != 0) {
         for (int64_t w = 0; w < words_; ++w) to[w] ^= flip;
       }
@@ -290,7 +277,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   RoundedQueryTerms query_terms(uint32_t row, double squared) const {
     if (!rounds_) return float_query_terms(kind_, squared, all_.cols());
     const PairRows::Rounded& rounded = all_.rounded(row);
-    return rounded_query_terms({rounded.scale, rounded.residual, rounded.sum}, squared, all_.cols(),
+    return rounded_query_terms({rounded.scale, rounded.residual, rounded.sum}, squared, all_.product_cols(),
                                has_differences(kind_));
   }
 
@@ -309,7 +296,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   void scan(int64_t panel) {
     if (rounds_) {
       const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
-                             residuals_, all_.cols()};
+                             residuals_, all_.product_cols()};
 #if defined(KITH_X86)
       if (tiles_) return scan_rounded_amx(rounded_queries(), base, panel, 1, *this);
 #endif
@@ -342,7 +329,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
       if (error == kInfinity) break;
     }
     if (!(error < kInfinity)) return all_are_first(query, firsts);
-    if (roots_) return pick_first_roots(query, error, firsts);
+    if (features_) return pick_first_features(query, error, firsts);
     const float offset = offsets_[first_query_ + query];
     const float last = firsts_.limit(query, row_count_) + offset;
     float limit = most_with(last + error + relative_ * last) + error;
@@ -378,7 +365,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
       const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
       sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
     }
-    if (roots_) return look_closer(query, first, sides, count);
+    if (features_) return look_closer(query, first, sides, count);
     for_each_set(sides, count, [&](int64_t i) {
       const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
       const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
@@ -386,7 +373,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     });
   }
 
-  // Of roots: the distances of those that passed, in f32, decide which are handed out.
+  // Of features: the distances of those that passed, in f32, decide which are handed out.
   void look_closer(int64_t query, int64_t first, const uint8_t* sides, int64_t count) {
     const float* near[kMostRowsPerPanel];
     int64_t places[kMostRowsPerPanel];
@@ -415,8 +402,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
   float chi_square_below(float value) const { return value - value * chi_relative_ - chi_underflow_; }
   float chi_square_above(float value) const { return value + value * chi_relative_ + chi_underflow_; }
 
-  // Of roots: as pick_first, with distances in f32 of the nearest by roots, and of all that may be nearer than they.
-  void pick_first_roots(int64_t query, float error, PairFirsts& firsts) {
+  // Of features: as pick_first, with distances in f32 of the nearest by features, and of all that may be nearer than they.
+  void pick_first_features(int64_t query, float error, PairFirsts& firsts) {
     const float offset = offsets_[first_query_ + query];
     const int64_t wanted = std::min(firsts_.wanted(), row_count_);
     int64_t count = firsts_.find(query, row_count_, firsts_.limit(query, row_count_));
@@ -468,7 +455,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   const int64_t words_;  // of a packed vector, 4 bytes each
   const uint32_t query_flip_;
   const KeyKind kind_;  // of the values
-  const bool roots_;    // they bound the keys of chi_square
+  const bool features_;    // they bound the keys of chi_square
   const float query_scale_;
   const float relative_;  // error of a value that is a sum of differences, beside the bound
   const int64_t most_rows_;
@@ -507,7 +494,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
-  // Of roots.
+  // Of features.
   const float chi_relative_;
   const float chi_underflow_;
   const uint32_t* rows_ = nullptr;
@@ -532,8 +519,7 @@ int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, 
   return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
 }
 
-int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows) {
-  if (holds_bytes(format)) return 0;
+int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows) {
   const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
   const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
   return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);

@@ -1,0 +1,43 @@
+// Vectors by which rows are compared before their chi-square distances are computed: the squared l2 distance of two is
+// never above the chi-square distance of the rows, and seldom far below it, so that products rule nearly all pairs out.
+//
+// With t = ln(x / y) a column adds (x - y)^2 / (x + y) = x + y - 2 sqrt(x y) sech(t / 2). Where k(t) >= sech(t / 2),
+// x + y - 2 sqrt(x y) k(t) is no more, and for k(t) = 0.64 + 0.36 cos(0.725 t) it is a squared distance, since k(0) = 1:
+//
+//   of  sqrt(x) (0.8, 0.6 cos(0.725 ln x), 0.6 sin(0.725 ln x))
+//
+// (the idea of Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", made a bound). k is at least
+// 0.28, which sech(t / 2) falls below before t = 3.94; up to there a test compares them. Of the 10,000 rows nearest to one of
+// SIFT's by l2, 0.3 % are no further by features than its 15th neighbour is by chi-square; by the roots alone, which is
+// k = 1, 13 % are.
+//
+// Cost: three columns for one; a logarithm, a sine and a cosine for each value that was not met lately.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kChiSquareFeatures = 3;  // of a column
+inline constexpr double kChiSquareFrequency = 0.725;
+
+class ChiSquareFeatures {
+ public:
+  ChiSquareFeatures() : met_(kMet) {}
+  // kChiSquareFeatures * cols values; a row that is not finite gives some that are not.
+  void of(const float* row, int64_t cols, float* out);
+
+ private:
+  static constexpr int kMetBits = 10;
+  static constexpr size_t kMet = size_t{1} << kMetBits;  // bytes as floats, and rounded values, have few
+  struct Met {
+    uint32_t bits = 0;  // of the value; zero has zeros
+    std::array<float, kChiSquareFeatures> features = {};
+  };
+  std::vector<Met> met_;
+};
+
+}  // namespace kith
