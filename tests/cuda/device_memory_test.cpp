@@ -79,7 +79,7 @@ TEST_F(CudaDeviceMemory, FewQueriesAndRowsAndMoreNeighborsThanRows) {
     const DeviceMatrix device_queries(asked);
     const DeviceMatrix device_base(base);
     for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1, Metric::linf}) {
-      SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " rows, " << name_of(metric));
+      SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " rows, " << name_of(metric));
       const KnnParams params{.k = k, .metric = metric};
       DeviceResult result(queries, k);
       knn(device_queries.view(), device_base.view(), result.view, params, on_cuda());
@@ -99,7 +99,7 @@ TEST_F(CudaDeviceMemory, NotFiniteRowsAreRefusedAfterResultsWereWritten) {
     return text_thrown<InvalidArgument>([&] { knn(queries.view(), base.view(), result.view, {.k = 4}, on_cuda()); });
   };
   EXPECT_NE(text(device_good, device_bad).find("base row 123"), std::string::npos);
-  EXPECT_NE(text(device_bad, device_good).find("query 123"), std::string::npos);
+  EXPECT_NE(text(device_bad, device_good).find("query row 123"), std::string::npos);
 }
 
 TEST_F(CudaDeviceMemory, AnIndexTakesDeviceQueries) {

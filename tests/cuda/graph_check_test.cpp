@@ -65,7 +65,7 @@ struct Arrays {
 using Change = std::function<void(Arrays&)>;
 
 void expect_refused(const Arrays& right, const char* what, const Change& change, Metric metric = Metric::l2) {
-  SCOPED_TRACE(testing::Message() << what << ", k " << right.k);
+  SCOPED_TRACE(::testing::Message() << what << ", k " << right.k);
   Arrays wrong = right;
   change(wrong);
   const std::string expected = wrong.told_on_host(metric);

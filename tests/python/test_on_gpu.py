@@ -31,7 +31,7 @@ class Torch:
         self.library = torch_on_gpu()
 
     def give(self, array, dtype=None):
-        given = self.library.from_numpy(np.ascontiguousarray(array)).cuda()
+        given = self.library.from_numpy(np.array(array, order="C")).cuda()
         return given if dtype is None else given.to(getattr(self.library, dtype))
 
     def take(self, array):
