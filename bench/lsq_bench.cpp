@@ -74,10 +74,11 @@ class Ablations {
         resources_(on_the_cpu(static_cast<int>(options.number("--threads", 0)))) {
     params_.codebooks = options.number("--books", 7);
     params_.rounds = options.number("--rounds", 25);
-    std::printf("%lld codebooks, %lld training vectors, %lld rounds; %lld vectors of %lld columns encoded\n\n",
-                static_cast<long long>(params_.codebooks), static_cast<long long>(learn_.rows()),
-                static_cast<long long>(params_.rounds), static_cast<long long>(base_.rows()),
-                static_cast<long long>(base_.cols()));
+    const std::string trained = made_before() ? "those of " + file_
+                                              : std::to_string(learn_.rows()) + " training vectors, " +
+                                                    std::to_string(params_.rounds) + " rounds";
+    std::printf("%lld codebooks, %s; %lld vectors of %lld columns encoded\n\n", static_cast<long long>(params_.codebooks),
+                trained.c_str(), static_cast<long long>(base_.rows()), static_cast<long long>(base_.cols()));
     std::puts("|                                            | us of the processor |  error |\n|---|---|---|");
   }
 
@@ -105,9 +106,14 @@ class Ablations {
  private:
   bool wants(const std::string& part) const { return parts_.find("," + part + ",") != std::string::npos; }
 
+  bool made_before() const { return !file_.empty() && std::filesystem::exists(file_); }
+
   void train_or_load() {
-    if (!file_.empty() && std::filesystem::exists(file_)) {
+    if (made_before()) {
       words_ = std::get<LocalSearchQuantizer>(load_quantizer(file_)).values();
+      if (static_cast<int64_t>(words_.size()) != params_.codebooks * 256 * base_.cols()) {
+        throw InvalidArgument(file_ + " holds other codebooks than --books and --base ask for");
+      }
       return;
     }
     const LocalSearchQuantizer quantizer = train(AdditiveStart::opq, "training from OPQ");

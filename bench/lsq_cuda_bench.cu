@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
   std::istringstream book_counts(options.text("--books", "7,15"));
   for (std::string count; std::getline(book_counts, count, ',');) {
     const int64_t m = std::stoll(count);
-    if (parts == "race") {
+    if (wants("race")) {  // alone, with books made of rows
+      if (learn < 256 * m) throw InvalidArgument("--parts race takes a --learn of 256 rows for each book, or more");
       std::vector<float> words(sample.begin(), sample.begin() + m * 256 * cols);
       for (float& value : words) value /= static_cast<float>(m);
       const bool same = lsq_same_with_block_barriers({words.data(), m, 8, cols}, data.as<float>(), rows, 2);

@@ -60,7 +60,7 @@ def merge_graphs(
     -------
     KnnGraph
         Rows count through: those of x1, then those of x2, ... Its arrays are of the kind that x1 is, in the GPU's memory
-        where all vectors lie there, else on the host.
+        where all vectors lie there; where some do and others do not they are numpy's.
 
     Raises
     ------

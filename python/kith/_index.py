@@ -406,7 +406,7 @@ class Index:
     def _search_tensors(self, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
         """For plain tensors in a GPU's memory, in less time; None for all else."""
         given = TORCH.place(queries) if library_of(queries) is TORCH else None
-        if given is None or 0 in given or not 0 <= threads < 2**31:
+        if given is None or 0 in given or not (0 <= threads < 2**31 and 0 < k < 2**31):
             return None
         check_result_size(given[1], k)
         ids, distances = TORCH.fresh_neighbors(queries, k)

@@ -194,7 +194,7 @@ def _knn_of_tensors(queries: Any, base: Any, k: int, metric: str, threads: int) 
     given, searched = TORCH.place(queries), TORCH.place(base)
     if given is None or searched is None or 0 in given or 0 in searched:
         return None
-    if type(metric) is not str or not 0 <= threads < 2**31:
+    if type(metric) is not str or not (0 <= threads < 2**31 and 0 < k < 2**31):
         return None
     device = queries.get_device()
     if base.get_device() != device or given[2] != searched[2]:

@@ -12,8 +12,7 @@
 namespace kith {
 
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  constexpr int64_t kMostSamples = 256;
-  const int64_t samples = std::min(kMostSamples, rows.rows());
+  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
   if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
     DataSample sample;
     sample.largest = sample_cuda(*there, samples, sample.origin, resources);

@@ -70,12 +70,11 @@ __global__ void __launch_bounds__(kThreads)
 // thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from it.
 constexpr int kSampleCols = 32;
 constexpr int kSampleWarps = 32;
-constexpr int kMostSamples = 256;
 template <typename X>
 __global__ void __launch_bounds__(kSampleCols* kSampleWarps)
     sample_kernel(DeviceRowsView rows, int64_t cols, int samples, float* origin, uint32_t* largest) {
-  constexpr int kEach = kMostSamples / kSampleWarps;
-  __shared__ float values[kMostSamples][kSampleCols];
+  constexpr int kEach = kMostDataSamples / kSampleWarps;
+  __shared__ float values[kMostDataSamples][kSampleCols];
   __shared__ float means[kSampleCols];
   const int lane = static_cast<int>(threadIdx.x) % kSampleCols;
   const int warp = static_cast<int>(threadIdx.x) / kSampleCols;
@@ -127,7 +126,6 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
 }  // namespace
 
 float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& mean, const Resources& resources) {
-  if (samples > kMostSamples) throw InvalidState("a sample of more rows than a block of the GPU holds");
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const int64_t cols = rows.cols();

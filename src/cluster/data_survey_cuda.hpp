@@ -15,6 +15,7 @@ namespace kith {
 int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool directions, bool check_finite,
                     std::vector<double>& sums, const Resources& resources);
 
+inline constexpr int kMostDataSamples = 256;  // a block of a GPU holds them
 // As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
 float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& mean, const Resources& resources);
 

@@ -34,28 +34,38 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
   hits_.add(slot, query, scratch.neighbors, within);
 }
 
+// The keys that are not above most_, `within` of them, packed with their rows.
+void RangeCpu::put_within(const float* keys, int64_t count, int64_t within, uint32_t row, uint64_t* to) const {
+  if (within == count) {
+    for (int64_t i = 0; i < count; ++i) to[i] = pack_neighbor(ordered_number(keys[i]), row + static_cast<uint32_t>(i));
+    return;
+  }
+  for (int64_t i = 0, next = 0; next < within; ++i) {
+    to[next] = pack_neighbor(ordered_key(keys[i]), row + static_cast<uint32_t>(i));
+    next += keys[i] <= most_;
+  }
+}
+
 void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) {
   constexpr int64_t kGroup = 256;
+  const auto count_within = [&](const float* some, int64_t number) {
+    return std::count_if(some, some + number, [&](float key) { return key <= most_; });
+  };
   for (int64_t at = 0; at < count;) {
-    const std::span<uint64_t> room = hits_.room(slot, query, std::min(kGroup, count - at));
-    const int64_t here = room.empty() ? count - at : static_cast<int64_t>(room.size());
     const float* const mine = keys + at;
-    const int64_t within = std::count_if(mine, mine + here, [&](float key) { return key <= most_; });
-    if (!room.empty()) {
-      const uint32_t row = first_row + static_cast<uint32_t>(at);
-      uint64_t* const to = room.data();
-      if (within == here) {
-        for (int64_t i = 0; i < here; ++i) {
-          to[i] = pack_neighbor(ordered_number(mine[i]), row + static_cast<uint32_t>(i));
+    int64_t here = std::min(kGroup, count - at);
+    int64_t within = count_within(mine, here);
+    if (within > 0) {  // room takes memory
+      const std::span<uint64_t> room = hits_.room(slot, query, here);
+      if (!room.empty()) {
+        if (static_cast<int64_t>(room.size()) < here) {
+          here = static_cast<int64_t>(room.size());
+          within = count_within(mine, here);
         }
-      } else if (within > 0) {
-        for (int64_t i = 0, next = 0; next < within; ++i) {
-          to[next] = pack_neighbor(ordered_key(mine[i]), row + static_cast<uint32_t>(i));
-          next += mine[i] <= most_;
-        }
+        put_within(mine, here, within, first_row + static_cast<uint32_t>(at), room.data());
       }
+      hits_.taken(slot, within);
     }
-    hits_.taken(slot, within);
     at += here;
   }
 }

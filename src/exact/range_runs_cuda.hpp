@@ -1,8 +1,7 @@
 // range_runs.hpp in a GPU's memory: what was found stays there, and is put together, sorted and written out there.
 //
 // Memory: 8 bytes for each row found; 16 more while they are sorted, where that is needed, or 8 where all were found at
-// once. All work is enqueued on the
-// context's stream.
+// once. All work is enqueued on the context's stream.
 #pragma once
 
 #include <kith/resources.hpp>

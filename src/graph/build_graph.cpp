@@ -148,6 +148,13 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }
 
+// What it takes there beside the graph; 0 where it fits itself to what there is.
+int64_t device_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
+  const SettledGraph graph = settled(x, {nullptr, nullptr, x.rows(), params.k, x.space()}, params, given.with_log({}));
+  const bool fits_itself = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
+  return fits_itself || graph.device.kind == DeviceKind::cpu ? 0 : approximate_graph_device_bytes(x, graph.params);
+}
+
 }  // namespace
 
 int64_t smallest_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
@@ -173,9 +180,10 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
     const int64_t results = shape.space.host_readable() ? neighbors_bytes(x.rows(), params.k) : 0;
     return results + smallest_graph_bytes(x, params, resources);
   };
-  return naming_host_limit(needed, resources, [&] {
-    return make_graph(shape, params.metric, resources,
-                      [&](const NeighborsView& out, const Resources& counted) { return knn_graph(x, out, params, counted); });
+  const auto needed_there = [&] { return shape.space.host_readable() ? 0 : shape.bytes() + device_bytes(x, params, resources); };
+  const auto fill = [&](const NeighborsView& out, const Resources& counted) { return knn_graph(x, out, params, counted); };
+  return naming_device_limit(needed_there, resources, [&] {
+    return naming_host_limit(needed, resources, [&] { return make_graph(shape, params.metric, resources, fill); });
   });
 }
 

@@ -1,5 +1,7 @@
 #include "graph/graph_output.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/host_array.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/graph_access.hpp"
@@ -31,7 +33,7 @@ void copy_array(const T* from, T* to, const NeighborsView& source, const Neighbo
 
 }  // namespace
 
-GraphOutput::GraphOutput(const GraphOutputShape& shape, const Resources& resources) {
+GraphOutput::GraphOutput(const GraphOutputShape& shape, const Resources& resources) : resources_(resources) {
   if (shape.space.host_readable()) {
     const auto kept = std::make_shared<Neighbors>(shape.rows, shape.k, resources);
     view_ = kept->view();
@@ -43,6 +45,14 @@ GraphOutput::GraphOutput(const GraphOutputShape& shape, const Resources& resourc
   auto* const distances = reinterpret_cast<float*>(ids + shape.rows * shape.k);
   view_ = {ids, distances, shape.rows, shape.k, shape.space};
   owner_ = memory;
+}
+
+GraphOutput::~GraphOutput() {
+  if (view_.space.host_readable()) return;
+  try {
+    wait_for_stream(view_.space.device, resources_);
+  } catch (const Error&) {  // of the device: whoever waited before has told it
+  }
 }
 
 KnnGraph GraphOutput::graph(Metric metric, GraphReport report) const {

@@ -26,12 +26,17 @@ struct GraphOutputShape {
 class GraphOutput {
  public:
   GraphOutput(const GraphOutputShape& shape, const Resources& resources);
+  // Waits for what may still be written on the resources' stream, also where an exception ended the work.
+  ~GraphOutput();
+  GraphOutput(const GraphOutput&) = delete;
+  GraphOutput& operator=(const GraphOutput&) = delete;
 
   const NeighborsView& view() const { return view_; }
   // Of what was written, which need not be looked at. The graph keeps the arrays.
   KnnGraph graph(Metric metric, GraphReport report) const;
 
  private:
+  const Resources resources_;
   std::shared_ptr<const void> owner_;
   NeighborsView view_;
 };

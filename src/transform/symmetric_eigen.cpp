@@ -132,16 +132,25 @@ void diagonalise(Tridiagonal& t, Rotations& rotations) {
   std::vector<double>& e = t.beside;
   const auto n = static_cast<int64_t>(d.size());
   constexpr int kMostSteps = 100;  // of a value; two are common
+  constexpr int kFewSteps = 30;
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
+  double norm = 0;
+  for (int64_t i = 0; i < n; ++i) norm = std::max(norm, std::abs(d[at(i)]) + std::abs(e[at(i)]));
   for (int64_t l = 0; l < n; ++l) {
     for (int step = 0;; ++step) {
+      // Where a matrix has many directions of no length, what is left of them is rounding beside rounding: it counts as
+      // nothing beside the whole matrix.
+      const double nothing = step < kFewSteps ? 0x1p-500 : 0x1p-53 * norm;
       int64_t m = l;
       for (; m + 1 < n; ++m) {
         const double size = std::abs(d[at(m)]) + std::abs(d[at(m + 1)]);
-        if (std::abs(e[at(m)]) <= 0x1p-53 * size || std::abs(e[at(m)]) < 0x1p-500) break;
+        if (std::abs(e[at(m)]) <= 0x1p-53 * size || std::abs(e[at(m)]) < nothing) break;
       }
       if (m == l) break;
-      if (step == kMostSteps) throw Error("the eigenvalues of a matrix were not found: it holds a NaN or an infinity");
+      if (step == kMostSteps) {
+        throw Error(std::isfinite(norm) ? "the eigenvalues of a matrix were not found"
+                                        : "the eigenvalues of a matrix were not found: it holds a NaN or an infinity");
+      }
       double g = (d[at(l + 1)] - d[at(l)]) / (2 * e[at(l)]);
       double r = std::sqrt(g * g + 1);
       g = d[at(m)] - d[at(l)] + e[at(l)] / (g + std::copysign(r, g));

@@ -55,7 +55,7 @@ TEST(RangeHits, CollectsWhatWasPutAndWhatWasAdded) {
   EXPECT_EQ(hits.collect(4, meter).size(), 0);
 }
 
-TEST(RangeHits, NothingFoundTakesNoMemory) {
+TEST(RangeHits, RoomThatNothingWasPutIntoIsGivenAgain) {
   const Resources resources = on_cpu(1, 40000);
   RangeHits hits(resources);
   for (int64_t query = 0; query < 20000; ++query) {  // as a scan that finds nothing does

@@ -28,7 +28,6 @@ float key_of(const reference::Matrix<float>& x, Metric metric, int64_t a, int64_
   return reference::canonical(metric, x.row(a), x.row(b), x.cols);
 }
 
-// Every pair within a limit is handed out, with bounds around its key and for the side that wants it.
 // `ordered`: as the copy that cells are compared by.
 enum class Rows { as_they_are, ordered };
 
@@ -39,6 +38,7 @@ std::vector<uint32_t> all_rows(const MatrixView& view) {
   return rows;
 }
 
+// Every pair within a limit is handed out, with bounds around its key and for the side that wants it.
 void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, uint32_t row_count = 66,
                       Rows kind = Rows::as_they_are) {
   const PairRows given(view, key_kind(metric), on_cpu());
@@ -118,6 +118,24 @@ void expect_firsts(const MatrixView& view, const reference::Matrix<float>& x, Me
     ASSERT_EQ(scan->exact(), firsts.told.count(static_cast<int64_t>(q)) > 0);
     for (size_t i = 0; i < found.size() && scan->exact(); ++i) {
       ASSERT_EQ(firsts.told[static_cast<int64_t>(q)][i], keys[found[i]]);
+    }
+  }
+}
+
+// What features of chi_square lose when they are rounded is more than what such rows differ by.
+TEST(PairScan, HistogramsThatDifferByTheirLastBits) {
+  for (const float unit : {1.0f, 1e-6f, 3e7f}) {
+    auto x = reference::without_sign(make_floats(Shape::gaussian, 90, 40, 3));
+    for (int64_t i = 0; i < x.rows; ++i) {
+      for (int64_t c = 0; c < x.cols; ++c) {
+        const float first = unit * static_cast<float>(100 + 7 * c);
+        x.row(i)[c] = first + static_cast<float>((i * 31 + c * 17) % 7 - 3) * (std::nextafter(first, INFINITY) - first);
+      }
+    }
+    for (const std::string& target : targets_for_next_case()) {
+      const ForcedTarget forced(target);
+      expect_all_found(x.view(), x, Metric::chi_square, 66, Rows::ordered);
+      expect_firsts(x.view(), x, Metric::chi_square, 7, 66);
     }
   }
 }

@@ -228,6 +228,8 @@ def test_refused(kind, vectors):
         kith.knn(kind.give(base > 0), given)
     with pytest.raises(ValueError, match="k = 0"):
         kith.knn(given, given, k=0)
+    with pytest.raises(ValueError, match="too large"):
+        kith.knn(given, given, k=10**30)
     with pytest.raises(ValueError, match="columns"):
         kith.knn(given[:, :4], given)
     base[77, 3] = np.nan

@@ -29,6 +29,13 @@ def test_pca_is_that_of_numpy(x):
     assert np.isclose(lost, values[:-4].sum(), rtol=1e-3)
 
 
+def test_pca_of_fewer_rows_than_columns():
+    few = np.random.default_rng(0).standard_normal((50, 200), dtype=np.float32)
+    pca = kith.PCA(8).train(few)
+    values = np.linalg.eigvalsh(np.cov(few.T.astype(np.float64)))[::-1][:8]
+    assert np.allclose(pca.apply(few).var(0, ddof=1), values, rtol=1e-4)
+
+
 def test_values_are_float64_sums_rounded_once(x):
     rotation = kith.RandomRotation(seed=5).train(x)
     exact = x.astype(np.float64) @ rotation.rotation.T.astype(np.float64)

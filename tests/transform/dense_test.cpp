@@ -163,6 +163,17 @@ TEST(SymmetricEigen, TakesRepeatedAndMissingValues) {
   check_eigen(squared, resources);
 }
 
+// Directions of no length leave rounding alone, of which no part is small beside its neighbours.
+TEST(SymmetricEigen, TakesManyDirectionsOfNoLength) {
+  const Resources resources = cpu_only(2);
+  for (const int64_t rank : {1, 30, 50, 90}) {
+    const Dense flat = random_dense(240, rank, 11, resources);
+    const Dense squared(240, 240, "test", resources);
+    multiply(flat.read(), flat.read().transposed(), squared.view(), {}, resources);
+    check_eigen(squared, resources);
+  }
+}
+
 TEST(SymmetricEigen, HasTheSameBitsForAnyThreadsAndInstructionSet) {
   const auto vectors = [](int threads) {
     const Resources resources = cpu_only(threads);

@@ -5,7 +5,7 @@
 // with the same label of the third generation, some hundreds, come together, among these rows with the same of the second,
 // and so on (min-wise hashing: rows share a label as likely as they share neighbours).
 //
-// Memory: 32 bytes a row and what a radix sort takes, for as long as launch() works. Time: three passes over the first
+// Memory: 32 bytes a row and what a radix sort takes, for as long as launch_join_order() works. Time: three passes over the first
 // neighbours of all lists, and the sort.
 #pragma once
 

@@ -1,5 +1,6 @@
 // Vectors by which rows are compared before their chi-square distances are computed: the squared l2 distance of two is
-// never above the chi-square distance of the rows, and seldom far below it, so that products rule nearly all pairs out.
+// never above the chi-square distance of the rows, but for the rounding of features to f32 (feature_error()), and seldom far
+// below it, so that products rule nearly all pairs out.
 //
 // With t = ln(x / y) a column adds (x - y)^2 / (x + y) = x + y - 2 sqrt(x y) sech(t / 2). Where k(t) >= sech(t / 2),
 // x + y - 2 sqrt(x y) k(t) is no more, and for k(t) = 0.64 + 0.36 cos(0.725 t) it is a squared distance, since k(0) = 1:
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,6 +25,10 @@ namespace kith {
 
 inline constexpr int64_t kChiSquareFeatures = 3;  // of a column
 inline constexpr double kChiSquareFrequency = 0.725;
+
+// How much nearer or further two rows may be by features in f32 than by true ones, where the largest squared norm of such
+// features is this: each of both is rounded once.
+inline double feature_error(double largest_squared_norm) { return 1.01 * 0x1p-23 * std::sqrt(largest_squared_norm); }
 
 class ChiSquareFeatures {
  public:

@@ -94,6 +94,7 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
     sums_ = HostArray<ByteSums>(x_.rows(), "rows in another order", resources);
   }
   std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
+  std::vector<double> largest(maps.size(), 0.0);  // squared norms of features that each thread met
   const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x_.rows(), quiet);
@@ -107,6 +108,12 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
         float* const mine = scratch.data() + slot * product_cols();
         const auto* const row = reinterpret_cast<const float*>(x_.row(row_at(place)));
         maps[static_cast<size_t>(slot)].of(row, cols(), mine);
+        double squares = 0;
+        for (int64_t c = 0; c < product_cols(); ++c) squares += static_cast<double>(mine[c]) * mine[c];
+        if (std::isfinite(squares)) {  // others are as near as can be
+          double& most = largest[static_cast<size_t>(slot)];
+          most = std::max(most, squares);
+        }
         round(place, mine);
       } else if (rounds) {
         std::copy_n(rows.rounded_bytes(order[place]), rounded_stride(), to);
@@ -118,6 +125,7 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
       }
     }
   });
+  if (features()) features_error_ = feature_error(*std::max_element(largest.begin(), largest.end()));
 }
 
 // The mean of some rows' features: any other would be as correct.

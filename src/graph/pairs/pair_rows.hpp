@@ -64,6 +64,8 @@ class PairRows {
   bool features() const { return kind_ == KeyKind::chi_square && format_ == PanelFormat::rounded; }
   KeyKind product_kind() const { return features() ? KeyKind::squared_l2 : kind_; }
   int64_t product_cols() const { return product_columns(kind_, format_, cols()); }
+  // How much further apart features may lie than what they stand for.
+  double features_error() const { return features_error_; }
   const std::vector<float>& origin() const { return origin_; }
   int64_t cols() const { return x_.cols(); }
   // Null where keys are those of `kind`.
@@ -93,6 +95,7 @@ class PairRows {
   KeyKind kind_;
   PanelFormat format_;
   std::vector<float> origin_;
+  double features_error_ = 0;
   const custom::PanelMetric* custom_ = nullptr;
   const uint32_t* order_ = nullptr;
   HostArray<int8_t> bytes_;  // rounded; or as they are, in the order asked for

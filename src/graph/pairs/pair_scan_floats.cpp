@@ -242,7 +242,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
     if (std::isnan(key)) return kLowest;
-    if (features_) return key * (1 + kFeatureSlack);  // of which the values are no larger
+    if (features_) {  // of the key the values are no larger, but for their rounding
+      const double apart = std::sqrt(static_cast<double>(std::max(key, 0.0f))) + all_.features_error();
+      return static_cast<float>(apart * apart) * (1 + kFeatureSlack);
+    }
     if (kind_ == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
     return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
@@ -310,11 +313,11 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
-    const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
     if (takes_first_) {
       std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + panel * shape_.rows_per_panel);
       return;
     }
+    const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
     if (collects_) return keep(query, panel, values, bound);
     look(query, panel, values, bound, offsets_[query]);
   }

@@ -36,6 +36,7 @@ class BoruvkaCuda : public BoruvkaBackend {
     check_graph(there, resources);
     launch_take_edges(there.ids(), there.distances(), edges_, stream());
     launch_begin(edges_, arrays_, stream());
+    context_->synchronize();  // the graph that was copied there goes
   }
 
   void find_least_edges(MergeLevel& level) override {

@@ -214,6 +214,7 @@ class QuadRows {
     return reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
   }
 
+  static_assert(kProductMostBooks <= 64);  // a bit for each
   // A bit for each book whose next code is another. All lanes of a warp take part.
   __device__ uint64_t differing_books(int h) const {
     uint64_t differ = 0;
