@@ -48,7 +48,7 @@ void LocalSearchParams::validate() const {
     throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (10 is usual)", regularization));
   }
   if (!(anneal >= 0) || !(anneal < 1e300)) {
-    throw InvalidArgument(fmt::format("anneal = {}; it must be 0 or above (0.35 is usual)", anneal));
+    throw InvalidArgument(fmt::format("anneal = {}; it must be a finite number from 0 on (0.35 is usual)", anneal));
   }
 }
 
