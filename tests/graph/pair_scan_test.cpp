@@ -1,5 +1,6 @@
 #include "graph/pairs/pair_scan.hpp"
 
+#include "core/random.hpp"
 #include "exact/exact_check.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
@@ -124,12 +125,14 @@ void expect_firsts(const MatrixView& view, const reference::Matrix<float>& x, Me
 
 // What features of chi_square lose when they are rounded is more than what such rows differ by.
 TEST(PairScan, HistogramsThatDifferByTheirLastBits) {
+  const CounterRng rng(9, 1);
   for (const float unit : {1.0f, 1e-6f, 3e7f}) {
     auto x = reference::without_sign(make_floats(Shape::gaussian, 90, 40, 3));
     for (int64_t i = 0; i < x.rows; ++i) {
       for (int64_t c = 0; c < x.cols; ++c) {
         const float first = unit * static_cast<float>(100 + 7 * c);
-        x.row(i)[c] = first + static_cast<float>((i * 31 + c * 17) % 7 - 3) * (std::nextafter(first, INFINITY) - first);
+        const auto ulps = static_cast<float>(rng.below(static_cast<uint64_t>(i * x.cols + c), 3));
+        x.row(i)[c] = first + ulps * (std::nextafter(first, INFINITY) - first);
       }
     }
     for (const std::string& target : targets_for_next_case()) {
