@@ -3,13 +3,13 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/panel_packing.hpp"
+#include "kernels/select/set_bytes.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace kith {
@@ -111,18 +111,12 @@ class QuickTest {
     const float limit = limit_;
     // All are tested at once, without branches, which compilers do by vectors; few pass, and which cannot be predicted.
     const auto keep = [&](const auto& excluded) {
-      static_assert(std::endian::native == std::endian::little && TileScan::kTileRows % 8 == 0);
+      static_assert(TileScan::kTileRows % 8 == 0);
       alignas(8) uint8_t passes[TileScan::kTileRows];
       for (int64_t i = 0; i < rows; ++i) passes[i] = !excluded(values[i], facts[i]);
       for (int64_t i = rows; i % 8 != 0; ++i) passes[i] = 0;
       int64_t count = 0;
-      for (int64_t first = 0; first < rows; first += 8) {
-        uint64_t eight;
-        std::memcpy(&eight, passes + first, sizeof eight);
-        for (; eight != 0; eight &= eight - 1) {
-          left[count++] = static_cast<uint16_t>(first + std::countr_zero(eight) / 8);
-        }
-      }
+      for_each_set(passes, rows, [&](int64_t i) { left[count++] = static_cast<uint16_t>(i); });
       return count;
     };
     switch (kind_) {

@@ -2,10 +2,10 @@
 #include "core/divide.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
-#include "graph/pairs/passed_sides.hpp"
 #include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
+#include "kernels/select/set_bytes.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,6 @@
 #include "core/divide.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
-#include "graph/pairs/passed_sides.hpp"
 #include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
@@ -11,6 +10,7 @@
 #include "kernels/panels/panel_shape.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 #include "kernels/panels/screen.hpp"
+#include "kernels/select/set_bytes.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

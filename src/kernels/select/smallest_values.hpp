@@ -7,11 +7,10 @@
 #pragma once
 
 #include "core/divide.hpp"
+#include "kernels/select/set_bytes.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <cstring>
 
 namespace kith {
 
@@ -65,7 +64,6 @@ T limit_of_smallest(const T* values, int64_t count, int64_t wanted, T* minima) {
 // The places of the values that are not above the limit, ascending. `places` has room for all. Returns how many.
 template <typename T>
 int64_t places_up_to(const T* values, int64_t count, T limit, uint32_t* places) {
-  static_assert(std::endian::native == std::endian::little);
   constexpr int64_t kTogether = 64;
   alignas(8) uint8_t passes[kTogether];
   int64_t found = 0;
@@ -73,13 +71,7 @@ int64_t places_up_to(const T* values, int64_t count, T limit, uint32_t* places) 
     const int64_t here = std::min(kTogether, count - first);
     if (here < kTogether) std::fill(passes, passes + kTogether, uint8_t{0});
     for (int64_t i = 0; i < here; ++i) passes[i] = values[first + i] <= limit ? 1 : 0;
-    for (int64_t at = 0; at < here; at += 8) {
-      uint64_t eight;
-      std::memcpy(&eight, passes + at, sizeof eight);
-      for (; eight != 0; eight &= eight - 1) {
-        places[found++] = static_cast<uint32_t>(first + at + std::countr_zero(eight) / 8);
-      }
-    }
+    for_each_set(passes, here, [&](int64_t i) { places[found++] = static_cast<uint32_t>(first + i); });
   }
   return found;
 }

@@ -1,5 +1,5 @@
-// Which of some pairs passed, and for which side: few do, and which cannot be predicted, so all are compared at once,
-// without branches, a byte each.
+// Which of many passed a test: few do, and which cannot be predicted, so all are tested at once, without branches, to a byte
+// each, and the bytes that are set are looked for eight at a time.
 #pragma once
 
 #include <bit>
