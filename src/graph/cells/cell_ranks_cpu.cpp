@@ -1,7 +1,6 @@
 #include "graph/cells/cell_ranks_cpu.hpp"
 
 #include "core/cpu_target.hpp"
-#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
@@ -9,6 +8,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace kith {
@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kBlock = 32;           // vectors whose values are computed together
 constexpr int64_t kVectorsPerTask = 512;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Bytes alone would leave most orders open.
 PanelFormat rank_format(int64_t cols) {

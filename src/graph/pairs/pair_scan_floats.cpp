@@ -1,7 +1,6 @@
 // Sets of floats: rounded to bytes where that is faster, and within bounds either way.
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
-#include "core/infinity.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
 #include "kernels/distance/chi_square_cpu.hpp"
@@ -24,6 +23,7 @@
 namespace kith {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 // More than what rounding a key, a limit or their products can change.
 constexpr float kFeatureSlack = 0x1p-20f;
