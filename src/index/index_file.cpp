@@ -103,13 +103,20 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
 
 // --- loading
 
+// A kind of file as users call it.
+std::string_view kind_in_words(std::string_view kind) {
+  if (kind == "codec") return "a quantizer";
+  if (kind == "index") return "an index";
+  return kind;
+}
+
 class PartsReader {
  public:
   PartsReader(const std::string& path, std::string_view kind, const Resources& resources)
       : file_(path), resources_(resources) {
     if (file_.kind() != kind) {
-      throw InvalidArgument(
-          fmt::format("'{}' is a .kith file that holds '{}', where '{}' is wanted", path, file_.kind(), kind));
+      throw InvalidArgument(fmt::format("'{}' holds {}; give a .kith file of {}", path, kind_in_words(file_.kind()),
+                                        kind_in_words(kind)));
     }
   }
 

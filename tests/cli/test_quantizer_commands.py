@@ -36,7 +36,7 @@ def test_mistakes(kith, tmp_path):
     codes = tmp_path / "c.u8bin"
     assert "rows of 9 values" in kith.fails(2, "encode", "--quantizer", out, "--data", other, "--out", codes)
     assert "are 10 bytes" in kith.fails(2, "decode", "--quantizer", out, "--codes", other, "--out", tmp_path / "y.fbin")
-    assert "holds 'codec', where 'index' is wanted" in kith.fails(2, "index", "inspect", out)
+    assert "holds a quantizer; give a .kith file of an index" in kith.fails(2, "index", "inspect", out)
     assert leftovers(tmp_path, data, out, other) == []
 
 

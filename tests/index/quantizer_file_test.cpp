@@ -58,7 +58,7 @@ TEST(QuantizerFile, WhatWasTrainedIsLoaded) {
     EXPECT_EQ(name_of(loaded), name);
     EXPECT_EQ(codes_of(loaded, rows.view()), codes_of(quantizer, rows.view()));
     EXPECT_THAT(refusal([&] { (void)Index::load(path); }),
-                ::testing::HasSubstr("holds 'codec', where 'index' is wanted"));
+                ::testing::HasSubstr("holds a quantizer; give a .kith file of an index"));
   }
 }
 
