@@ -15,13 +15,13 @@ namespace kith {
 namespace {
 
 constexpr NameTable<Metric, 8> kMetricNames{{{{Metric::l2, "l2"},
-                                        {Metric::sqeuclidean, "sqeuclidean"},
-                                        {Metric::inner_product, "inner_product"},
-                                        {Metric::cosine, "cosine"},
-                                        {Metric::l1, "l1"},
-                                        {Metric::linf, "linf"},
-                                        {Metric::chi_square, "chi_square"},
-                                        {Metric::hamming, "hamming"}}}};
+                                              {Metric::sqeuclidean, "sqeuclidean"},
+                                              {Metric::inner_product, "inner_product"},
+                                              {Metric::cosine, "cosine"},
+                                              {Metric::l1, "l1"},
+                                              {Metric::linf, "linf"},
+                                              {Metric::chi_square, "chi_square"},
+                                              {Metric::hamming, "hamming"}}}};
 
 // Names that other libraries use, where they can mean one thing only.
 constexpr std::pair<std::string_view, Metric> kAliases[] = {

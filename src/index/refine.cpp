@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;                    // vectors that a thread compares at a time
 constexpr int64_t kCandidatesTogether = 1 << 20;  // of the queries that are searched together
-constexpr int64_t kCandidateShare = 4;                     // of what is left, for them: the first search needs the most
+constexpr int64_t kCandidateShare = 4;            // of what is left, for them: the first search needs the most
 
 // Scores rows, on any thread.
 class RowComparer {

@@ -20,7 +20,8 @@ namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-constexpr int64_t kTransformedShare = 8;  // of what is left, for transformed vectors: the search behind needs most of it
+// Of the memory that is free, for transformed vectors: the search behind needs most of it.
+constexpr int64_t kTransformedShare = 8;
 
 // Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
@@ -130,8 +131,8 @@ class TransformedState final : public IndexState {
                                const Resources& resources) const override {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
-    return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) + array_bytes<float>(chain_->out()) +
-           apply_bytes(*chain_, queries.rows, resources.threads());
+    return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) +
+           array_bytes<float>(chain_->out()) + apply_bytes(*chain_, queries.rows, resources.threads());
   }
 
   int64_t reconstruct_bytes(int64_t count, int threads) const override {

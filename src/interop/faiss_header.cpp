@@ -20,7 +20,8 @@ Metric metric_of(FaissSource& source, FaissMetric metric) {
 FaissHeader read_faiss_header(FaissSource& source) {
   FaissHeader header;
   const auto cols = source.number<uint32_t>("an index's header");
-  if (cols < 1 || cols > kMostFaissCols) source.corrupt(fmt::format("an index of {} columns", static_cast<int32_t>(cols)));
+  if (cols < 1 || cols > kMostFaissCols)
+    source.corrupt(fmt::format("an index of {} columns", static_cast<int32_t>(cols)));
   header.cols = cols;
   header.rows = source.number<int64_t>("an index's header");
   if (header.rows < 0) source.corrupt(fmt::format("an index of {} vectors", header.rows));

@@ -13,7 +13,6 @@
 namespace kith {
 namespace {
 
-
 uint64_t little_endian(std::span<const std::byte> bytes) {
   uint64_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(bytes[i]);

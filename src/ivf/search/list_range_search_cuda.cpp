@@ -10,9 +10,9 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostRangeProbes = int64_t{1} << 24;   // of the queries searched together
-constexpr int64_t kHitBytes = 20;                   // of one: as it comes, and beside those of its query
-constexpr int64_t kFirstHits = int64_t{1} << 22;    // that there is room for at first
+constexpr int64_t kMostRangeProbes = int64_t{1} << 24;  // of the queries searched together
+constexpr int64_t kHitBytes = 20;                       // of one: as it comes, and beside those of its query
+constexpr int64_t kFirstHits = int64_t{1} << 22;        // that there is room for at first
 
 // Where hits are put on the device.
 struct HitMemory {
