@@ -33,7 +33,7 @@ void offer_descent(OfferedCommand& command, Params& params) {
   command.real("--delta", params.delta, "Of nn_descent: end when at most this share of neighbours is new");
 }
 
-void offer_build(Commands& graph) {
+void offer_graph_build(Commands& graph) {
   const auto options = std::make_shared<GraphBuildOptions>();
   KnnGraphParams& params = options->params;
   OfferedCommand command = graph.offer("build", "Find the k nearest other rows of every row of a file",
@@ -103,7 +103,7 @@ void offer_merging(OfferedCommand& command, Options& options) {
   command.run_options();
 }
 
-void offer_merge(Commands& graph) {
+void offer_graph_merge(Commands& graph) {
   const auto options = std::make_shared<GraphMergeOptions>();
   OfferedCommand command = graph.offer("merge", "Make the graph of several sets from the graph of each",
                                        [options](const RunOptions& run) { return run_graph_merge(*options, run); });
@@ -137,11 +137,11 @@ void offer_refine(Commands& graph) {
 
 void offer_graph(Commands& commands) {
   Commands graph = commands.group("graph", "Build, join, measure and walk on a k-NN graph");
-  offer_build(graph);
+  offer_graph_build(graph);
   offer_eval_graph(graph);
   offer_info_graph(graph);
   offer_path(graph);
-  offer_merge(graph);
+  offer_graph_merge(graph);
   offer_extend(graph);
   offer_refine(graph);
 }

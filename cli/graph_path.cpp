@@ -32,7 +32,7 @@ void check_question(const GraphPathOptions& options) {
   check_outputs(outputs, inputs);
 }
 
-struct Found {
+struct FoundPaths {
   double build_seconds = 0;
   double seconds = 0;
   int64_t rows = 0;
@@ -42,7 +42,8 @@ struct Found {
   SmoothPath path;
 };
 
-void find_path(const GraphPathOptions& options, const SmoothPaths& paths, const Resources& resources, Found& found) {
+void find_path(const GraphPathOptions& options, const SmoothPaths& paths, const Resources& resources,
+               FoundPaths& found) {
   const Stopwatch watch;
   found.path = paths.path(options.from, options.to, options.by, resources);
   found.seconds = watch.seconds();
@@ -53,7 +54,7 @@ void find_path(const GraphPathOptions& options, const SmoothPaths& paths, const 
 }
 
 void find_widths(const GraphPathOptions& options, const IdFile& pairs, const SmoothPaths& paths,
-                 const Resources& resources, Found& found) {
+                 const Resources& resources, FoundPaths& found) {
   if (pairs.cols() != 2) {
     throw InvalidArgument(fmt::format("{} has {} columns; a pair of rows has two", options.pairs, pairs.cols()));
   }
@@ -71,7 +72,7 @@ void find_widths(const GraphPathOptions& options, const IdFile& pairs, const Smo
   writer.commit();
 }
 
-std::string path_text(const GraphPathOptions& options, const Found& found) {
+std::string path_text(const GraphPathOptions& options, const FoundPaths& found) {
   if (found.path.size == 0) {
     return fmt::format("no path joins {} and {}: the graph has {} parts\n", options.from, options.to, found.parts);
   }
@@ -87,7 +88,7 @@ Report run_graph_path(const GraphPathOptions& options, const RunOptions& run) {
   check_question(options);
   std::optional<IdFile> pairs;
   if (!options.pairs.empty()) pairs.emplace(options.pairs);
-  Found found;
+  FoundPaths found;
   (void)with_resources(run, [&](const Resources& resources) {
     const Stopwatch build;
     const SmoothPaths paths(

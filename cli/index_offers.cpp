@@ -20,7 +20,7 @@ void offer_index_rows(OfferedCommand& command, std::string& base, std::string& i
   command.file("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)").without_default();
 }
 
-void offer_build(Commands& index) {
+void offer_index_build(Commands& index) {
   const auto options = std::make_shared<IndexBuildOptions>();
   OfferedCommand command = index.offer("build", "Make an index of the vectors of a file",
                                        [options](const RunOptions& run) { return run_index_build(*options, run); });
@@ -90,7 +90,7 @@ void offer_convert_index(Commands& index) {
   command.output();
 }
 
-void offer_merge(Commands& index) {
+void offer_index_merge(Commands& index) {
   const auto options = std::make_shared<IndexMergeOptions>();
   OfferedCommand command = index.offer("merge", "Put the vectors of another index, trained alike, into one",
                                        [options](const RunOptions& run) { return run_index_merge(*options, run); });
@@ -108,12 +108,12 @@ void offer_merge(Commands& index) {
 void offer_index(Commands& commands) {
   Commands index = commands.group(
       "index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
-  offer_build(index);
+  offer_index_build(index);
   offer_add(index);
   offer_search(index);
   offer_inspect(index);
   offer_convert_index(index);
-  offer_merge(index);
+  offer_index_merge(index);
 }
 
 }  // namespace kith::cli

@@ -33,7 +33,7 @@ std::vector<NamedPath> inputs_of(const RangeOptions& options) {
 }
 
 // How many rows there are is known in the end, and a file's header comes first: the results wait in memory.
-struct Found {
+struct FoundInRange {
   struct Part {
     HostArray<int64_t> ids;
     HostArray<float> distances;
@@ -72,14 +72,14 @@ void try_outputs(const RangeOptions& options) {
   const VectorFileWriter distances(options.out_distances, DType::f32, 1, 1);
 }
 
-void write_files(const RangeOptions& options, const Found& found) {
+void write_files(const RangeOptions& options, const FoundInRange& found) {
   const int64_t total = found.offsets.back();
   IdFileWriter offsets(options.out_offsets, static_cast<int64_t>(found.offsets.size()), 1);
   offsets.append(found.offsets.data(), static_cast<int64_t>(found.offsets.size()));
   IdFileWriter ids(options.out_ids, total, 1);
   std::optional<VectorFileWriter> distances;
   if (!options.out_distances.empty()) distances.emplace(options.out_distances, DType::f32, total, 1);
-  for (const Found::Part& part : found.parts) {
+  for (const FoundInRange::Part& part : found.parts) {
     ids.append(part.ids.data(), part.ids.size());
     if (distances) distances->append(MatrixView(part.distances.data(), part.distances.size(), 1));
   }
@@ -106,7 +106,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
                                       options.queries, queries.rows(), options.base, base.rows()));
   }
   try_outputs(options);
-  Found found;
+  FoundInRange found;
   double search_seconds = 0;
   int threads = 0;
   with_resources(run, [&](const Resources& resources) {
@@ -121,7 +121,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
       };
       range_search(queries, base, keep, params, resources);
     } catch (const OutOfMemory&) {
-      found = Found();
+      found = FoundInRange();
       throw_kept_range_limit(queries, base, params, resources);
     }
     search_seconds = search.seconds();

@@ -22,9 +22,9 @@ namespace {
 // The CUDA runtime alone takes some hundred MiB of host memory: under a smaller limit `auto` does not wake it.
 constexpr int64_t kSmallestLimitForCuda = int64_t{1} << 30;
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kMebibyte = 1 << 20;
 // By so much what the program itself takes may differ from run to run.
-constexpr int64_t kOwnVaries = kMiB;
+constexpr int64_t kOwnVaries = kMebibyte;
 
 int thread_count(const RunOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -91,13 +91,13 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   try {
     work(Resources(std::move(resources)));
   } catch (const OutOfMemory& error) {
-    const int64_t needed = round_up(own + error.bytes_needed() + kOwnVaries, kMiB);
+    const int64_t needed = round_up(own + error.bytes_needed() + kOwnVaries, kMebibyte);
     const auto* const named = dynamic_cast<const NamedLimit*>(&error);
     std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}",
                                    named != nullptr ? named->refused().c_str() : error.what(),
                                    format_bytes(*options.memory_limit), format_bytes(own));
     if (named != nullptr && needed > *options.memory_limit) {
-      text += fmt::format("; --memory-limit {}M would do", needed / kMiB);
+      text += fmt::format("; --memory-limit {}M would do", needed / kMebibyte);
     }
     throw OutOfMemory(text + ")", needed);
   }

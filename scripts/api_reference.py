@@ -23,11 +23,17 @@ def python_reference(*modules: ModuleType) -> str:
                 continue
             text += _entry(f"{module.__name__}.{name}", thing, names, level=3)
             if inspect.isclass(thing):
-                for member, method in sorted(vars(thing).items()):
+                for member, method in sorted(_members(thing).items()):
                     documented = isinstance(method, property) or callable(method) or isinstance(method, classmethod)
                     if not member.startswith("_") and documented and inspect.getdoc(getattr(thing, member)):
                         text += _entry(f"{name}.{member}", getattr(thing, member), names, level=4)
     return "\n".join(text) + "\n"
+
+
+def _members(kind: type) -> dict[str, Any]:
+    """What a class has of its own and from classes of this package."""
+    own = [base for base in reversed(kind.__mro__) if base.__module__.partition(".")[0] == "kith"]
+    return {name: member for base in own for name, member in vars(base).items()}
 
 
 def _summary(docstring: str) -> str:

@@ -121,4 +121,6 @@ if not TYPE_CHECKING:
             from importlib import import_module
 
             return import_module("kith.sklearn")
-        raise AttributeError(f"module 'kith' has no attribute {name!r}")
+        from kith._other_names import refuse_module_name
+
+        refuse_module_name(name)

@@ -7,35 +7,24 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, cast, overload
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
 from kith import _kith
-from kith._arrays import Array, Vectors, VectorsLike, as_queries, as_vectors
+from kith._arrays import Array, VectorsLike, as_vectors
 from kith._files import PathLike, path_bytes
-from kith._filter import FilterLike, as_filter
 from kith._ids import IdsLike, as_ids
 from kith._index_adding import Adding
-from kith._index_info import IndexInfo
-from kith._kith import check_result_size
-from kith._libraries import TORCH, library_of
+from kith._index_searches import IndexSearches
 from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
-from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
+from kith._options import calling, check_device, flag, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
-from kith._range_search import RangeNeighbors, range_found
-from kith._search import Found, Given, Neighbors, Output, fresh_neighbors, plain_neighbors, search_with
-from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from kith._knn_graph import KnnGraph
 
 
-class Index:
+class Index(IndexSearches):
     """Vectors kept ready for many searches, as they are or compressed.
 
     Any number of threads may search at once, also while one trains, adds or removes: a search sees the vectors that were
@@ -119,13 +108,6 @@ class Index:
             seed_number(seed),
         )
         self._hold(made, check_device(device), None)
-
-    def _hold(self, index: _kith.Index, device: str, narrowing: Narrowing | None) -> None:
-        self._index = index
-        self._device = device
-        # How vectors become float32: told by the first that are trained on or added, before a search can see them.
-        self._narrowing = narrowing
-        self._adding = 0
 
     @classmethod
     def _of(cls, index: _kith.Index, device: str, offset: list[float] | None = None) -> Index:
@@ -293,269 +275,6 @@ class Index:
             rows = self._offset().restored(self._index.reconstruct(names, options))
         return rows[0] if single else rows
 
-    @overload
-    def search(
-        self,
-        queries: NumpyLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors[Ids, Floats]: ...
-    @overload
-    def search(
-        self,
-        queries: Tensor,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors[Tensor, Tensor]: ...
-    @overload
-    def search(  # type: ignore[overload-cannot-match,unused-ignore]
-        self,
-        queries: VectorsLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors: ...
-    def search(
-        self,
-        queries: VectorsLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        out: Output | None = None,
-        **unknown: NoReturn,
-    ) -> Neighbors:
-        """Find the k nearest vectors of the index for every query.
-
-        The GIL is released, and Ctrl-C stops the search.
-
-        Parameters
-        ----------
-        queries, k, threads, memory_limit, device_memory_limit, progress, out
-            As in `knn`.
-        probes : int, optional
-            How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
-            By default the root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
-            vectors, more are looked at.
-        refine : int, optional
-            With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again
-            with the vectors that are kept there, and returns the first k by those. By default 4.
-        refine_from : path, optional
-            A file with the original vectors, for an index that keeps none: row i is the vector with id i, so the file
-            that the index was built from goes with it, also after `remove`. Only the candidates are read.
-        filter : array_like, optional
-            Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
-            order of add.
-
-        Returns
-        -------
-        Neighbors
-            ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
-        """
-        refuse_unknown("search()", unknown)
-        known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
-        chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
-        if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
-            plain = self._index.search_plain(queries, k, self._device, threads)
-            if plain is None and type(k) is int and type(threads) is int and self._device == "auto":
-                plain = self._search_tensors(queries, k, threads)
-            if plain is not None and self._narrowing is known:
-                return plain_neighbors(plain)
-        number = whole_number(k, "k")
-        lists, times = _count(probes, "probes"), _count(refine, "refine")
-        rows = as_filter(filter)
-        originals = None if refine_from is None else path_bytes(refine_from)
-        if originals is not None:
-            self._check_plain(os.fsdecode(originals))
-        arrays = (queries, *(out if isinstance(out, tuple) else ()))
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
-
-            def step(matrix: Vectors, given: Given | None) -> Found | None:
-                return self._index.search(matrix, number, lists, times, originals, rows, options, given)
-
-            while True:
-                narrowing = self._narrowing or PLAIN
-                searched = () if out is None else self._index.borrowed
-                found = search_with(step, queries, number, out, options, searched, narrowing)
-                if self._still(narrowing):
-                    return found
-
-    def _search_tensors(self, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
-        """For plain tensors in a GPU's memory, in less time; None for all else."""
-        given = TORCH.place(queries) if library_of(queries) is TORCH else None
-        if given is None or 0 in given or not (0 <= threads < 2**31 and 0 < k < 2**31):
-            return None
-        check_result_size(given[1], k)
-        ids, distances = TORCH.fresh_neighbors(queries, k)
-        settings = (queries.get_device(), threads, TORCH.stream(queries))
-        self._index.search_tensors(given, k, *settings, ids.data_ptr(), distances.data_ptr())
-        return ids, distances
-
-    def knn_graph(
-        self,
-        x: VectorsLike,
-        k: SupportsIndex = 15,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        seed: SupportsIndex = 0,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        **unknown: NoReturn,
-    ) -> KnnGraph:
-        """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
-
-        As fast and as good as the index's searches are; `kith.knn_graph` needs no index and reaches a recall that is asked
-        for. Distances are those that the index reports, to the vectors as it keeps them.
-
-        Parameters
-        ----------
-        x : array_like, (len(index), dimension)
-            The vectors that the index holds, in the order of `add`: row i is the vector with the id i.
-        k : int, default 15
-            How many neighbours.
-        seed : int, default 0
-            Of the 1,000 rows on which ``report.recall`` is measured.
-        probes, refine, refine_from, threads, memory_limit, device_memory_limit, progress
-            As in `search`.
-
-        Returns
-        -------
-        KnnGraph
-            Of the kind of array that `x` is, where `x` lies, with a ``report`` whose method is ``"index"``.
-
-        Raises
-        ------
-        ValueError
-            Another number of vectors than the index holds, or ids that are not row numbers.
-
-        Examples
-        --------
-        >>> import numpy as np, kith
-        >>> x = np.random.default_rng(0).standard_normal((300, 8), dtype=np.float32)
-        >>> index = kith.Index("Flat")
-        >>> index.add(x)
-        >>> graph = index.knn_graph(x, k=5)
-        >>> graph.report.recall, bool((graph.ids == kith.knn_graph(x, k=5, method="exact").ids).all())
-        (1.0, True)
-        """
-        from kith._graph_report import GraphReport
-        from kith._knn_graph import KnnGraph
-
-        refuse_unknown("knn_graph()", unknown)
-        number, draw = whole_number(k, "k"), seed_number(seed)
-        lists, times = _count(probes, "probes"), _count(refine, "refine")
-        originals = None if refine_from is None else path_bytes(refine_from)
-        told: dict[str, Any] = {}
-
-        def step(matrix: Vectors, out: Given | None) -> Found | None:
-            arrays, report = self._index.knn_graph(matrix, number, lists, times, originals, draw, options, out)
-            told.update(report)
-            return arrays
-
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            while True:
-                narrowing = self._narrowing or PLAIN
-                rows = as_vectors(x, "x", options.stream, narrowing)[0]
-                found = fresh_neighbors(step, x, rows, number, options)
-                if self._still(narrowing):
-                    return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
-
-    @overload
-    def range_search(
-        self,
-        queries: NumpyLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors[Ids, Floats]: ...
-    @overload
-    def range_search(
-        self,
-        queries: Tensor,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors[Tensor, Tensor]: ...
-    @overload
-    def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
-        self,
-        queries: VectorsLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors: ...
-    def range_search(
-        self,
-        queries: VectorsLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        **unknown: NoReturn,
-    ) -> RangeNeighbors:
-        """Find all vectors of the index within a radius of every query, nearest first.
-
-        The GIL is released, and Ctrl-C stops the search.
-
-        Parameters
-        ----------
-        queries, radius, threads, memory_limit, device_memory_limit, progress
-            As in `kith.range_search`, whose result this is.
-        probes : int, optional
-            How many lists are looked at, as in `search`, and no more.
-        filter : array_like, optional
-            As in `search`.
-        """
-        refuse_unknown("range_search()", unknown)
-        reach = real_number(radius, "radius")
-        lists = _count(probes, "probes")
-        rows = as_filter(filter)
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
-            while True:
-                narrowing = self._narrowing or PLAIN
-                matrix, _ = as_queries(queries, options.stream, narrowing)
-                search = partial(self._index.range_search, matrix, reach, lists, rows, options)
-                found = range_found(search, queries, matrix, options.stream)
-                if self._still(narrowing):
-                    return found
-
     def save(
         self,
         path: PathLike,
@@ -669,65 +388,6 @@ class Index:
                     adding.like(other._offset())
                 self._index.merge(other._index, shift, options)
 
-    def info(self) -> IndexInfo:
-        """What the index holds: rows, lists and how even they are, bytes by part."""
-        return IndexInfo(**self._index.info())
-
-    def _offset(self) -> Narrowing:
-        """What the vectors that are there have lost."""
-        narrowing = self._narrowing or PLAIN
-        fits = narrowing.offset is not None and len(narrowing.offset) == self.dimension
-        return narrowing if fits else PLAIN
-
-    def _check_plain(self, path: PathLike) -> None:
-        if self._offset().offset is not None:
-            raise ValueError(
-                f"the index subtracts an offset from float64 vectors, and {os.fspath(path)} holds others; give them as "
-                "an array, or begin with the file"
-            )
-
-    def _still(self, narrowing: Narrowing) -> bool:
-        """Whether vectors lose the same offset as when a search began.
-
-        If not, the first vectors came since, and it may have compared queries with them that lost another: it is done
-        again.
-        """
-        return (self._narrowing or PLAIN) is narrowing
-
-    def __len__(self) -> int:
-        """How many vectors there are."""
-        return len(self._index)
-
-    @property
-    def factory(self) -> str:
-        """What kind of index it is, as it was given."""
-        return self._index.factory
-
-    @property
-    def trained(self) -> bool:
-        """Whether vectors can be added; always for ``"Flat"``."""
-        return self._index.trained
-
-    @property
-    def dimension(self) -> int:
-        """The length of a vector; 0 before the first training or add."""
-        return self._index.dimension
-
-    @property
-    def dtype(self) -> str | None:
-        """Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"``, ``"i8"``; None before the first."""
-        return str(self._index.info()["dtype"]) if self.dimension > 0 else None
-
-    @property
-    def metric(self) -> Metric:
-        """The metric's name."""
-        return cast(Metric, self._index.metric)
-
-    @property
-    def device(self) -> str:
-        """Where searches run, as it was given."""
-        return self._device
-
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """For pickle and copy: the bytes of its file, or, of an index that must be trained, how it was made."""
         made = self._index
@@ -750,16 +410,6 @@ class Index:
     def __repr__(self) -> str:
         kind, waits = self.factory, "" if self.trained else ", not trained"
         return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)}{waits})"
-
-
-def _count(value: SupportsIndex | None, name: str) -> int:
-    """A number of at least 1; 0, which the library takes for its default, where none was given."""
-    if value is None:
-        return 0
-    number = whole_number(value, name)
-    if number < 1:
-        raise ValueError(f"{name} is {number}; it must be at least 1, or None for the default")
-    return number
 
 
 def _untrained(

@@ -52,6 +52,7 @@ _ARGUMENTS = {
     "dimension": _FROM_VECTORS,
     "max_elements": "expected_rows, for 'IVF' without a number",
     "random_state": "seed",
+    "check_finite": "kith.Index(..., check_finite=False), for all of its calls",
     "thresh": "radius",
     "xids": "ids",
     "labels": "ids",
@@ -85,6 +86,26 @@ _ATTRIBUTES = {
     "make_direct_map": "nothing: reconstruct() needs no map",
 }
 
+_MODULE_NAMES = {
+    "IndexFlat": "kith.Index('Flat')",
+    "IndexFlatL2": "kith.Index('Flat', metric='sqeuclidean')",
+    "IndexFlatIP": "kith.Index('Flat', metric='inner_product')",
+    "IndexIVFFlat": "kith.Index('IVF1024,Flat')",
+    "IndexIVFPQ": "kith.Index('IVF1024,PQ16')",
+    "IndexPQ": "kith.Index('PQ16')",
+    "IndexRefineFlat": "kith.Index('PQ16,RFlat')",
+    "index_factory": "kith.Index(factory, metric=...)",
+    "read_index": "kith.load(path), and kith.read_faiss(path) for FAISS's files",
+    "write_index": "index.save(path), and kith.write_faiss(index, path) for FAISS",
+    "index_cpu_to_gpu": "index.to('cuda')",
+    "index_gpu_to_cpu": "index.to('cpu')",
+    "Kmeans": "kith.KMeans(clusters)",
+    "NearestNeighbors": "kith.sklearn.NearestNeighbors",
+    "omp_set_num_threads": "threads=... in each call",
+    "brute_force_knn": "kith.knn(queries, base, k=k)",
+    "bfknn": "kith.knn(queries, base, k=k)",
+}
+
 
 def refuse_unknown(call: str, unknown: Mapping[str, object]) -> None:
     """TypeError for keyword arguments that a call does not have, with Kith's name where another library's was used."""
@@ -99,6 +120,12 @@ def refuse_attribute(name: str) -> NoReturn:
     """AttributeError for what a kith.Index does not have."""
     hint = _ATTRIBUTES.get(name)
     raise AttributeError(f"a kith.Index has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+
+
+def refuse_module_name(name: str) -> NoReturn:
+    """AttributeError for what the module does not have."""
+    hint = _MODULE_NAMES.get(name)
+    raise AttributeError(f"module 'kith' has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
 
 
 def is_another_name(name: str) -> bool:

@@ -2,9 +2,10 @@
 //
 //   InvalidArgument   ValueError
 //   CorruptFile       kith.CorruptFileError, a ValueError with filename and offset
-//   IoError           OSError, with errno and filename where there is an errno; Python picks FileNotFoundError,
-//   PermissionError, ... OutOfMemory       MemoryError Unsupported       NotImplementedError, a RuntimeError every
-//   other       RuntimeError
+//   IoError           OSError; where there is an errno, with it and the filename, as FileNotFoundError and its like
+//   OutOfMemory       MemoryError
+//   Unsupported       NotImplementedError, a RuntimeError
+//   every other       RuntimeError
 #include "module.hpp"
 
 #include <kith/error.hpp>

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kTaskRows = 8192;
+constexpr int64_t kRowsPerDrawTask = 8192;
 
 class DrawsOnHost final : public CandidateDraws {
  public:
@@ -27,8 +27,8 @@ class DrawsOnHost final : public CandidateDraws {
 
   void take_nearer(int64_t first, ProgressMeter& meter) override {
     rows_.bring_pass();
-    parallel_for(divide_up(rows_.count, kTaskRows), meter, resources_, [&](int64_t task, int) {
-      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, rows_.count); ++i) {
+    parallel_for(divide_up(rows_.count, kRowsPerDrawTask), meter, resources_, [&](int64_t task, int) {
+      for (int64_t i = task * kRowsPerDrawTask; i < std::min((task + 1) * kRowsPerDrawTask, rows_.count); ++i) {
         if (!(rows_.keys[i] < nearest_[i])) continue;
         nearest_[i] = rows_.keys[i];
         owner_[i] = static_cast<int32_t>(first) + rows_.labels[i];

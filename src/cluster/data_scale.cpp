@@ -19,14 +19,14 @@ constexpr int kLargestExponent = 55;
 constexpr int kSmallestExponent = -45;
 constexpr int kLastExponent = std::numeric_limits<float>::max_exponent - 1;  // of finite values
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
-constexpr int64_t kReadBytes = 64 << 10;  // of the source at a time
+constexpr int64_t kScaleReadBytes = 64 << 10;  // of the source at a time
 
 class ScaledSource final : public RowSource {
  public:
   // What is read comes from `outer`: the plan counts the scaled rows alone.
   ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& outer, const Resources& resources)
       : exponent_(exponent),
-        part_(std::max<int64_t>(kReadBytes / from.info.row_bytes(), 1)),
+        part_(std::max<int64_t>(kScaleReadBytes / from.info.row_bytes(), 1)),
         outer_(outer),
         from_(from.open(part_, outer)),
         buffer_(DType::f32, std::min(most, from.info.rows), from.info.cols, "scaled rows", resources) {}
@@ -83,7 +83,7 @@ float largest_magnitude(const MatrixView& rows) {
 }
 
 float largest_magnitude(const KMeansRows& rows, const Resources& resources) {
-  const int64_t most = std::max<int64_t>(kReadBytes / rows.info.row_bytes(), 1);
+  const int64_t most = std::max<int64_t>(kScaleReadBytes / rows.info.row_bytes(), 1);
   ScaledSource source(rows, 0, most, resources, resources);
   ProgressMeter meter("survey", rows.info.rows, resources);
   float largest = 0;
@@ -166,7 +166,7 @@ KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& ou
 }
 
 int64_t scaled_read_bytes(const RowsInfo& rows) {
-  return rows.in_memory ? 0 : 2 * std::max(kReadBytes, rows.row_bytes());
+  return rows.in_memory ? 0 : 2 * std::max(kScaleReadBytes, rows.row_bytes());
 }
 
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources) {

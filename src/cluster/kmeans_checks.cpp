@@ -56,13 +56,9 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows) {
   }
 }
 
-void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources) {
-  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
-  if (!rows.space().host_readable()) {
-    const int64_t bad = first_not_finite_cuda(rows, resources);
-    if (bad >= 0) throw_not_finite("data", first + bad);
-    return;
-  }
+int64_t first_not_finite(const MatrixView& rows, ProgressMeter& meter, const Resources& resources) {
+  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
+  if (!rows.space().host_readable()) return first_not_finite_cuda(rows, resources);
   constexpr int64_t kRowsPerTask = 1024;
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for(divide_up(rows.rows(), kRowsPerTask), meter, resources, [&](int64_t task, int) {
@@ -76,7 +72,12 @@ void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& met
       return;
     }
   });
-  if (first_bad != INT64_MAX) throw_not_finite("data", first + first_bad);
+  return first_bad == INT64_MAX ? -1 : first_bad.load();
+}
+
+void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources) {
+  const int64_t bad = first_not_finite(rows, meter, resources);
+  if (bad >= 0) throw_not_finite("data", first + bad);
 }
 
 void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const KMeansInput& input) {

@@ -16,7 +16,9 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows);
 // That so many rows can be clustered, with weights and centres that fit them.
 void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const KMeansInput& input);
 
-// InvalidArgument, naming the first row, counted from `first`, that holds a NaN or an infinity.
+// The first row that holds a NaN or an infinity, or -1.
+int64_t first_not_finite(const MatrixView& rows, ProgressMeter& meter, const Resources& resources);
+// InvalidArgument, naming that row, counted from `first`.
 void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources);
 
 }  // namespace kith

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kMostPiece = int64_t{1} << 24;
 constexpr int64_t kGoodPiece = int64_t{1} << 17;
-constexpr int64_t kReadBytes = int64_t{256} << 20;  // of rows that come from the host in every pass
+constexpr int64_t kDeviceReadBytes = int64_t{256} << 20;  // of rows that come from the host in every pass
 constexpr int64_t kMostUnsettled = 16384;
 constexpr int64_t kLeastUnsettled = 64;
 
@@ -103,7 +103,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   // Nothing stays that is used but once.
   const bool can_stay = wish.moves_centres && wish.batch_rows == 0;
   const int64_t largest = whole_sum_blocks(std::min(rows + kSumBlock - 1, kMostPiece));
-  const int64_t streamed = std::min(largest, whole_sum_blocks(kReadBytes / row_bytes));
+  const int64_t streamed = std::min(largest, whole_sum_blocks(kDeviceReadBytes / row_bytes));
   const auto choose = [&] {
     for (const auto& [rows_stay, operands_stay] : {std::pair{true, true}, {true, false}}) {
       if (!can_stay) break;

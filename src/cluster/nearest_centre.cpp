@@ -1,17 +1,16 @@
 #include "cluster/nearest_centre.hpp"
 
+#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_product.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestRoundedColumns = 16;
 // A multiple of every panel width; several of them where their panels stay in the first-level cache.

@@ -9,7 +9,7 @@ namespace {
 
 // Multiplications of k-means++, and values that it looks at for each centre. A core does the first in about a second;
 // the second are 256 MiB of f32.
-constexpr double kMostWork = 0x1p33;
+constexpr double kMostStartWork = 0x1p33;
 constexpr double kMostValues = 0x1p26;
 constexpr int64_t kSampledPerCentre = 32;
 constexpr int64_t kLeastSampled = int64_t{1} << 14;
@@ -30,7 +30,7 @@ StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols)
   // As many as are cheap.
   const auto columns = static_cast<double>(cols);
   const double per_row = columns * static_cast<double>(k) * static_cast<double>(plus_plus_trials(k));
-  const auto cheap = static_cast<int64_t>(std::min(kMostWork / per_row, kMostValues / columns));
+  const auto cheap = static_cast<int64_t>(std::min(kMostStartWork / per_row, kMostValues / columns));
   if (rows <= cheap || params.spherical || k < kFewCentres) {
     return sampled(std::max(cheap, least));
   }

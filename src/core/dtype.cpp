@@ -5,7 +5,7 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<DType, 5> kNames{
+constexpr NameTable<DType, 5> kDTypeNames{
     {{{DType::f32, "f32"}, {DType::f16, "f16"}, {DType::bf16, "bf16"}, {DType::u8, "u8"}, {DType::i8, "i8"}}}};
 
 }  // namespace
@@ -21,7 +21,7 @@ int64_t size_of(DType dtype) {
   return 0;
 }
 
-std::string_view name_of(DType dtype) { return kNames.name(dtype); }
-DType parse_dtype(std::string_view name) { return kNames.parse(name, "dtype"); }
+std::string_view name_of(DType dtype) { return kDTypeNames.name(dtype); }
+DType parse_dtype(std::string_view name) { return kDTypeNames.parse(name, "dtype"); }
 
 }  // namespace kith

@@ -14,7 +14,7 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<Metric, 8> kNames{{{{Metric::l2, "l2"},
+constexpr NameTable<Metric, 8> kMetricNames{{{{Metric::l2, "l2"},
                                         {Metric::sqeuclidean, "sqeuclidean"},
                                         {Metric::inner_product, "inner_product"},
                                         {Metric::cosine, "cosine"},
@@ -49,7 +49,7 @@ std::string hint_for(std::string_view name) {
     if (name == elsewhere) return std::string(hint);
   }
   std::vector<std::string_view> known;
-  for (const auto& entry : kNames.entries) known.push_back(entry.second);
+  for (const auto& entry : kMetricNames.entries) known.push_back(entry.second);
   for (const auto& entry : kAliases) known.push_back(entry.first);
   const std::string_view nearest = nearest_name(name, known);
   return nearest.empty() ? "" : fmt::format("did you mean {}?", nearest);
@@ -57,14 +57,14 @@ std::string hint_for(std::string_view name) {
 
 }  // namespace
 
-std::string_view name_of(Metric metric) { return kNames.name(metric); }
+std::string_view name_of(Metric metric) { return kMetricNames.name(metric); }
 
 Metric parse_metric(std::string_view name) {
   for (const auto& [alias, metric] : kAliases) {
     if (name == alias) return metric;
   }
   try {
-    return kNames.parse(name, "metric");
+    return kMetricNames.parse(name, "metric");
   } catch (const InvalidArgument& error) {
     const std::string hint = hint_for(name);
     if (hint.empty()) throw;

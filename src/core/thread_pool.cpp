@@ -23,47 +23,47 @@ constexpr std::chrono::milliseconds kPollInterval{50};
 
 thread_local bool inside_task = false;
 
-struct Job {
-  Job(int64_t task_count, const ThreadPool::Body& body_) : tasks(task_count), body(body_) {}
-
-  const int64_t tasks;
-  const ThreadPool::Body& body;
-  std::atomic<int64_t> next{0};
-  std::atomic<int> slots_taken{0};
-  std::mutex mutex;
-  std::condition_variable idle;
-  int active = 0;  // threads inside work(); guarded by mutex
-  std::exception_ptr error;
-
-  bool has_work() const { return next.load(std::memory_order_relaxed) < tasks; }
-
-  void stop(std::exception_ptr e) {
-    std::lock_guard lock(mutex);
-    if (!error) error = std::move(e);
-    next.store(tasks, std::memory_order_relaxed);
-  }
-
-  void work(const ThreadPool::Poll* poll) {
-    const int slot = slots_taken.fetch_add(1, std::memory_order_relaxed);
-    const bool nested = std::exchange(inside_task, true);
-    const DefaultFloatMode mode;
-    try {
-      for (;;) {
-        const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
-        if (task >= tasks) break;
-        body(task, slot);
-        if (poll != nullptr && *poll) (*poll)();
-      }
-    } catch (...) {
-      stop(std::current_exception());
-    }
-    inside_task = nested;
-  }
-};
-
 }  // namespace
 
 struct ThreadPool::Crew {
+  struct Job {
+    Job(int64_t task_count, const ThreadPool::Body& body_) : tasks(task_count), body(body_) {}
+
+    const int64_t tasks;
+    const ThreadPool::Body& body;
+    std::atomic<int64_t> next{0};
+    std::atomic<int> slots_taken{0};
+    std::mutex mutex;
+    std::condition_variable idle;
+    int active = 0;  // threads inside work(); guarded by mutex
+    std::exception_ptr error;
+
+    bool has_work() const { return next.load(std::memory_order_relaxed) < tasks; }
+
+    void stop(std::exception_ptr e) {
+      std::lock_guard lock(mutex);
+      if (!error) error = std::move(e);
+      next.store(tasks, std::memory_order_relaxed);
+    }
+
+    void work(const ThreadPool::Poll* poll) {
+      const int slot = slots_taken.fetch_add(1, std::memory_order_relaxed);
+      const bool nested = std::exchange(inside_task, true);
+      const DefaultFloatMode mode;
+      try {
+        for (;;) {
+          const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+          if (task >= tasks) break;
+          body(task, slot);
+          if (poll != nullptr && *poll) (*poll)();
+        }
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      inside_task = nested;
+    }
+  };
+
   // Starts as many as the system allows: the caller works too, so that none at all is enough.
   explicit Crew(int count) : owner(getpid()) {
     threads.reserve(static_cast<size_t>(count));
@@ -140,14 +140,14 @@ ThreadPool::Crew& ThreadPool::crew() {
 void ThreadPool::run(int64_t tasks, const Body& body, const Poll& poll) {
   if (tasks <= 0) return;
   if (threads_ == 1 || tasks == 1 || inside_task) {
-    Job job(tasks, body);
+    Crew::Job job(tasks, body);
     job.work(&poll);
     if (job.error) std::rethrow_exception(job.error);
     return;
   }
 
   Crew& workers = crew();
-  auto job = std::make_shared<Job>(tasks, body);
+  auto job = std::make_shared<Crew::Job>(tasks, body);
   {
     std::lock_guard lock(workers.mutex);
     workers.jobs.push_back(job);

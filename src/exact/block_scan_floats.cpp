@@ -1,3 +1,4 @@
+#include "core/infinity.hpp"
 #include "exact/block_scan.hpp"
 #include "exact/dense_scan.hpp"
 #include "kernels/panels/screened_product.hpp"
@@ -11,7 +12,6 @@ namespace {
 
 // A panel's hits come to a candidate list together.
 static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class FloatBlockScan final : public PanelHits, private BlockScan<float> {
  public:

@@ -25,8 +25,8 @@
 namespace kith::custom {
 namespace {
 
-constexpr int64_t kQueryBlock = 64;
-constexpr int64_t kRowsPerSplit = 8192;
+constexpr int64_t kCustomQueryBlock = 64;
+constexpr int64_t kCustomRowsPerSplit = 8192;
 constexpr int64_t kFresh = 256;  // neighbours that are collected before they are merged
 
 // The k best of one query among the rows of one task.
@@ -65,17 +65,17 @@ struct Problem {
 
 // Memory of one thread.
 struct Scratch {
-  float* query_rows;  // kQueryBlock, widened
+  float* query_rows;  // kCustomQueryBlock, widened
   float* rows;        // kPanelRows, widened
   float* panel;
-  uint64_t* lists;  // kQueryBlock
+  uint64_t* lists;  // kCustomQueryBlock
 
   static int64_t bytes(int64_t cols, int64_t k) {
-    return (kQueryBlock + 2 * kPanelRows) * cols * 4 + kQueryBlock * BestList::words(k) * 8;
+    return (kCustomQueryBlock + 2 * kPanelRows) * cols * 4 + kCustomQueryBlock * BestList::words(k) * 8;
   }
   Scratch(std::byte* memory, int64_t cols, int64_t k)
-      : query_rows(reinterpret_cast<float*>(memory + kQueryBlock * BestList::words(k) * 8)),
-        rows(query_rows + kQueryBlock * cols),
+      : query_rows(reinterpret_cast<float*>(memory + kCustomQueryBlock * BestList::words(k) * 8)),
+        rows(query_rows + kCustomQueryBlock * cols),
         panel(rows + kPanelRows * cols),
         lists(reinterpret_cast<uint64_t*>(memory)) {}
 };
@@ -154,8 +154,8 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
     refuse_not_finite("base", base, {0, nullptr, kept.leaves_some_out() ? kept.bits(resources) : nullptr}, quiet);
   }
   const int64_t k = std::min(params.k, kept.count());
-  const int64_t blocks = divide_up(queries.rows(), kQueryBlock);
-  const int64_t most_splits = std::max<int64_t>(1, kept.count() / std::max(kRowsPerSplit, 4 * k));
+  const int64_t blocks = divide_up(queries.rows(), kCustomQueryBlock);
+  const int64_t most_splits = std::max<int64_t>(1, kept.count() / std::max(kCustomRowsPerSplit, 4 * k));
   const int64_t splits = std::clamp<int64_t>(4 * resources.threads() / blocks, 1, most_splits);
   const Problem problem{metric,       queries, base,  kept.leaves_some_out() ? kept.list(resources) : nullptr,
                         kept.count(), k,       splits};
@@ -164,8 +164,8 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
   const HostBuffer scratch(resources.threads() * bytes, "a search by a custom metric", resources);
   ProgressMeter meter("search", queries.rows() * kept.count(), resources);
   parallel_for(blocks * splits, meter, resources, [&](int64_t task, int slot) {
-    const int64_t first_query = task % blocks * kQueryBlock;
-    const int64_t count = std::min(kQueryBlock, queries.rows() - first_query);
+    const int64_t first_query = task % blocks * kCustomQueryBlock;
+    const int64_t count = std::min(kCustomQueryBlock, queries.rows() - first_query);
     scan(problem, first_query, count, task / blocks, Scratch(scratch.data() + slot * bytes, base.cols(), k),
          best.as<uint64_t>());
     meter.add(count * kept.count() / splits);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kFewestKeys = 64;  // before anything is concluded from them
 // A key by itself takes as long as so many in a block.
-constexpr int64_t kAlone = 4;
+constexpr int64_t kRowAlone = 4;
 constexpr int64_t kSampled = 8;  // rows of a stretch
 
 }  // namespace
@@ -45,7 +45,7 @@ bool DenseScan::begin(int64_t first, int64_t end) {
 void DenseScan::count(int64_t query, int64_t row, int64_t scored) {
   const auto q = static_cast<size_t>(query);
   scored_[q] += scored;
-  if (!context_.plan.dense || scored == 0 || scored_[q] < kFewestKeys || scored_[q] * kAlone < row - first_) return;
+  if (!context_.plan.dense || scored == 0 || scored_[q] < kFewestKeys || scored_[q] * kRowAlone < row - first_) return;
   from_[q] = std::min(row, end_);
 }
 
@@ -78,7 +78,7 @@ bool DenseScan::mostly_in_range(int64_t query) const {
   canonical_keys_cpu(context_.kind, context_.queries.canonical(first_query_ + query), context_.base, rows, kSampled,
                      keys);
   const float most = context_.user.threshold(first_query_ + query);
-  return std::count_if(keys, keys + kSampled, [&](float key) { return key <= most; }) * kAlone >= kSampled;
+  return std::count_if(keys, keys + kSampled, [&](float key) { return key <= most; }) * kRowAlone >= kSampled;
 }
 
 void DenseScan::scan(const std::vector<int64_t>& queries, int64_t first, int64_t end) {

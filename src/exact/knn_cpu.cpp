@@ -1,6 +1,7 @@
 // k-NN search on the CPU: the scanner finds candidates, the canonical distance decides among them, and every query
 // keeps its k best over all rows scanned.
 #include "core/host_array.hpp"
+#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/cpu_scanner.hpp"
 #include "exact/knn_backend.hpp"
@@ -8,13 +9,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace kith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class KnnCpu final : public KnnBackend, private CandidateUser {
  public:

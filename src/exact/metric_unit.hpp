@@ -15,8 +15,8 @@ inline float key_of(Metric metric, float distance) { return larger_is_nearer(met
 
 // The distance of no neighbour.
 inline float distance_of_nothing(Metric metric) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  return larger_is_nearer(metric) ? -kInfinity : kInfinity;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return larger_is_nearer(metric) ? -infinity : infinity;
 }
 
 }  // namespace kith

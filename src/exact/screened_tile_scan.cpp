@@ -1,15 +1,14 @@
 #include "exact/screened_tile_scan.hpp"
 
+#include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kWorthwhile = 0.5;  // of all rows, read although they were screened
 constexpr int64_t kAlone = 4;        // a row by itself takes as long as so many in a run
 

@@ -1,5 +1,6 @@
 #include "exact/tile_scan.hpp"
 
+#include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -10,12 +11,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made

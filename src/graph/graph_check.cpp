@@ -18,7 +18,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsPerTask = 1024;
+constexpr int64_t kCheckedRowsPerTask = 1024;
 constexpr int64_t kNobody = -1;
 
 bool is_farther(float a, float b, Metric metric) { return larger_is_nearer(metric) ? a < b : a > b; }
@@ -110,10 +110,10 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
   std::atomic<int64_t> first_wrong{rows};
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("check", rows, quiet);
-  parallel_for(divide_up(rows, kRowsPerTask), meter, quiet, [&](int64_t task, int) {
+  parallel_for(divide_up(rows, kCheckedRowsPerTask), meter, quiet, [&](int64_t task, int) {
     std::vector<int64_t> sorted;
-    const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+    const int64_t end = std::min((task + 1) * kCheckedRowsPerTask, rows);
+    for (int64_t row = task * kCheckedRowsPerTask; row < end; ++row) {
       if (row_is_sound(graph, row, sorted)) continue;
       int64_t before = first_wrong.load();
       while (row < before && !first_wrong.compare_exchange_weak(before, row)) {

@@ -10,20 +10,20 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsPerTask = 2048;
+constexpr int64_t kSurveyedRowsPerTask = 2048;
 
 }  // namespace
 
 ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources) {
-  const int64_t tasks = divide_up(lists.rows(), kRowsPerTask);
+  const int64_t tasks = divide_up(lists.rows(), kSurveyedRowsPerTask);
   std::vector<ListSurvey> parts(static_cast<size_t>(tasks));
   const ResultExit exit(metric);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("survey", lists.rows(), quiet);
   parallel_for(tasks, meter, quiet, [&](int64_t task, int) {
     ListSurvey part;
-    const int64_t end = std::min((task + 1) * kRowsPerTask, lists.rows());
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+    const int64_t end = std::min((task + 1) * kSurveyedRowsPerTask, lists.rows());
+    for (int64_t row = task * kSurveyedRowsPerTask; row < end; ++row) {
       uint64_t* const list = lists.list(row);
       for (int64_t j = 0; j < lists.length() && list[j] != kPadding; ++j) {
         if (j < k) part.phi += exit.distance(list[j]);

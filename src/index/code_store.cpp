@@ -9,7 +9,7 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kPurpose = "the index's codes";
+constexpr std::string_view kCodesPurpose = "the index's codes";
 
 }  // namespace
 
@@ -33,7 +33,7 @@ CodeStore CodeStore::grown(int64_t count, const Resources& resources, const Writ
   after.blocks_.resize(stay);
   auto block = std::make_shared<Block>();
   block->first_row = first_row;
-  block->codes = HostArray<uint8_t>((after.rows_ - first_row) * each, kPurpose, resources);
+  block->codes = HostArray<uint8_t>((after.rows_ - first_row) * each, kCodesPurpose, resources);
   uint8_t* to = block->codes.data();
   for (size_t b = after.blocks_.size(); b < blocks_.size(); ++b) {
     to = std::copy(blocks_[b]->codes.begin(), blocks_[b]->codes.end(), to);
@@ -61,7 +61,7 @@ CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) 
 
 CodeStore CodeStore::kept(const KeptRows& kept, const Resources& resources) const {
   const int64_t each = codec_->format().bytes();
-  HostArray<uint8_t> left(kept.count() * each, kPurpose, resources);
+  HostArray<uint8_t> left(kept.count() * each, kCodesPurpose, resources);
   int64_t at = 0;
   for (int64_t row = 0; row < rows_; ++row) {
     if (!keeps(kept.bits(), row)) continue;

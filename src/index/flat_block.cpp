@@ -15,7 +15,7 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kPurpose = "the index's copy of the added rows";
+constexpr std::string_view kRowsPurpose = "the index's copy of the added rows";
 
 void copy_rows(const MatrixView& from, const MutableMatrixView& to, ProgressMeter& meter, const Resources& resources) {
   constexpr int64_t kTaskBytes = 1 << 20;
@@ -30,7 +30,7 @@ void copy_rows(const MatrixView& from, const MutableMatrixView& to, ProgressMete
 
 std::shared_ptr<FlatBlock> join_on_host(const std::vector<MatrixView>& parts, int64_t rows,
                                         const Resources& resources) {
-  MatrixBuffer joined(parts.back().dtype(), rows, parts.back().cols(), kPurpose, resources);
+  MatrixBuffer joined(parts.back().dtype(), rows, parts.back().cols(), kRowsPurpose, resources);
   ProgressMeter meter("copy", rows, resources);
   int64_t at = 0;
   for (const MatrixView& part : parts) {
@@ -46,7 +46,7 @@ std::shared_ptr<FlatBlock> join_on_device(const std::vector<MatrixView>& parts, 
   const MatrixView& last = parts.back();
   const int device = last.space().device;
   const int64_t row_bytes = last.cols() * size_of(last.dtype());
-  std::shared_ptr<std::byte> memory = allocate_for_searches(rows * row_bytes, kPurpose, device, resources);
+  std::shared_ptr<std::byte> memory = allocate_for_searches(rows * row_bytes, kRowsPurpose, device, resources);
   int64_t at = 0;
   for (const MatrixView& part : parts) {
     copy_to_device(part, memory.get() + at * row_bytes, device, resources);

@@ -20,7 +20,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kShare = 4;  // of what is left, for queries as f32 and what is found
+constexpr int64_t kQueryShare = 4;  // of what is left, for queries as f32 and what is found
 
 // Calls use(queries as f32, first) for all of them, as many at a time as fit well.
 void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
@@ -28,7 +28,7 @@ void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Reso
   constexpr int64_t kTogether = 65536;
   const bool widens = queries.dtype() != DType::f32;
   const int64_t each = bytes_each + (widens ? array_bytes<float>(queries.cols()) : 0);
-  const int64_t fit = resources.host_memory()->available() / kShare / std::max<int64_t>(each, 1);
+  const int64_t fit = resources.host_memory()->available() / kQueryShare / std::max<int64_t>(each, 1);
   const int64_t together = std::clamp<int64_t>(fit, 1, kTogether);
   MatrixBuffer wide(DType::f32, widens ? std::min(together, queries.rows()) : 0, queries.cols(), "queries as f32",
                     resources);
@@ -211,7 +211,7 @@ int64_t ListsState::smallest_host_bytes(const RowsInfo& queries, const SearchPar
   const int64_t behind =
       smallest_search_bytes(*model_, rows, {params.k, probes_for(params.probes)}, filtered, queries.rows, resources);
   return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, rows) : 0) + behind +
-         std::max(behind / (kShare - 1) + 1, each);
+         std::max(behind / (kQueryShare - 1) + 1, each);
 }
 
 void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
@@ -241,7 +241,7 @@ int64_t ListsState::smallest_range_bytes(const RowsInfo& queries, const RangeSea
   const double all = static_cast<double>(queries.rows) * static_cast<double>(content().rows) * kBytesPerFound;
   const int64_t found = all < kRoomForFound ? static_cast<int64_t>(all) : kRoomForFound;
   return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, content().rows) : 0) + behind +
-         found + (each == 0 ? 0 : std::max(behind / (kShare - 1) + 1, each));
+         found + (each == 0 ? 0 : std::max(behind / (kQueryShare - 1) + 1, each));
 }
 
 int64_t ListsState::reconstruct_bytes(int64_t count, int) const {

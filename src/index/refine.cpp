@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;                    // vectors that a thread compares at a time
 constexpr int64_t kCandidatesTogether = 1 << 20;  // of the queries that are searched together
-constexpr int64_t kShare = 4;                     // of what is left, for them: the first search needs the most
+constexpr int64_t kCandidateShare = 4;                     // of what is left, for them: the first search needs the most
 
 // Scores rows, on any thread.
 class RowComparer {
@@ -95,7 +95,7 @@ int64_t candidates_for(int64_t factor, int64_t k, int64_t rows) {
 void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources) {
   if (out.queries == 0) return;
-  const int64_t fit = resources.host_memory()->available() / kShare / neighbors_bytes(1, task.candidates);
+  const int64_t fit = resources.host_memory()->available() / kCandidateShare / neighbors_bytes(1, task.candidates);
   const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / task.candidates, fit), 1, out.queries);
   Neighbors candidates(together, task.candidates, resources);
   for (int64_t first = 0; first < out.queries; first += together) {
@@ -111,7 +111,7 @@ void search_and_refine(const RefineTask& task, const CandidateSearch& search, co
 
 int64_t refine_bytes(int64_t candidates, int64_t cols, int64_t search_bytes, const Resources& resources) {
   const int64_t beside = std::max(search_bytes, RowComparer::bytes_for(cols, resources.threads()));
-  return beside + std::max(beside / (kShare - 1) + 1, neighbors_bytes(1, candidates));
+  return beside + std::max(beside / (kCandidateShare - 1) + 1, neighbors_bytes(1, candidates));
 }
 
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,

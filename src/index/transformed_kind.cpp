@@ -20,7 +20,7 @@ namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-constexpr int64_t kShare = 8;  // of what is left, for transformed vectors: the search behind needs most of it
+constexpr int64_t kTransformedShare = 8;  // of what is left, for transformed vectors: the search behind needs most of it
 
 // Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
@@ -33,7 +33,7 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   const int64_t left =
       here ? resources.host_memory()->available()
            : std::min(resources.device_memory()->available(), cuda_device(rows.space().device).memory_free);
-  const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kShare);
+  const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
   const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   constexpr std::string_view kPurpose = "transformed vectors";
   MatrixBuffer buffer;
@@ -116,7 +116,7 @@ class TransformedState final : public IndexState {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_host_bytes(transformed, params, resources);
     // Steps between the first and the last make rows of their own.
-    return HostRows::bytes_for(queries) + behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
+    return HostRows::bytes_for(queries) + behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
            2 * array_bytes<float>(widest_step(*chain_));
   }
 
@@ -130,7 +130,7 @@ class TransformedState final : public IndexState {
                                const Resources& resources) const override {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
-    return HostRows::bytes_for(queries) + behind + behind / (kShare - 1) + array_bytes<float>(chain_->out()) +
+    return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) + array_bytes<float>(chain_->out()) +
            apply_bytes(*chain_, queries.rows, resources.threads());
   }
 
@@ -216,7 +216,7 @@ class TransformedKind final : public IndexKind {
     RowsInfo inside(rows.rows, state.chain()->out(), DType::f32);
     const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
     const int64_t row_bytes = array_bytes<float>(state.chain()->out());
-    return behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
+    return behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
            apply_bytes(*state.chain(), rows.rows, resources.threads());
   }
 

@@ -1,5 +1,6 @@
 #include "interop/faiss_codes.hpp"
 
+#include "interop/faiss_header.hpp"
 #include "interop/faiss_tags.hpp"
 #include "quantize/additive/norm_names.hpp"
 
@@ -9,8 +10,6 @@
 
 namespace kith {
 namespace {
-
-constexpr uint64_t kMostCols = 1 << 20;  // FAISS's own limit
 
 // One pair of values for all columns, or one for each.
 std::vector<float> ranges(const std::vector<float>& trained, int64_t cols) {
@@ -39,7 +38,7 @@ CodeFormat scalar_format(FaissSource& source, FaissScalar type, int64_t cols) {
 }  // namespace
 
 CodecParts read_product_quantizer(FaissSource& source, int64_t cols) {
-  const int64_t own_cols = source.bounded(1, kMostCols, "the columns of a product quantizer");
+  const int64_t own_cols = source.bounded(1, kMostFaissCols, "the columns of a product quantizer");
   if (own_cols != cols) source.corrupt(fmt::format("a product quantizer of {} columns, not {}", own_cols, cols));
   const int64_t parts = source.bounded(1, static_cast<uint64_t>(cols), "the parts of a product quantizer");
   if (cols % parts != 0) source.corrupt(fmt::format("{} parts do not divide {} columns", parts, cols));
@@ -57,7 +56,7 @@ FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols) {
   const auto type = static_cast<FaissScalar>(source.number<int32_t>("the type of a scalar quantizer"));
   const CodeFormat format = scalar_format(source, type, cols);
   source.skip(sizeof(int32_t) + sizeof(float), "a scalar quantizer");  // how its ranges were found
-  const int64_t own_cols = source.bounded(1, kMostCols, "the columns of a scalar quantizer");
+  const int64_t own_cols = source.bounded(1, kMostFaissCols, "the columns of a scalar quantizer");
   if (own_cols != cols) source.corrupt(fmt::format("a scalar quantizer of {} columns, not {}", own_cols, cols));
   const auto bytes = static_cast<uint64_t>(format.bytes());
   source.bounded(bytes, bytes, "the bytes of a code");

@@ -5,8 +5,6 @@
 namespace kith {
 namespace {
 
-constexpr uint32_t kMostCols = 1 << 20;  // FAISS's own limit
-
 Metric metric_of(FaissSource& source, FaissMetric metric) {
   switch (metric) {
     case FaissMetric::inner_product: return Metric::inner_product;
@@ -22,7 +20,7 @@ Metric metric_of(FaissSource& source, FaissMetric metric) {
 FaissHeader read_faiss_header(FaissSource& source) {
   FaissHeader header;
   const auto cols = source.number<uint32_t>("an index's header");
-  if (cols < 1 || cols > kMostCols) source.corrupt(fmt::format("an index of {} columns", static_cast<int32_t>(cols)));
+  if (cols < 1 || cols > kMostFaissCols) source.corrupt(fmt::format("an index of {} columns", static_cast<int32_t>(cols)));
   header.cols = cols;
   header.rows = source.number<int64_t>("an index's header");
   if (header.rows < 0) source.corrupt(fmt::format("an index of {} vectors", header.rows));

@@ -14,6 +14,7 @@
 namespace kith {
 
 inline constexpr int64_t kMostFaissRows = std::numeric_limits<int32_t>::max();
+inline constexpr uint32_t kMostFaissCols = 1 << 20;  // FAISS's own limit
 
 struct FaissHeader {
   int64_t cols = 0;

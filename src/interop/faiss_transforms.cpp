@@ -1,6 +1,7 @@
 #include "interop/faiss_transforms.hpp"
 
 #include "core/byte_size.hpp"
+#include "interop/faiss_header.hpp"
 
 #include <fmt/format.h>
 
@@ -95,11 +96,10 @@ bool is_padding(const std::vector<int32_t>& map, int64_t in) {
 }  // namespace
 
 TransformParts read_transform(FaissSource& source) {
-  constexpr uint32_t kMostCols = 1 << 20;
   Body body = read_body(source);
   const auto in = source.number<uint32_t>("the columns of a transform");
   const auto out = source.number<uint32_t>("the columns of a transform");
-  if (in < 1 || out < 1 || in > kMostCols || out > kMostCols)
+  if (in < 1 || out < 1 || in > kMostFaissCols || out > kMostFaissCols)
     source.corrupt(fmt::format("a transform of {} to {} columns", in, out));
   if (!source.flag("whether a transform is trained")) {
     source.refused("a transform is not trained; train the index in FAISS first");

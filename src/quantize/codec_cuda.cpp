@@ -20,11 +20,11 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of device memory for rows on their way
+constexpr int64_t kDevicePieceBytes = int64_t{64} << 20;  // of device memory for rows on their way
 
 // Rows of a piece that take so many bytes each beside what is there.
 int64_t piece_rows(int64_t rows, int64_t row_bytes, const Resources& resources) {
-  const int64_t bytes = std::min(kPieceBytes, resources.device_memory()->available() / 2);
+  const int64_t bytes = std::min(kDevicePieceBytes, resources.device_memory()->available() / 2);
   return std::clamp<int64_t>(bytes / std::max<int64_t>(row_bytes, 1), 1, std::max<int64_t>(rows, 1));
 }
 

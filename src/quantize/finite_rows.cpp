@@ -1,7 +1,11 @@
 #include "quantize/finite_rows.hpp"
 
+#include <kith/error.hpp>
+
 #include "cluster/kmeans_checks.hpp"
 #include "core/parallel_for.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -20,7 +24,11 @@ void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
   ProgressMeter meter("check", info.rows, resources);
   for (int64_t first = 0; first < info.rows;) {
     const int64_t count = std::min({most, info.rows - first, source.together(first)});
-    check_rows_finite(source.fetch(first, count), first, meter, resources);
+    const int64_t bad = first_not_finite(source.fetch(first, count), meter, resources);
+    if (bad >= 0) {
+      throw InvalidArgument(fmt::format(
+          "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false", first + bad));
+    }
     meter.add(count);
     meter.poll();
     first += count;

@@ -13,7 +13,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsATask = 16;
+constexpr int64_t kMatrixRowsPerTask = 16;
 constexpr int64_t kRotationsKept = 1 << 16;
 constexpr int64_t kCacheDoubles = 1 << 16;
 
@@ -25,11 +25,11 @@ void for_rows(int64_t from, int64_t to, int64_t work, const Resources& resources
     body(from, to - from);
     return;
   }
-  const int64_t tasks = divide_up(to - from, kRowsATask);
+  const int64_t tasks = divide_up(to - from, kMatrixRowsPerTask);
   ProgressMeter meter("eigenvectors", tasks, resources);
   parallel_for(tasks, meter, resources, [&](int64_t task, int) {
-    const int64_t first = from + task * kRowsATask;
-    body(first, std::min(kRowsATask, to - first));
+    const int64_t first = from + task * kMatrixRowsPerTask;
+    body(first, std::min(kMatrixRowsPerTask, to - first));
   });
 }
 

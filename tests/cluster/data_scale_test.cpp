@@ -23,7 +23,7 @@ reference::Matrix<float> matrix(int64_t cols, std::vector<float> values) {
   return made;
 }
 
-void scale(reference::Matrix<float>& rows, int exponent) {
+void times(reference::Matrix<float>& rows, int exponent) {
   for (float& value : rows.values) value = std::ldexp(value, exponent);
 }
 
@@ -54,7 +54,7 @@ TEST(DataScale, RowsThatComeOneByOneHaveThatOfTheCentres) {
   const auto plain = make_floats(Shape::gaussian, 40, 5, 1);
   for (const int exponent : {83, -79}) {
     auto rows = plain;
-    scale(rows, exponent);
+    times(rows, exponent);
     KMeansParams params;
     params.clusters = 4;
     KMeans stream(params);
@@ -97,7 +97,7 @@ TEST(DataScale, CentresToBeginWithCountWhateverTheirType) {
   for (const float value : values) brains.push_back(bfloat16_of(value).bits);
   const auto centres = matrix(2, values);
   auto rows = make_floats(Shape::gaussian, 300, 2, 2);
-  scale(rows, -70);
+  times(rows, -70);
   KMeansInput input;
   for (const MatrixView& given : {centres.view(), MatrixView(brains.data(), DType::bf16, {3, 2, 2})}) {
     input.centres = given;
@@ -120,10 +120,10 @@ TEST(DataScale, AFarCentreTakesNoDigitsFromNearOnes) {
   centres.values.insert(centres.values.end(), {1e30f, 3e38f, 0, -3e38f});
   EXPECT_EQ(labels_of(model_of(centres), rows), expected);
   auto tiny_rows = rows;
-  scale(tiny_rows, -100);
+  times(tiny_rows, -100);
   centres.values.resize(24);
   centres.rows = 6;
-  scale(centres, -100);
+  times(centres, -100);
   centres.rows = 7;
   centres.values.insert(centres.values.end(), {1, 0, 0, 1e9f});
   EXPECT_EQ(labels_of(model_of(centres), tiny_rows), expected);
@@ -132,7 +132,7 @@ TEST(DataScale, AFarCentreTakesNoDigitsFromNearOnes) {
 // Most rows are tiny; one that the sample misses is not, and none becomes infinite.
 TEST(DataScale, ALargeRowAmongTinyOnesStaysWhatItIs) {
   auto rows = make_floats(Shape::gaussian, 600, 2, 5);
-  scale(rows, -100);
+  times(rows, -100);
   rows.row(1)[0] = 1e9f;
   rows.row(1)[1] = 3;
   const auto centres = matrix(2, {0x1p-100f, 0, -0x1p-100f, 0, 1e9f, 3});
@@ -157,7 +157,7 @@ TEST(DataScale, ALargeRowAmongTinyOnesStaysWhatItIs) {
 
 TEST(DataScale, ALargeColumnThatIsConstantIsKept) {
   auto rows = make_floats(Shape::gaussian, 400, 2, 6);
-  scale(rows, -100);
+  times(rows, -100);
   for (int64_t i = 0; i < 400; ++i) rows.row(i)[0] = 1e9f;
   KMeansParams params;
   params.clusters = 3;

@@ -6,6 +6,7 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
+#include "reference/sanitized.hpp"
 #include "reference/lloyd.hpp"
 
 #include <gtest/gtest.h>
@@ -229,7 +230,7 @@ TEST(KMeans, EveryDtypeIsClusteredAsTheFloatsItStandsFor) {
 
 // Whatever runs it, the bytes are the same.
 TEST(KMeans, TheSameBytesForAnyThreadsAndInstructionSet) {
-  const auto data = make_floats(Shape::mixed_norms, 5000, 40, 7);
+  const auto data = make_floats(Shape::mixed_norms, reference::fewer_if_sanitized(5000, 1300), 40, 7);
   for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
     for (const int64_t batch : {0, 300}) {
       KMeansParams params;
@@ -274,10 +275,12 @@ TEST(KMeans, WithoutAHistoryAllElseIsTheSame) {
     with.history.clear();
     EXPECT_EQ(without, with) << params.clusters << " centres";
   };
+  int64_t number = 0;
   for (const Shape shape : {Shape::gaussian, Shape::mixed_norms, Shape::all_equal}) {
     const auto rows = make_floats(shape, 1300, 12, 21);
     const std::vector<float> weights(1300, 0.5f);
     for (const int64_t clusters : {1, 20, 520}) {  // the last are packed
+      if (reference::left_to_plain(number++, 4)) continue;
       KMeansParams params;
       params.clusters = clusters;
       params.iterations = 3;

@@ -17,31 +17,31 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-KMeansParams with_clusters(int64_t clusters) {
+KMeansParams oversampled_with(int64_t clusters) {
   KMeansParams params;
   params.clusters = clusters;
   return params;
 }
 
 TEST(StartChoice, LooksAtAllRowsWhereThatIsCheap) {
-  EXPECT_EQ(choose_start(with_clusters(8), 20350, 4).plus_plus_rows, 20350);
-  EXPECT_EQ(choose_start(with_clusters(8), 1000000, 8).plus_plus_rows, 1000000);
-  EXPECT_EQ(choose_start(with_clusters(100), 60000, 64).plus_plus_rows, 60000);
-  const StartChoice huge = choose_start(with_clusters(8), 100000000, 128);  // few centres of many rows: a large sample
+  EXPECT_EQ(choose_start(oversampled_with(8), 20350, 4).plus_plus_rows, 20350);
+  EXPECT_EQ(choose_start(oversampled_with(8), 1000000, 8).plus_plus_rows, 1000000);
+  EXPECT_EQ(choose_start(oversampled_with(100), 60000, 64).plus_plus_rows, 60000);
+  const StartChoice huge = choose_start(oversampled_with(8), 100000000, 128);  // few centres of many rows: a large sample
   EXPECT_FALSE(huge.oversamples());
   EXPECT_GT(huge.plus_plus_rows, 500000);
   EXPECT_LT(huge.plus_plus_rows, 2000000);
 }
 
 TEST(StartChoice, ManyCentresAreOversampled) {
-  const StartChoice many = choose_start(with_clusters(4096), 1000000, 128);
+  const StartChoice many = choose_start(oversampled_with(4096), 1000000, 128);
   EXPECT_EQ(many.candidates, 4 * 4096);
   EXPECT_EQ(many.plus_plus_rows, 0);
-  EXPECT_EQ(choose_start(with_clusters(100000), 150000, 128).candidates, 150000);  // all rows are candidates
+  EXPECT_EQ(choose_start(oversampled_with(100000), 150000, 128).candidates, 150000);  // all rows are candidates
 }
 
 TEST(StartChoice, AParameterSaysOtherwise) {
-  KMeansParams params = with_clusters(4096);
+  KMeansParams params = oversampled_with(4096);
   params.init_points_per_centre = 32;
   EXPECT_EQ(choose_start(params, 1000000, 128).plus_plus_rows, 32 * 4096);
   params.init_points_per_centre = 0;
@@ -66,7 +66,7 @@ TEST(KMeansStart, FindsSmallClusters) {
     }
   }
   for (uint64_t seed = 0; seed < 6; ++seed) {
-    KMeansParams params = with_clusters(8);
+    KMeansParams params = oversampled_with(8);
     params.seed = seed;
     EXPECT_LT(fit(rows.view(), params).objective, 1.02 * least) << seed;
   }
@@ -76,7 +76,7 @@ TEST(KMeansStart, FindsSmallClusters) {
 TEST(KMeansStart, OversamplesTheSameFromAFileUnderALimitByAnyThreads) {
   constexpr int64_t kRows = 6000;
   constexpr int64_t kCols = 256;
-  KMeansParams params = with_clusters(700);
+  KMeansParams params = oversampled_with(700);
   params.iterations = 1;
   ASSERT_TRUE(choose_start(params, kRows, kCols).oversamples());
   const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
@@ -137,7 +137,7 @@ TEST(KMeansStart, OversamplingFindsTheGroupsAndHeedsWeights) {
 TEST(KMeansStart, FewRowsThatDifferAndManyCentres) {
   auto rows = make_floats(Shape::gaussian, 4000, 300, 7);
   for (int64_t i = 50; i < 4000; ++i) std::copy_n(rows.row(i % 50), 300, rows.row(i));
-  KMeansParams params = with_clusters(900);
+  KMeansParams params = oversampled_with(900);
   params.iterations = 2;
   ASSERT_TRUE(choose_start(params, 4000, 300).oversamples());
   EXPECT_EQ(fit(rows.view(), params).objective, 0);

@@ -30,7 +30,7 @@ std::vector<float> kth_on_gpu(const std::vector<float>& values, int64_t rows, in
 }
 
 // Random, sorted, few values, all equal, infinities and NaNs among others.
-constexpr int64_t kKinds = 5;
+constexpr int64_t kKeyKinds = 5;
 std::vector<float> hard_rows(int64_t cols, uint32_t seed) {
   std::mt19937 random(seed);
   const auto uniform = [&] { return static_cast<float>(std::ldexp(static_cast<double>(random()), -31) - 1.0); };
@@ -51,8 +51,8 @@ TEST_F(CudaKthValueSmall, EveryLengthAndKind) {
     const std::vector<float> values = hard_rows(cols, static_cast<uint32_t>(cols));
     for (const int64_t k : {int64_t{1}, cols / 20 + 1, cols / 2 + 1, cols - 1, cols}) {
       if (k < 1) continue;
-      const std::vector<float> kth = kth_on_gpu(values, kKinds, k);
-      for (int64_t row = 0; row < kKinds; ++row) {
+      const std::vector<float> kth = kth_on_gpu(values, kKeyKinds, k);
+      for (int64_t row = 0; row < kKeyKinds; ++row) {
         SCOPED_TRACE(::testing::Message() << cols << " values, k " << k << ", kind " << row);
         const float cut = kth[static_cast<size_t>(row)];
         const auto* const first = values.data() + row * cols;

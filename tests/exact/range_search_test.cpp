@@ -17,7 +17,7 @@ using reference::make_floats;
 using reference::Shape;
 using reference::without_sign;
 
-constexpr Metric kMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine,
+constexpr Metric kRangeMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine,
                                Metric::l1, Metric::linf,        Metric::chi_square};
 
 void expect_same(const RangeView& found, const reference::RangeResult& truth) {
@@ -44,7 +44,7 @@ float nth_distance(const reference::Matrix<Q>& queries, const reference::Matrix<
 }
 
 TEST(RangeSearch, EqualsTheReferenceForEveryMetricAndSize) {
-  for (const Metric metric : kMetrics) {
+  for (const Metric metric : kRangeMetrics) {
     for (const int64_t queries : {2, 20}) {
       for (const int64_t n : {1, 10, 500, 1200}) {  // of 1,200 rows
         SCOPED_TRACE(::testing::Message() << name_of(metric) << ", " << queries << " queries, about " << n << " rows");

@@ -4,6 +4,7 @@
 #include "graph/cells/cell_partition.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
+#include "reference/sanitized.hpp"
 #include "reference/graph.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ TEST(Cells, CompareEveryDtypeAlike) {
 }
 
 TEST(Cells, DoNotDependOnThreads) {
-  const auto x = make_floats(Shape::near_duplicates, 3000, 24, 5);
+  const auto x = make_floats(Shape::near_duplicates, reference::fewer_if_sanitized(3000, 1100), 24, 5);
   for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
     const CellsWish wish{.metric = metric, .k = 10, .cells = 40, .probes = 9, .recall = {}, .seed = 1};
     const reference::Lists one = built(x.view(), wish, 10, on_cpu(1));

@@ -4,6 +4,7 @@
 
 #include "exact/exact_check.hpp"
 #include "reference/data.hpp"
+#include "reference/sanitized.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,8 +34,10 @@ std::vector<int64_t> ids_of(const KnnGraph& graph) { return {graph.ids(), graph.
 
 TEST(GraphMerge, JoinsTwoGraphsOfTheirOwnParts) {
   const auto x = make_floats(Shape::gaussian, 3000, 10, 3);
+  int64_t number = 0;
   for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1}) {
     for (const int64_t boundary : {1500, 2900}) {
+      if (reference::left_to_plain(number++, 3)) continue;
       SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << boundary);
       const MatrixView a = x.view().slice(0, boundary);
       const MatrixView b = x.view().slice(boundary, 3000 - boundary);

@@ -18,7 +18,7 @@ using Kind = TransformParts::Kind;
 constexpr int64_t kPartsCols = 6;
 constexpr int64_t kPartsRows = 23;
 
-const Resources& resources() {
+const Resources& no_limits() {
   static const Resources shared;
   return shared;
 }
@@ -32,20 +32,20 @@ std::vector<float> numbers(int64_t count, uint64_t stream) {
 
 template <typename T>
 HostArray<T> array(const std::vector<T>& values) {
-  HostArray<T> made(static_cast<int64_t>(values.size()), "a test", resources());
+  HostArray<T> made(static_cast<int64_t>(values.size()), "a test", no_limits());
   std::copy(values.begin(), values.end(), made.begin());
   return made;
 }
 
 MatrixBuffer matrix(int64_t rows, int64_t cols, uint64_t stream) {
-  MatrixBuffer made(DType::f32, rows, cols, "a test", resources());
+  MatrixBuffer made(DType::f32, rows, cols, "a test", no_limits());
   const std::vector<float> values = numbers(rows * cols, stream);
   std::copy(values.begin(), values.end(), static_cast<float*>(made.mutable_view().data()));
   return made;
 }
 
 MatrixBuffer byte_matrix(DType dtype, int64_t rows, int64_t cols) {
-  MatrixBuffer made(dtype, rows, cols, "a test", resources());
+  MatrixBuffer made(dtype, rows, cols, "a test", no_limits());
   const CounterRng random(7, 1);
   auto* const to = static_cast<uint8_t*>(made.mutable_view().data());
   for (int64_t i = 0; i < rows * cols; ++i) to[i] = static_cast<uint8_t>(random.below(static_cast<uint64_t>(i), 100));
@@ -87,7 +87,7 @@ CodecParts codec_of(const std::string& kind, int64_t cols) {
 HostArray<uint8_t> codes_of(const CodecParts& codec, int64_t rows) {
   const CodeFormat& format = codec.format;
   const CounterRng random(7, 3);
-  HostArray<uint8_t> codes(rows * format.bytes(), "a test", resources());
+  HostArray<uint8_t> codes(rows * format.bytes(), "a test", no_limits());
   if (format.kind == CodeKind::stored && format.dtype == DType::f32) {
     const std::vector<float> values = numbers(rows * format.cols, 3);
     std::memcpy(codes.data(), values.data(), static_cast<size_t>(codes.bytes()));

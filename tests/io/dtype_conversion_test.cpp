@@ -22,13 +22,13 @@ namespace {
 using testing::expect_refusal;
 using testing::TemporaryDirectory;
 
-const std::string kPath = "v.fbin";
+const std::string kConvertedPath = "v.fbin";
 constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8};
 
 template <typename To, typename From>
 std::vector<To> converted(const std::vector<From>& from, DType from_dtype, DType to_dtype) {
   std::vector<To> to(from.size());
-  convert_values(from.data(), from_dtype, to.data(), to_dtype, static_cast<int64_t>(from.size()), {kPath, 0, 1});
+  convert_values(from.data(), from_dtype, to.data(), to_dtype, static_cast<int64_t>(from.size()), {kConvertedPath, 0, 1});
   return to;
 }
 
@@ -131,10 +131,10 @@ TEST(DTypeConversion, RefusesWhatTheOtherCannotHoldAndNamesIt) {
       values[at] = value;
       std::vector<uint16_t> out(values.size());
       const auto convert = [&, to = to] {
-        convert_values(values.data(), DType::f32, out.data(), to, 5000, {kPath, 700, 10});
+        convert_values(values.data(), DType::f32, out.data(), to, 5000, {kConvertedPath, 700, 10});
       };
       const auto place = "row " + std::to_string((at + 700) / 10) + ", column " + std::to_string((at + 700) % 10) +
-                         " of '" + kPath + "' ";
+                         " of '" + kConvertedPath + "' ";
       expect_refusal<InvalidArgument>(convert, place);
       expect_refusal<InvalidArgument>(convert, reason);
     }

@@ -21,7 +21,7 @@
 namespace kith {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using Hdf5Bytes = std::vector<uint8_t>;
 
 // A block of metadata, and behind it its checksum.
 struct Sealed {
@@ -31,17 +31,17 @@ struct Sealed {
 
 constexpr size_t kSealBytes = 4;
 
-uint32_t checksum_of(const Bytes& bytes, Sealed block) {
+uint32_t checksum_of(const Hdf5Bytes& bytes, Sealed block) {
   return hdf5_checksum(std::as_bytes(std::span(bytes)).subspan(block.begin, block.end - block.begin));
 }
 
-void seal(Bytes& bytes, Sealed block) {
+void seal(Hdf5Bytes& bytes, Sealed block) {
   const uint32_t checksum = checksum_of(bytes, block);
   for (size_t i = 0; i < kSealBytes; ++i) bytes[block.end + i] = static_cast<uint8_t>(checksum >> (8 * i));
 }
 
 // Found without knowing the format: a block begins with a name, and some four bytes behind are its checksum.
-std::vector<Sealed> sealed_blocks(const Bytes& bytes) {
+std::vector<Sealed> sealed_blocks(const Hdf5Bytes& bytes) {
   constexpr std::array<std::string_view, 14> kNames{"\x89HDF", "OHDR", "OCHK", "FRHP", "FHIB", "BTHD", "BTIN",
                                                     "BTLF",    "FAHD", "FADB", "EAHD", "EAIB", "EASB", "EADB"};
   std::vector<Sealed> blocks;
@@ -59,17 +59,17 @@ std::vector<Sealed> sealed_blocks(const Bytes& bytes) {
   return blocks;
 }
 
-std::vector<Bytes> seeds() {
+std::vector<Hdf5Bytes> seeds() {
   constexpr size_t kMostBytes = 4096;  // larger ones are slower, and hold more of the same
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KITH_FUZZ_CORPUS) / "hdf5")) {
     paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<Bytes> files;
+  std::vector<Hdf5Bytes> files;
   for (const auto& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    Bytes bytes{std::istreambuf_iterator<char>(file), {}};
+    Hdf5Bytes bytes{std::istreambuf_iterator<char>(file), {}};
     if (bytes.size() > 16 && bytes.size() <= kMostBytes) files.push_back(std::move(bytes));
   }
   return files;
@@ -77,7 +77,7 @@ std::vector<Bytes> seeds() {
 
 TEST(Hdf5Mutation, ChangedFilesAreReadOrAreTypedErrors) {
   constexpr int kEach = 300;
-  const std::vector<Bytes> files = seeds();
+  const std::vector<Hdf5Bytes> files = seeds();
   ASSERT_GE(files.size(), 30U) << "the corpus is not where it should be";
   size_t sealed = 0;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -85,7 +85,7 @@ TEST(Hdf5Mutation, ChangedFilesAreReadOrAreTypedErrors) {
     sealed += blocks.size();
     for (int i = 0; i < kEach; ++i) {
       fuzz::Draws draws(f * kEach + static_cast<size_t>(i));
-      Bytes bytes = files[f];
+      Hdf5Bytes bytes = files[f];
       for (uint32_t changes = 1 + draws.below(4); changes > 0; --changes) fuzz::mutate(bytes, draws);
       if (i % 2 == 0) {
         for (const Sealed block : blocks) seal(bytes, block);

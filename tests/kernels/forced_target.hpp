@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cpu_target.hpp"
+#include "reference/sanitized.hpp"
 
 #include <cstddef>
 #include <string>
@@ -21,12 +22,9 @@ class ForcedTarget {
 // each ten times as slow, one of them in turn, so that all sets are tried, each with other cases.
 inline std::vector<std::string> targets_for_next_case() {
   std::vector<std::string> targets = cpu_targets();
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  if (!reference::kSanitized) return targets;
   static size_t turn = 0;
   return {targets[turn++ % targets.size()]};
-#else
-  return targets;
-#endif
 }
 
 }  // namespace kith

@@ -20,23 +20,23 @@ std::vector<int64_t> others_of(const std::vector<uint32_t>& rows, uint32_t itsel
   return found;
 }
 
-using Rows = std::vector<int64_t>;
+using OtherRows = std::vector<int64_t>;
 
 TEST(OtherNeighbors, LeaveOneOutWhereverItStands) {
-  EXPECT_EQ(others_of({7, 4, 9, 2}, 7, 3), (Rows{4, 9, 2}));
-  EXPECT_EQ(others_of({7, 4, 9, 2}, 9, 3), (Rows{7, 4, 2}));
-  EXPECT_EQ(others_of({7, 4, 9, 2}, 2, 3), (Rows{7, 4, 9}));
-  EXPECT_EQ(others_of({7, 4, 9, 2}, 5, 3), (Rows{7, 4, 9}));  // its duplicates have taken its place
+  EXPECT_EQ(others_of({7, 4, 9, 2}, 7, 3), (OtherRows{4, 9, 2}));
+  EXPECT_EQ(others_of({7, 4, 9, 2}, 9, 3), (OtherRows{7, 4, 2}));
+  EXPECT_EQ(others_of({7, 4, 9, 2}, 2, 3), (OtherRows{7, 4, 9}));
+  EXPECT_EQ(others_of({7, 4, 9, 2}, 5, 3), (OtherRows{7, 4, 9}));  // its duplicates have taken its place
 }
 
 TEST(OtherNeighbors, EndInPadding) {
-  EXPECT_EQ(others_of({7, 4}, 4, 4), (Rows{7, -1, -1, -1}));
-  EXPECT_EQ(others_of({0}, 0, 2), (Rows{-1, -1}));
-  EXPECT_EQ(others_of({}, 0, 2), (Rows{-1, -1}));
+  EXPECT_EQ(others_of({7, 4}, 4, 4), (OtherRows{7, -1, -1, -1}));
+  EXPECT_EQ(others_of({0}, 0, 2), (OtherRows{-1, -1}));
+  EXPECT_EQ(others_of({}, 0, 2), (OtherRows{-1, -1}));
 }
 
 TEST(OtherNeighbors, AreAllWithoutOneToLeaveOut) {
-  EXPECT_EQ(others_of({7, 0, 9}, OtherNeighbors::kNoOne, 5), (Rows{7, 0, 9, -1, -1}));
+  EXPECT_EQ(others_of({7, 0, 9}, OtherNeighbors::kNoOne, 5), (OtherRows{7, 0, 9, -1, -1}));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ using reference::Shape;
 using ::testing::HasSubstr;
 
 template <typename Error, typename Action>
-std::string refused(const Action& action) {
+std::string quantizer_refused(const Action& action) {
   try {
     action();
   } catch (const Error& error) {
@@ -103,31 +103,31 @@ TEST(Quantizers, LookupTablesHoldCanonicalValues) {
 
 TEST(Quantizers, Errors) {
   auto rows = make_floats(Shape::gaussian, 100, 12, 1);
-  EXPECT_THAT(refused<InvalidArgument>([] { ProductQuantizer({0, 8, 0, true}); }), HasSubstr("parts = 0"));
-  EXPECT_THAT(refused<InvalidArgument>([] { ProductQuantizer({2, 3, 0, true}); }), HasSubstr("bits = 3"));
-  EXPECT_THAT(refused<InvalidArgument>([] { ScalarQuantizer({7, true}); }), HasSubstr("4, 6, 8, or 16 for f16"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([] { ProductQuantizer({0, 8, 0, true}); }), HasSubstr("parts = 0"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([] { ProductQuantizer({2, 3, 0, true}); }), HasSubstr("bits = 3"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([] { ScalarQuantizer({7, true}); }), HasSubstr("4, 6, 8, or 16 for f16"));
   ScalarQuantizer scalar({8, true});
-  EXPECT_THAT(refused<InvalidState>([&] { scalar.values(); }), HasSubstr("not trained; call train first"));
+  EXPECT_THAT(quantizer_refused<InvalidState>([&] { scalar.values(); }), HasSubstr("not trained; call train first"));
   scalar.train(rows.view(), cpu_resources(1));
   const std::vector<float> before = scalar.values();
   rows.row(40)[2] = INFINITY;
-  EXPECT_THAT(refused<InvalidArgument>([&] { scalar.train(rows.view(), cpu_resources(1)); }), HasSubstr("40"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([&] { scalar.train(rows.view(), cpu_resources(1)); }), HasSubstr("40"));
   EXPECT_EQ(scalar.values(), before);
-  EXPECT_THAT(refused<InvalidArgument>([&] { encoded(scalar, rows.view()); }), HasSubstr("40"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([&] { encoded(scalar, rows.view()); }), HasSubstr("40"));
   std::vector<uint8_t> codes(2000);
   const auto wide = [&] {
     scalar.encode(rows.view().slice(0, 9), MutableMatrixView(codes.data(), DType::u8, {9, 12, 13}), cpu_resources(1));
   };
-  EXPECT_THAT(refused<InvalidArgument>(wide), HasSubstr("codes lie 13 bytes apart"));
+  EXPECT_THAT(quantizer_refused<InvalidArgument>(wide), HasSubstr("codes lie 13 bytes apart"));
   std::vector<float> table(12 * 256);
   const auto of_metric = [&](Metric metric) {
-    return refused<InvalidArgument>([&] {
+    return quantizer_refused<InvalidArgument>([&] {
       scalar.lookup_table(rows.view().slice(0, 1), metric, {table.data(), 1, 12 * 256}, cpu_resources(1));
     });
   };
   EXPECT_THAT(of_metric(Metric::l2), HasSubstr("a lookup table of l2; it can be of sqeuclidean or inner_product"));
   ProductQuantizer product({3, 4, 0, true});
-  EXPECT_THAT(refused<InvalidArgument>([&] {
+  EXPECT_THAT(quantizer_refused<InvalidArgument>([&] {
                 product.set_values({table.data(), 100, {}});
               }),
               HasSubstr("100 values of codewords; 3 parts of 16 codewords have a multiple of 48"));

@@ -22,12 +22,12 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBatch = int64_t{1} << 18;
+constexpr int64_t kDeviceBatch = int64_t{1} << 18;
 constexpr int64_t kFoundBytes = int64_t{1} << 30;  // of a batch's ranks
 constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
 
 int64_t batch_for(int64_t rows, int64_t wanted) {
-  return std::max<int64_t>(std::min({rows, kBatch, kFoundBytes / (12 * wanted)}), 1);
+  return std::max<int64_t>(std::min({rows, kDeviceBatch, kFoundBytes / (12 * wanted)}), 1);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBatch = 8192;  // cells whose nearest are searched at a time
+constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
 static_assert(kCellsRanked <= kMostSorted);
 
 }  // namespace
@@ -21,7 +21,7 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
       numbers_(4 * centres.rows() * count_, "the cells near each cell", context, resources),
       members_(4 * rows, "the rows of each cell", context, resources) {
   const int64_t cells = centres.rows();
-  const int64_t batch = std::min(cells, kBatch);
+  const int64_t batch = std::min(cells, kCellBatch);
   const DeviceBuffer ids(8 * batch * count_, "the cells near some cells", context, resources);
   const DeviceBuffer distances(4 * batch * count_, "the cells near some cells", context, resources);
   for (int64_t first = 0; first < cells; first += batch) {

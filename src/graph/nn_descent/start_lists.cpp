@@ -11,7 +11,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsPerTask = 256;
+constexpr int64_t kStartedRowsPerTask = 256;
 
 // What a thread needs to offer rows to a list.
 struct StartWorker {
@@ -34,10 +34,10 @@ void for_lists(const PairRows& rows, int64_t first, int64_t count, const Resourc
   std::vector<StartWorker> workers(static_cast<size_t>(resources.threads()),
                                    {PairKeys(rows), {}, {}});
   ProgressMeter meter("start", count, resources);
-  parallel_for(divide_up(count, kRowsPerTask), meter, resources, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, count);
-    for (int64_t i = task * kRowsPerTask; i < end; ++i) body(first + i, workers[static_cast<size_t>(slot)]);
-    meter.add(end - task * kRowsPerTask);
+  parallel_for(divide_up(count, kStartedRowsPerTask), meter, resources, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * kStartedRowsPerTask, count);
+    for (int64_t i = task * kStartedRowsPerTask; i < end; ++i) body(first + i, workers[static_cast<size_t>(slot)]);
+    meter.add(end - task * kStartedRowsPerTask);
   });
 }
 

@@ -17,7 +17,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kStep = int64_t{4} << 20;  // bytes that are read, then hashed while they are near
+constexpr int64_t kHashedStep = int64_t{4} << 20;  // bytes that are read, then hashed while they are near
 constexpr int64_t kHashBytes = 8;
 constexpr int64_t kHashAt = kContainerHeaderBytes - kHashBytes;
 
@@ -188,7 +188,7 @@ void ContainerFile::read(const Section& section, void* out, const Resources& res
   Xxh3 hash;
   for (int64_t done = 0; done < section.bytes;) {
     resources.check_cancelled();
-    const int64_t bytes = std::min(kStep, section.bytes - done);
+    const int64_t bytes = std::min(kHashedStep, section.bytes - done);
     read_fully(file_.file, path_, section.offset + done, to + done, bytes);
     hash.update({to + done, static_cast<size_t>(bytes)});
     done += bytes;

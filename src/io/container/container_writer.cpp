@@ -13,13 +13,13 @@
 namespace kith {
 namespace {
 
-constexpr size_t kStep = size_t{16} << 20;  // bytes between two looks at whether the caller cancelled
+constexpr size_t kWrittenStep = size_t{16} << 20;  // bytes between two looks at whether the caller cancelled
 
 template <typename Use>
 void in_steps(ContainerWriter::Piece piece, const Resources& resources, const Use& use) {
   while (!piece.empty()) {
     resources.check_cancelled();
-    const size_t bytes = std::min(piece.size(), kStep);
+    const size_t bytes = std::min(piece.size(), kWrittenStep);
     use(piece.first(bytes));
     piece = piece.subspan(bytes);
   }

@@ -1,4 +1,5 @@
 #include "io/hdf5/block_cache.hpp"
+#include "io/hdf5/checksum.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,11 +13,10 @@ const Hdf5Block& Hdf5BlockCache::read(const Hdf5Source& source, int64_t at, int6
 
 const Hdf5Block& Hdf5BlockCache::read_checked(const Hdf5Source& source, int64_t at, int64_t bytes,
                                               std::string_view what) {
-  constexpr size_t kChecksumBytes = 4;
   if (const Hdf5Block* const found = find(at, bytes)) return *found;
   Hdf5Block block = source.read(at, bytes, what);
   Hdf5Cursor(source, block, what).verify_checksum();
-  block.bytes.resize(block.bytes.size() - kChecksumBytes);
+  block.bytes.resize(block.bytes.size() - size_t{kChecksumBytes});
   return keep(bytes, std::move(block));
 }
 

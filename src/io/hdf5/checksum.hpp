@@ -10,6 +10,8 @@
 
 namespace kith {
 
+inline constexpr int64_t kChecksumBytes = 4;  // of either
+
 // lookup3 ("hashlittle") with the initial value 0.
 uint32_t hdf5_checksum(std::span<const std::byte> bytes);
 bool matches_hdf5_checksum(std::span<const std::byte> bytes, uint32_t stored);

@@ -1,6 +1,7 @@
 #include "io/hdf5/chunk_arrays.hpp"
 
 #include "core/byte_size.hpp"
+#include "io/hdf5/checksum.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,6 @@ constexpr std::string_view kFixed = "a fixed array of chunks";
 constexpr std::string_view kExtensible = "an extensible array of chunks";
 constexpr std::string_view kPage = "a page of an array of chunks";
 constexpr int64_t kPrefixBytes = 6;  // signature, version, whether filtered
-constexpr int64_t kChecksumBytes = 4;
 constexpr int64_t kMaskBytes = 4;
 constexpr int64_t kMostBits = 20;  // of the number of elements that are read at once
 

@@ -9,7 +9,7 @@ namespace {
 
 using Place = std::array<int64_t, 2>;
 
-constexpr std::string_view kNode = "a node of the tree of chunks";
+constexpr std::string_view kChunkTreeNode = "a node of the tree of chunks";
 
 // Before a child of a tree of version 1: the first chunk below it.
 struct Key {
@@ -38,8 +38,8 @@ Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, Hdf5BlockCache& cache, const
   int64_t at = chunking.index_at;
   int64_t expected_level = -1;  // any
   while (true) {
-    const Hdf5Block& head = cache.read(source, at, head_bytes, kNode);
-    Hdf5Cursor cursor(source, head, kNode);
+    const Hdf5Block& head = cache.read(source, at, head_bytes, kChunkTreeNode);
+    Hdf5Cursor cursor(source, head, kChunkTreeNode);
     cursor.expect("TREE");
     if (cursor.u8() != kChunkNode) source.corrupt(at, "a tree of chunks has a node that holds none");
     const int64_t level = cursor.u8();
@@ -47,9 +47,9 @@ Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, Hdf5BlockCache& cache, const
     const int64_t entries = cursor.u16();
 
     // The last entry that does not begin behind the chunk.
-    const Hdf5Block& body = cache.read(source, at + head_bytes, entries * entry_bytes, kNode);
+    const Hdf5Block& body = cache.read(source, at + head_bytes, entries * entry_bytes, kChunkTreeNode);
     const auto entry_at = [&](int64_t i) {
-      Hdf5Cursor entry(source, body, kNode);
+      Hdf5Cursor entry(source, body, kChunkTreeNode);
       entry.skip(i * entry_bytes);
       return entry;
     };

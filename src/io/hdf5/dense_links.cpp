@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kLink = "a link";
 constexpr int64_t kNameRecords = 5;
-constexpr int64_t kHasOrder = 0x01;
+constexpr int64_t kLinksHaveOrder = 0x01;
 
 // A record of the tree: the checksum of the name, then the link's id in the heap.
 Hdf5Link link_of(const Hdf5Source& source, const Hdf5FractalHeap& heap, Hdf5Cursor record) {
@@ -28,7 +28,7 @@ std::optional<Hdf5DenseLinks> open_dense_links(const Hdf5Source& source, Hdf5Cur
     source.unsupported(version_at, fmt::format("version {} of a group's links; known is 0", version));
   }
   const int64_t flags = message.u8();
-  if ((flags & kHasOrder) != 0) message.skip(8);
+  if ((flags & kLinksHaveOrder) != 0) message.skip(8);
   const int64_t heap_at = message.address();
   const int64_t tree_at = message.address();
   if (heap_at == kHdf5Nowhere) return std::nullopt;

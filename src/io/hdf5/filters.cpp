@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kMostFilters = 32;  // as many as a chunk's mask has bits
 constexpr int64_t kFirstNamedId = 256;
-constexpr int64_t kChecksumBytes = 4;
 
 std::string name_of_filter(int64_t id, std::string_view given) {
   switch (id) {

@@ -1,4 +1,5 @@
 #include "io/hdf5/fractal_heap.hpp"
+#include "io/hdf5/checksum.hpp"
 
 #include <fmt/format.h>
 
@@ -8,11 +9,10 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kHeader = "the header of a fractal heap";
+constexpr std::string_view kHeapHeader = "the header of a fractal heap";
 constexpr std::string_view kTable = "a table of a fractal heap's blocks";
 constexpr std::string_view kBlock = "a block of a fractal heap";
-constexpr int64_t kChecksumBytes = 4;
-constexpr int64_t kMostLevels = 16;
+constexpr int64_t kMostHeapLevels = 16;
 
 int64_t log2_of(int64_t power) { return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(power))) - 1; }
 bool is_power_of_2(int64_t value) { return value > 0 && std::has_single_bit(static_cast<uint64_t>(value)); }
@@ -22,9 +22,9 @@ bool is_power_of_2(int64_t value) { return value > 0 && std::has_single_bit(stat
 Hdf5FractalHeap::Hdf5FractalHeap(const Hdf5Source& source, int64_t at) : source_(source), at_(at) {
   const int64_t o = source.offset_bytes;
   const int64_t l = source.length_bytes;
-  const Hdf5Block block = source.read(at, 22 + 12 * l + 3 * o + kChecksumBytes, kHeader);
-  Hdf5Cursor cursor(source, block, kHeader);
-  Hdf5Cursor filters(source, block, kHeader);
+  const Hdf5Block block = source.read(at, 22 + 12 * l + 3 * o + kChecksumBytes, kHeapHeader);
+  Hdf5Cursor cursor(source, block, kHeapHeader);
+  Hdf5Cursor filters(source, block, kHeapHeader);
   filters.skip(7);
   if (filters.u16() != 0) source.unsupported(at, "the links of a group are compressed; rewrite the file with h5repack");
   cursor.verify_checksum();
@@ -82,7 +82,7 @@ Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
   const int64_t direct_rows = log2_of(most_direct_bytes_) - log2_of(first_block_bytes_) + 2;
   const int64_t first_row = table_width_ * row_bytes(0);
   if (first_row <= 0) source_.corrupt(at_, "a heap has rows of no blocks");
-  for (int64_t level = 0; level < kMostLevels; ++level) {
+  for (int64_t level = 0; level < kMostHeapLevels; ++level) {
     const int64_t row = offset < first_row ? 0 : log2_of(offset / first_row) + 1;
     if (at == kHdf5Nowhere || row >= rows) source_.corrupt(at_, "an object is outside its heap");
     const int64_t bytes = row_bytes(row);

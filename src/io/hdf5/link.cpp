@@ -7,7 +7,7 @@ namespace {
 
 // Bits of a link's flags.
 constexpr int64_t kWidthOfNameLength = 0x03;
-constexpr int64_t kHasOrder = 0x04;
+constexpr int64_t kLinkHasOrder = 0x04;
 constexpr int64_t kHasKind = 0x08;
 constexpr int64_t kHasCharacterSet = 0x10;
 
@@ -23,7 +23,7 @@ Hdf5Link parse_link(const Hdf5Source& source, Hdf5Cursor message) {
   }
   const int64_t flags = message.u8();
   const int64_t kind = (flags & kHasKind) != 0 ? message.u8() : kHard;
-  if ((flags & kHasOrder) != 0) message.skip(8);
+  if ((flags & kLinkHasOrder) != 0) message.skip(8);
   if ((flags & kHasCharacterSet) != 0) message.skip(1);
   Hdf5Link link;
   link.name = message.text(message.number(int64_t{1} << (flags & kWidthOfNameLength)));

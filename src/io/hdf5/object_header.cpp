@@ -1,4 +1,5 @@
 #include "io/hdf5/object_header.hpp"
+#include "io/hdf5/checksum.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +9,8 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kWhat = "an object header";
+constexpr std::string_view kObjectHeader = "an object header";
 constexpr size_t kMostBlocks = 256;
-constexpr int64_t kChecksumBytes = 4;
 constexpr int64_t kSharedFlag = 2;
 
 // Bits of the flags of version 2.
@@ -31,8 +31,8 @@ class HeaderReader {
   Hdf5ObjectHeader read(int64_t at) {
     header_.at = at;
     constexpr int64_t kLongestPrefix = 4 + 2 + 16 + 4 + 8;
-    const Hdf5Block prefix = source_.read(at, std::min(kLongestPrefix, source_.size - at), kWhat);
-    Hdf5Cursor cursor(source_, prefix, kWhat);
+    const Hdf5Block prefix = source_.read(at, std::min(kLongestPrefix, source_.size - at), kObjectHeader);
+    Hdf5Cursor cursor(source_, prefix, kObjectHeader);
     if (cursor.accept("OHDR")) {
       read_first_of_version_2(cursor);
     } else {
@@ -71,7 +71,7 @@ class HeaderReader {
     if ((flags & kHasAttributeLimits) != 0) cursor.skip(4);
     const int64_t bytes = cursor.number(int64_t{1} << (flags & kWidthOfSize));
     const int64_t prefix = cursor.at() - header_.at;
-    source_.check_inside(header_.at, bytes, kWhat);
+    source_.check_inside(header_.at, bytes, kObjectHeader);
     read_messages(add_block({header_.at, prefix + bytes + kChecksumBytes}), prefix);
   }
 
@@ -79,14 +79,14 @@ class HeaderReader {
     const Hdf5Block& block = add_block(extent);
     int64_t skipped = 0;
     if (version_2_) {
-      Hdf5Cursor(source_, block, kWhat).expect("OCHK");
+      Hdf5Cursor(source_, block, kObjectHeader).expect("OCHK");
       skipped = 4;
     }
     read_messages(block, skipped);
   }
 
   const Hdf5Block& add_block(Extent extent) {
-    Hdf5Block block = source_.read(extent.at, extent.bytes, kWhat);
+    Hdf5Block block = source_.read(extent.at, extent.bytes, kObjectHeader);
     total_bytes_ += extent.bytes;
     if (total_bytes_ > kHdf5LargestBlock) {
       source_.unsupported(header_.at, fmt::format("an object header of more than {} bytes", kHdf5LargestBlock));
@@ -96,7 +96,7 @@ class HeaderReader {
   }
 
   void read_messages(const Hdf5Block& block, int64_t skipped) {
-    Hdf5Cursor cursor(source_, block, kWhat);
+    Hdf5Cursor cursor(source_, block, kObjectHeader);
     if (version_2_) cursor.verify_checksum();
     cursor.skip(skipped);
     // What is too short for the beginning of a message is a gap.

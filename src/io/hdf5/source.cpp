@@ -13,7 +13,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kChecksumBytes = 4;
 
 uint64_t little_endian(std::span<const std::byte> bytes) {
   uint64_t value = 0;

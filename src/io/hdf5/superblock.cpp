@@ -8,15 +8,15 @@ namespace kith {
 namespace {
 
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
-constexpr std::string_view kWhat = "the superblock";
+constexpr std::string_view kSuperblock = "the superblock";
 constexpr int64_t kFirstPlaceBehind0 = 512;
 constexpr int64_t kMostBytes = 8 + 20 + 6 * 8;  // more than any version needs up to the root group's address
 
 int64_t locate(const Hdf5Source& source) {
   const auto signature_bytes = static_cast<int64_t>(kSignature.size());
   for (int64_t at = 0; at <= source.size - signature_bytes; at = at == 0 ? kFirstPlaceBehind0 : 2 * at) {
-    const Hdf5Block block = source.read(at, signature_bytes, kWhat);
-    if (Hdf5Cursor(source, block, kWhat).accept(kSignature)) return at;
+    const Hdf5Block block = source.read(at, signature_bytes, kSuperblock);
+    if (Hdf5Cursor(source, block, kSuperblock).accept(kSignature)) return at;
   }
   source.corrupt(0, "not an HDF5 file: its signature is neither at the beginning nor at byte 512, 1024, 2048, ...");
 }
@@ -43,8 +43,8 @@ void check_end(const Hdf5Source& source, int64_t stored_base, int64_t stored_end
 int64_t read_superblock(Hdf5Source& source) {
   source.base = locate(source);
   const int64_t bytes = std::min(kMostBytes, source.size - source.base);
-  Hdf5Block block = source.read(source.base, bytes, kWhat);
-  Hdf5Cursor cursor(source, block, kWhat);
+  Hdf5Block block = source.read(source.base, bytes, kSuperblock);
+  Hdf5Cursor cursor(source, block, kSuperblock);
   cursor.expect(kSignature);
   const int64_t version_at = cursor.at();
   const int64_t version = cursor.u8();
@@ -62,7 +62,7 @@ int64_t read_superblock(Hdf5Source& source) {
   } else {
     cursor.skip(1);
     block.bytes.resize(static_cast<size_t>(std::min(cursor.at() - block.at + 4 * source.offset_bytes + 4, bytes)));
-    Hdf5Cursor(source, block, kWhat).verify_checksum();
+    Hdf5Cursor(source, block, kSuperblock).verify_checksum();
   }
   const int64_t stored_base = cursor.number(source.offset_bytes);
   cursor.skip(source.offset_bytes);  // of free space, or of the superblock's extension

@@ -1,6 +1,7 @@
 #include "io/hdf5/tree_v2.hpp"
 
 #include "core/byte_size.hpp"
+#include "io/hdf5/checksum.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +10,10 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kHeader = "the header of a tree";
-constexpr std::string_view kNode = "a tree node";
+constexpr std::string_view kTreeHeader = "the header of a tree";
+constexpr std::string_view kTreeNode = "a tree node";
 constexpr int64_t kNodePrefixBytes = 6;
-constexpr int64_t kChecksumBytes = 4;
-constexpr int64_t kMostLevels = 32;
+constexpr int64_t kMostTreeLevels = 32;
 constexpr int64_t kMostVisited = 4096;
 
 // The bytes that numbers up to `largest` are stored in.
@@ -26,8 +26,8 @@ int64_t bytes_for(int64_t largest) {
 Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t at, int64_t record_type)
     : source_(source), cache_(cache) {
   const Hdf5Block& block =
-      cache.read_checked(source, at, 16 + source.offset_bytes + 2 + source.length_bytes + kChecksumBytes, kHeader);
-  Hdf5Cursor cursor(source, block, kHeader);
+      cache.read_checked(source, at, 16 + source.offset_bytes + 2 + source.length_bytes + kChecksumBytes, kTreeHeader);
+  Hdf5Cursor cursor(source, block, kTreeHeader);
   cursor.expect("BTHD");
   if (const int64_t version = cursor.u8(); version != 0) {
     source.unsupported(at, fmt::format("version {} of a tree; known is 0", version));
@@ -42,7 +42,7 @@ Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t 
   cursor.skip(2);
   root_.at = cursor.address();
   root_.records = cursor.u16();
-  if (record_bytes_ == 0 || levels_ > kMostLevels || node_bytes <= kNodePrefixBytes + kChecksumBytes) {
+  if (record_bytes_ == 0 || levels_ > kMostTreeLevels || node_bytes <= kNodePrefixBytes + kChecksumBytes) {
     source.corrupt(at, "the tree's sizes are impossible");
   }
 
@@ -69,7 +69,7 @@ std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor rec
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
       Hdf5Block candidate = record(node, middle);
-      const int way = order(Hdf5Cursor(source_, candidate, kNode));
+      const int way = order(Hdf5Cursor(source_, candidate, kTreeNode));
       if (way == 0) return candidate;
       if (way < 0) {
         high = middle;
@@ -95,8 +95,8 @@ int64_t Hdf5TreeV2::child_bytes(int64_t level) const {
 const Hdf5Block& Hdf5TreeV2::read_node(Child node, int64_t level) const {
   const int64_t children = (node.records + 1) * child_bytes(level);
   const int64_t bytes = kNodePrefixBytes + node.records * record_bytes_ + children + kChecksumBytes;
-  const Hdf5Block& block = cache_.read_checked(source_, node.at, bytes, kNode);
-  Hdf5Cursor cursor(source_, block, kNode);
+  const Hdf5Block& block = cache_.read_checked(source_, node.at, bytes, kTreeNode);
+  Hdf5Cursor cursor(source_, block, kTreeNode);
   cursor.expect(level == 0 ? "BTLF" : "BTIN");
   cursor.skip(1);
   if (cursor.u8() != type_) source_.corrupt(node.at, "a tree node holds other records than its tree");
@@ -110,7 +110,7 @@ Hdf5Block Hdf5TreeV2::record(const Hdf5Block& node, int64_t i) const {
 }
 
 Hdf5TreeV2::Child Hdf5TreeV2::child(const Hdf5Block& node, int64_t records, int64_t level, int64_t i) const {
-  Hdf5Cursor cursor(source_, node, kNode);
+  Hdf5Cursor cursor(source_, node, kTreeNode);
   cursor.skip(kNodePrefixBytes + records * record_bytes_ + i * child_bytes(level));
   Child below;
   below.at = cursor.address();
@@ -127,7 +127,7 @@ bool Hdf5TreeV2::visit_node(Child here, int64_t level, int64_t& budget,
     if (level > 0 && !visit_node(child(node, here.records, level, i), level - 1, budget, visit)) return false;
     if (i == here.records) break;
     const Hdf5Block found = record(node, i);
-    if (!visit(Hdf5Cursor(source_, found, kNode))) return false;
+    if (!visit(Hdf5Cursor(source_, found, kTreeNode))) return false;
   }
   return true;
 }

@@ -2,19 +2,17 @@
 
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
+#include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/rank_value.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 namespace kith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
 #include "core/divide.hpp"
+#include "core/infinity.hpp"
 #include "ivf/model/norm_terms.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -11,12 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr PanelFormat kFormat = PanelFormat::f32;
 
 class PanelListProduct final : public ListProduct, private PanelHits {

@@ -1,17 +1,15 @@
 // A piece of a list of product codes by lookup tables, for few queries: the vectors are not decoded.
 //
 // Tables of residuals are of q - c; what the index holds is c + r rounded to f32, which tile_list_product.cpp bounds.
+#include "core/infinity.hpp"
 #include "ivf/scan/code_table_scan.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class TableListProduct final : public CodeTableScan {
  public:

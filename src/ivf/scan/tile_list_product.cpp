@@ -12,6 +12,7 @@
 #include "ivf/scan/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "core/infinity.hpp"
 #include "ivf/model/norm_terms.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -24,7 +25,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 
@@ -32,7 +32,6 @@ namespace kith {
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kTileVectors = std::max(kTileRows, kTileQueries);
 
 // What is known of a loaded query.

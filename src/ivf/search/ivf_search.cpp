@@ -5,6 +5,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
+#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "core/planned.hpp"
 #include "ivf/search/batch_search.hpp"
@@ -15,12 +16,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kRangeListLength = 128;  // candidates are scored when a list is full
 
 // Kept vectors of each list, where some are left out: else the segments say how many a list has, and a search of one

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    group_hits_kernel(ListHits hits, int64_t count, int64_t* starts, uint64_t* grouped) {
+    group_hits_kernel(ListRangeHits hits, int64_t count, int64_t* starts, uint64_t* grouped) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   auto* const start = reinterpret_cast<unsigned long long*>(starts + hits.queries[i]);
@@ -83,7 +83,8 @@ void launch_list_range(const ListRangeTask& task, cudaStream_t stream) {
   KITH_CUDA_CHECK_LAUNCH("list_range_kernel");
 }
 
-void launch_group_hits(const ListHits& hits, int64_t count, int64_t* starts, uint64_t* grouped, cudaStream_t stream) {
+void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
+                       cudaStream_t stream) {
   if (count == 0) return;
   group_hits_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kThreads})), kThreads, 0, stream>>>(
       hits, count, starts, grouped);

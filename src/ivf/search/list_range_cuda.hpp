@@ -11,7 +11,7 @@
 namespace kith {
 
 // What is found, of all queries.
-struct ListHits {
+struct ListRangeHits {
   unsigned long long* total = nullptr;  // zeroed before; may end above capacity, where some were dropped
   uint32_t* counts = nullptr;           // of each query, likewise
   uint64_t* neighbors = nullptr;        // packed
@@ -28,7 +28,7 @@ struct ListRangeTask {
   int64_t slots = 0;
   const uint64_t* kept = nullptr;  // bits of a filter, by row number
   float most = 0;                  // the largest key in range
-  ListHits hits;
+  ListRangeHits hits;
   int multiprocessors = 0;
 };
 
@@ -36,6 +36,7 @@ struct ListRangeTask {
 void launch_list_range(const ListRangeTask& task, cudaStream_t stream);
 
 // Puts hits together by query: starts[q] is where those of query q begin, and moves on as they come.
-void launch_group_hits(const ListHits& hits, int64_t count, int64_t* starts, uint64_t* grouped, cudaStream_t stream);
+void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
+                       cudaStream_t stream);
 
 }  // namespace kith

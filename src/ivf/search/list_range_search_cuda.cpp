@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostProbes = int64_t{1} << 24;   // of the queries searched together
+constexpr int64_t kMostRangeProbes = int64_t{1} << 24;   // of the queries searched together
 constexpr int64_t kHitBytes = 20;                   // of one: as it comes, and beside those of its query
 constexpr int64_t kFirstHits = int64_t{1} << 22;    // that there is room for at first
 
@@ -32,7 +32,7 @@ struct HitMemory {
 
   DeviceBuffer entries;
   DeviceBuffer counted;
-  ListHits hits;
+  ListRangeHits hits;
   uint64_t* grouped;
   int64_t* starts;
 };
@@ -66,7 +66,7 @@ void search_lists_in_range(const GpuModelCuda& model, const GpuParts& parts, con
   const int64_t most = list_search_room(gpu, resources);
   const int64_t probes = std::min(range.probes, parts.front()->lists().lists);
   const int64_t each = QueryBatch::bytes_for_each(queries, probes) + 12;
-  const int64_t wanted = std::clamp<int64_t>(kMostProbes / probes, 1, queries.rows());
+  const int64_t wanted = std::clamp<int64_t>(kMostRangeProbes / probes, 1, queries.rows());
   int64_t together = std::clamp<int64_t>(most / 4 / each, 1, wanted);
   int64_t capacity = std::clamp<int64_t>(most / 4 / kHitBytes, 1, kFirstHits);
   QueryBatch batch(model, queries, together, probes, check_finite, context, resources);

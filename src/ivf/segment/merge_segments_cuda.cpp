@@ -3,15 +3,9 @@
 #include "cuda/device_guard.hpp"
 #include "ivf/segment/device_segment.hpp"
 #include "ivf/segment/merge_lists_cuda.hpp"
+#include "ivf/segment/segment_arrays_cuda.hpp"
 
 namespace kith {
-namespace {
-
-ListArrays arrays_of(const DeviceSegment& segment) {
-  return {segment.offsets(), segment.codes(), segment.rows(), segment.size()};
-}
-
-}  // namespace
 
 SegmentThere merge_on_device(const std::vector<SegmentThere>& segments, const Resources& resources) {
   if (segments.size() == 1) return segments.front();

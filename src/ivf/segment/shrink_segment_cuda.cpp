@@ -2,16 +2,10 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "ivf/segment/device_segment.hpp"
+#include "ivf/segment/segment_arrays_cuda.hpp"
 #include "ivf/segment/shrink_lists_cuda.hpp"
 
 namespace kith {
-namespace {
-
-ListArrays arrays_of(const DeviceSegment& segment) {
-  return {segment.offsets(), segment.codes(), segment.rows(), segment.size()};
-}
-
-}  // namespace
 
 SegmentThere without_on_device(const DeviceSegment& segment, const KeptRows& kept, int64_t rows,
                                const Resources& resources) {

@@ -1,5 +1,6 @@
 #include "kernels/panels/packed_rows.hpp"
 
+#include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -11,12 +12,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 PanelStep panel_step(KeyKind kind) {
   switch (kind) {

@@ -1,16 +1,15 @@
 #include "kernels/panels/screen.hpp"
 
+#include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/panel_shape.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kQueryArrays = 5;
 
 int64_t word_bytes(int64_t cols) { return rounded_words(cols) * 4; }

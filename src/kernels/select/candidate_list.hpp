@@ -81,8 +81,8 @@ class CandidateList {
   // The same for a row whose key is known: at a threshold that earlier rows show, a tie has lost. Infinite where every
   // key counts, a NaN too.
   float exact_limit() const {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    return own_threshold_ < kInfinity ? std::min(threshold_, std::nextafter(own_threshold_, -kInfinity)) : threshold_;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    return own_threshold_ < infinity ? std::min(threshold_, std::nextafter(own_threshold_, -infinity)) : threshold_;
   }
   // Another list of the same query knows a lower one.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }

@@ -14,12 +14,12 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBatchBytes = int64_t{1} << 30;
+constexpr int64_t kDeviceBatchBytes = int64_t{1} << 30;
 constexpr int64_t kLaunchSteps = 1 << 14;  // of a row; a search can be cancelled after so many
 
 // Batches of much the same size, of whole tiles.
 int64_t batch_rows(int64_t rows, int64_t row_bytes, int64_t fixed_bytes, int64_t good, const Resources& resources) {
-  const int64_t bytes = std::min(kBatchBytes, resources.device_memory()->available() / 2) - fixed_bytes;
+  const int64_t bytes = std::min(kDeviceBatchBytes, resources.device_memory()->available() / 2) - fixed_bytes;
   const int64_t most = std::clamp<int64_t>(bytes / row_bytes, 1, good);
   const int64_t even = divide_up(rows, divide_up(rows, most));
   return std::min(round_up(even, std::min<int64_t>(kProductTileRows, most)), most);

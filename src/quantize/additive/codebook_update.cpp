@@ -11,7 +11,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kColumns = 64;  // of sums that one task adds up
-constexpr int64_t kProductScratch = int64_t{2} << 20;
+constexpr int64_t kUpdateScratch = int64_t{2} << 20;
 
 // How often the codewords of a book occur with those of every book.
 void count_pairs(const CodedRows& coded, int64_t k, const Dense& counts) {
@@ -36,7 +36,7 @@ void add_rows(const CodedRows& coded, int64_t k, int64_t first, int64_t cols, co
 
 int64_t codebook_update_bytes(const CodedRows& coded, int threads) {
   const int64_t words = coded.books << coded.bits;
-  return array_bytes<double>(words * (words + coded.cols)) + threads * kProductScratch;
+  return array_bytes<double>(words * (words + coded.cols)) + threads * kUpdateScratch;
 }
 
 void update_codebooks(const CodedRows& coded, double lambda, float* codebooks, const Resources& resources) {

@@ -15,7 +15,7 @@
 namespace kith {
 namespace {
 
-constexpr float kNever = -3e38f;  // the term of what is never the first
+constexpr float kNeverFirst = -3e38f;  // the term of what is never the first
 constexpr int kScaledStep = -9;   // the exponent of a grid's step once it is scaled
 
 struct Places : WorkspaceLayout {
@@ -123,7 +123,7 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
     double rounding = 0;
     for (int64_t j = 0; j < kProductWords; ++j) {
       const int64_t at = k * kProductWords + j;
-      to.terms[at] = kNever;
+      to.terms[at] = kNeverFirst;
       if (j >= books.words()) continue;
       std::byte* const tile = to.tiles + k * kProductWords * padded * 2;
       double square = 0;
