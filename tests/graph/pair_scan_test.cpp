@@ -357,5 +357,36 @@ TEST(PairScan, RanOutOfLimitsFindsEverything) {
   EXPECT_EQ(found.hits.size(), 900u);
 }
 
+// |a - b|, of a single column.
+struct FirstColumnApart {
+  float init() const { return 0; }
+  float step(float sum, float a, float b) const { return sum + (a < b ? b - a : a - b); }
+  float finish(float sum) const { return sum; }
+};
+
+TEST(PairScan, RowsInAnotherOrderKeepAMetricOfTheUsers) {
+  const auto x = make_floats(Shape::gaussian, 30, 1, 4);
+  const FirstColumnApart metric;
+  const custom::PanelMetric panels{&metric, &custom::panel_distances<FirstColumnApart>};
+  const PairRows given(x.view(), panels);
+  std::vector<uint32_t> order = all_rows(x.view());
+  std::reverse(order.begin(), order.end());
+  const PairRows turned(given, order.data(), on_cpu());
+  ASSERT_EQ(turned.custom(), given.custom());
+  const auto scan = make_pair_scan(turned, 2, 3, on_cpu());
+  const std::vector<uint32_t> queries{0, 7};
+  const std::vector<uint32_t> rows{1, 2, 29};
+  scan->set_queries(queries.data(), 2);
+  scan->set_rows(rows.data(), 3);
+  Firsts firsts;
+  scan->run_first(3, firsts);
+  for (size_t q = 0; q < queries.size(); ++q) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const float apart = std::abs(x.row(29 - queries[q])[0] - x.row(29 - rows[r])[0]);
+      EXPECT_EQ(firsts.told[static_cast<int64_t>(q)][r], apart);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kith

@@ -81,8 +81,11 @@ int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFor
 PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
     : x_(rows.x_),
       kind_(rows.kind_),
-      format_(choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
+      format_(rows.custom_ != nullptr
+                  ? rows.format_
+                  : choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
       origin_(rows.origin_),
+      custom_(rows.custom_),
       order_(order) {
   const bool rounds = format_ == PanelFormat::rounded;
   if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
