@@ -9,6 +9,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -23,6 +24,22 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 PanelFormat rank_format(int64_t cols) {
   const PanelFormat format = choose_panel_format(KeyKind::l2, DType::f32, DType::f32, cols, cpu_extensions());
   return format == PanelFormat::screened ? PanelFormat::f32 : format;
+}
+
+// Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up to
+// 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
+std::vector<float> rank_origin(const MatrixView& centres) {
+  constexpr double kFarColumn = 8;
+  std::vector<float> origin = choose_origin(KeyKind::l2, centres);
+  double squares = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    for (size_t c = 0; c < origin.size(); ++c) squares += (double{centre[c]} - origin[c]) * (double{centre[c]} - origin[c]);
+  }
+  if (squares >= kFarColumn * kFarColumn * static_cast<double>(centres.rows() * centres.cols())) {
+    for (float& value : origin) value = std::nearbyint(value);
+  }
+  return origin;
 }
 
 // Whether the root of a square of at least `lower` comes after that of one of at most `upper`, also when both are rounded.
@@ -150,8 +167,7 @@ class CellRanks::Worker final : private PanelHits {
 CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& resources)
     : centres_(centres),
       resources_(resources.with_progress({})),
-      packed_(KeyKind::l2, rank_format(centres.cols()), choose_origin(KeyKind::l2, centres), centres.rows(),
-              resources_) {
+      packed_(KeyKind::l2, rank_format(centres.cols()), rank_origin(centres), centres.rows(), resources_) {
   ProgressMeter meter("cells", centres.rows(), resources_);
   packed_.pack(centres, {}, meter, resources_);
   for (int slot = 0; slot < resources.threads(); ++slot) {

@@ -308,6 +308,12 @@ KITH_FOR_AMX inline bool take_everything(const float* limits) {
                       _mm512_cmp_ps_mask(_mm512_loadu_ps(limits + kLanes), infinity, _CMP_EQ_OQ)) == 0xFFFF;
 }
 
+KITH_FOR_AMX inline bool all_zero(const std::byte* bytes, int64_t count) {
+  __m512i any = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count; i += 64) any = _mm512_or_si512(any, _mm512_loadu_si512(bytes + i));
+  return _mm512_test_epi32_mask(any, any) == 0;
+}
+
 // What passes of a block with all its products.
 KITH_FOR_AMX void compare_floats(const PanelQueries& queries, int64_t first_query, const BlockSums& sums,
                                  const PanelBase& base, int64_t panel, PanelHits& hits) {
@@ -334,6 +340,9 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
     if (before.panel >= 0) compare_floats(queries, before.query, blocks[turn ^ 1], base, before.panel, hits);
     before = {};
   };
+  // Of a single block of queries: whether the high parts are all there is.
+  const bool high_alone = queries.count <= kSide && take_everything(queries.limits) &&
+                          all_zero(static_cast<const std::byte*>(queries.panels) + part, part);
   alignas(64) float limits[kSide];
   for (int64_t panel = first; panel < first + count; ++panel) {
     const float* const terms = base.terms + panel * kSide;
@@ -347,7 +356,7 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
         start_sums(terms);
         add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
         add_products<TileKind::bf16>({high_queries, low_rows, units, step, 0, units});
-        add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
+        if (!high_alone) add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
         store_sums(sums);
         compare_before();
         before = {panel, q};
