@@ -5,6 +5,7 @@
 #include "graph/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/panel_shape.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 
@@ -16,8 +17,8 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBlock = kFirstQueries;  // vectors whose values are computed together
-constexpr int64_t kVectorsPerTask = 512;
+constexpr int64_t kBlock = kFirstQueries;  // vectors whose values are computed together, at most
+constexpr int64_t kBlocksPerTask = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Bytes alone would leave most orders open.
@@ -184,10 +185,12 @@ int64_t CellRanks::bytes_for(int64_t cells, int64_t cols, int64_t most, int thre
 }
 
 void CellRanks::rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink) {
-  parallel_for(divide_up(vectors.rows(), kVectorsPerTask), meter, resources_, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kVectorsPerTask, vectors.rows());
-    for (int64_t first = task * kVectorsPerTask; first < end; first += kBlock) {
-      const MatrixView some = vectors.slice(first, std::min(kBlock, end - first));
+  const int64_t block = whole_panels(kBlock, panel_shape(packed_.format()));
+  const int64_t step = kBlocksPerTask * block;
+  parallel_for(divide_up(vectors.rows(), step), meter, resources_, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * step, vectors.rows());
+    for (int64_t first = task * step; first < end; first += block) {
+      const MatrixView some = vectors.slice(first, std::min(block, end - first));
       workers_[static_cast<size_t>(slot)]->rank(some, first, packed_.origin(), packed_.panel_count(), sink);
       meter.checkpoint();
     }
