@@ -70,18 +70,19 @@ bool any_within(const float* __restrict values, float change, float most, const 
 
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
-  FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
+  FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources,
+                FloatPairs floats)
       : all_(rows),
         resources_(resources),
-        rounds_(rows.format() == PanelFormat::rounded),
+        rounds_(rows.format() == PanelFormat::rounded && floats == FloatPairs::may_be_rounded),
         tiles_(rounds_ && cpu_extensions().amx),
-        shape_(tiles_ ? kRoundedTileShape : panel_shape(rows.format())),
+        shape_(tiles_ ? kRoundedTileShape : panel_shape(rounds_ ? PanelFormat::rounded : PanelFormat::f32)),
         words_(tiles_    ? units_per_part(PanelFormat::i8, rows.product_cols())
                : rounds_ ? rounded_words(rows.product_cols())
                          : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         kind_(rows.product_kind()),
-        features_(rows.features()),
+        features_(rounds_ && rows.features()),
         query_scale_(!is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f),
         relative_(relative_error(kind_, rows.cols())),
         most_rows_(most_rows),
@@ -111,7 +112,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     row_count_ = count;
     chi_square_.set_rows(rows);
     const int64_t width = shape_.rows_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    prefetch(rows, count);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       float norm = 0;
@@ -140,7 +141,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     query_count_ = count;
     chi_square_.set_queries(rows);
     const int64_t width = shape_.queries_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    prefetch(rows, count);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       for (int64_t i = 0; i < width; ++i) {
@@ -250,6 +251,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
     if (!(value < kInfinity)) return value;
     if (kind_ == KeyKind::l2) return square_above(root_above(value));
     return relative_ == 0 ? value : value + 2 * relative_ * value;  // the other's error, which is its share too
+  }
+
+  void prefetch(const uint32_t* rows, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) rounds_ ? all_.prefetch(rows[i]) : all_.prefetch_values(rows[i]);
   }
 
   // One vector as it is packed; returns its squared norm.
@@ -441,15 +446,21 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
 }  // namespace
 
-std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
-                                         const Resources& resources) {
-  if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
-  if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
-  return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources);
+FloatPairs choose_float_pairs(int64_t cols, bool many_pass) {
+  constexpr int64_t kMostColumns = 256;
+  return many_pass && cols <= kMostColumns ? FloatPairs::as_they_are : FloatPairs::may_be_rounded;
 }
 
-int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows) {
-  const int64_t vector = std::max(packed_bytes(format, cols), rounded_words(cols) * 4);
+std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                         const Resources& resources, FloatPairs floats) {
+  if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
+  if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
+  return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources, floats);
+}
+
+int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows, FloatPairs floats) {
+  const bool whole = format == PanelFormat::rounded && floats == FloatPairs::as_they_are;
+  const int64_t vector = std::max(packed_bytes(whole ? PanelFormat::f32 : format, cols), rounded_words(cols) * 4);
   const int64_t queries = most_queries + kMostQueriesPerPanel;
   const int64_t rows = most_rows + kMostRowsPerPanel;
   return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
