@@ -4,6 +4,7 @@
 #include "core/ordered_key.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/all_values.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_shape.hpp"
 #include "kernels/select/smallest_values.hpp"
@@ -49,13 +50,12 @@ bool roots_in_order(float upper, float lower) { return lower > std::max(upper, 0
 }  // namespace
 
 // What one thread works with.
-class CellRanks::Worker final : private PanelHits {
+class CellRanks::Worker {
  public:
   Worker(const MatrixView& centres, const PackedRows& packed, int64_t most, const Resources& resources)
       : centres_(centres),
         rows_(packed.panels()),
         most_(most),
-        width_(packed.rows_per_panel()),
         queries_(KeyKind::l2, packed.format(), kBlock, centres.cols(), resources),
         scratch_(PackedQueries::scratch_bytes(packed.format(), centres.cols()), "ranking cells", resources),
         vectors_(kBlock * centres.cols(), "ranking cells", resources),
@@ -85,16 +85,12 @@ class CellRanks::Worker final : private PanelHits {
     float limits[kBlock + kMostQueriesPerPanel];
     std::fill(std::begin(limits), std::end(limits), kInfinity);
     const PanelQueries queries = queries_.panels(0, count, limits);
-    scan_panels(queries, rows_, 0, panels, *this);
+    all_values(queries, rows_, panels, values_.of(0), values_.stride());
     for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(norm_)));
   }
 
  private:
   float* vector(int64_t i) const { return vectors_.data() + i * centres_.cols(); }
-
-  void on_hit(int64_t query, int64_t panel, const float* values) override {
-    std::copy_n(values, width_, values_.of(query) + panel * width_);
-  }
 
   // `error`: of any value.
   const uint32_t* nearest(int64_t query, float error) {
@@ -152,7 +148,6 @@ class CellRanks::Worker final : private PanelHits {
   const MatrixView centres_;
   const PanelBase rows_;
   const int64_t most_;
-  const int64_t width_;   // of a panel
   PackedQueries queries_;
   HostBuffer scratch_;
   HostArray<float> vectors_;

@@ -38,6 +38,7 @@ class FirstValues {
   int64_t wanted() const { return wanted_; }
   // Room for a query's values: whole panels of any width, and places that are written past the last.
   static int64_t stride_for(int64_t rows) { return round_up(rows, kMostRowsPerPanel) + kMostRowsPerPanel; }
+  int64_t stride() const { return stride_; }
   T* of(int64_t query) const { return values_.data() + query * stride_; }
   // At least `wanted` of a query's values are not above it; any limit where there are no more rows.
   T limit(int64_t query, int64_t rows) const {

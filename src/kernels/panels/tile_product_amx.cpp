@@ -6,10 +6,10 @@
 // the next block are on their way, and would otherwise be waited for.
 //
 // Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out; where it does
-// not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one. Where everything
-// is taken all three are made at once.
+// not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one.
 //
 // Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
+#include "kernels/panels/all_values.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"
@@ -27,7 +27,6 @@
 #endif
 
 #include <cstring>
-#include <limits>
 
 #define KITH_FOR_AMX KITH_FOR("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-int8,amx-bf16")
 
@@ -302,26 +301,10 @@ KITH_FOR_AMX inline __mmask16 may_pass(const BlockSums& sums, int q, float limit
   return _mm512_cmp_ps_mask(least, _mm512_set1_ps(limit), _CMP_NGT_UQ);
 }
 
-KITH_FOR_AMX inline bool take_everything(const float* limits) {
-  const __m512 infinity = _mm512_set1_ps(std::numeric_limits<float>::infinity());
-  return _kand_mask16(_mm512_cmp_ps_mask(_mm512_loadu_ps(limits), infinity, _CMP_EQ_OQ),
-                      _mm512_cmp_ps_mask(_mm512_loadu_ps(limits + kLanes), infinity, _CMP_EQ_OQ)) == 0xFFFF;
-}
-
 KITH_FOR_AMX inline bool all_zero(const std::byte* bytes, int64_t count) {
   __m512i any = _mm512_setzero_si512();
   for (int64_t i = 0; i < count; i += 64) any = _mm512_or_si512(any, _mm512_loadu_si512(bytes + i));
   return _mm512_test_epi32_mask(any, any) == 0;
-}
-
-// What passes of a block with all its products.
-KITH_FOR_AMX void compare_floats(const PanelQueries& queries, int64_t first_query, const BlockSums& sums,
-                                 const PanelBase& base, int64_t panel, PanelHits& hits) {
-  alignas(64) float limits[kSide];
-  block_limits(queries, first_query, base.norms[panel], false, limits);
-  for (int i = 0; i < kSide && first_query + i < queries.count; ++i) {
-    if (may_pass(sums, i, limits[i]) != 0) hits.on_hit(first_query + i, panel, sums.floats(i));
-  }
 }
 
 }  // namespace
@@ -333,16 +316,7 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
   const int64_t part = kSide * 4 * units;  // bytes, of a panel of either
   const bool segments = has_segments(base.cols);
   const TileSetup setup(step);
-  BlockSums blocks[2];
-  BlockNumber before;  // a block that is not compared yet
-  int turn = 0;
-  const auto compare_before = [&]() KITH_FOR_AMX {
-    if (before.panel >= 0) compare_floats(queries, before.query, blocks[turn ^ 1], base, before.panel, hits);
-    before = {};
-  };
-  // Of a single block of queries: whether the high parts are all there is.
-  const bool high_alone = queries.count <= kSide && take_everything(queries.limits) &&
-                          all_zero(static_cast<const std::byte*>(queries.panels) + part, part);
+  BlockSums sums;
   alignas(64) float limits[kSide];
   for (int64_t panel = first; panel < first + count; ++panel) {
     const float* const terms = base.terms + panel * kSide;
@@ -351,19 +325,6 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
     for (int64_t q = 0; q < queries.count; q += kSide) {
       const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
       const std::byte* const low_queries = high_queries + part;
-      BlockSums& sums = blocks[turn];
-      if (!segments && take_everything(queries.limits + q)) {  // nothing to look at first
-        start_sums(terms);
-        add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
-        add_products<TileKind::bf16>({high_queries, low_rows, units, step, 0, units});
-        if (!high_alone) add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
-        store_sums(sums);
-        compare_before();
-        before = {panel, q};
-        turn ^= 1;
-        continue;
-      }
-      compare_before();
       if (segments) {
         start_totals(terms, sums);
         add_segments({high_queries, high_rows, units, step}, sums);
@@ -386,10 +347,39 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
         add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
         store_sums(sums);
       }
-      compare_floats(queries, q, sums, base, panel, hits);
+      block_limits(queries, q, base.norms[panel], false, limits);
+      for (int i = 0; i < kSide && q + i < queries.count; ++i) {
+        if (may_pass(sums, i, limits[i]) != 0) hits.on_hit(q + i, panel, sums.floats(i));
+      }
     }
   }
-  compare_before();
+}
+
+// Nothing is compared: tiles are stored where the values belong. Vectors of few digits have no low parts, and need no product
+// with them.
+KITH_FOR_AMX void all_values_amx(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values,
+                                 int64_t stride) {
+  const int64_t units = units_per_part(PanelFormat::bf16, base.cols);
+  const int64_t step = columns_per_step(PanelFormat::bf16, base.cols) / 2;
+  const int64_t part = kSide * 4 * units;
+  const TileSetup setup(step);
+  for (int64_t q = 0; q < queries.count; q += kSide) {
+    const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
+    const std::byte* const low_queries = high_queries + part;
+    const bool high_alone = all_zero(low_queries, part);
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const std::byte* const high_rows = static_cast<const std::byte*>(base.panels) + panel * 2 * part;
+      start_sums(base.terms + panel * kSide);
+      add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
+      if (!high_alone) add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
+      add_products<TileKind::bf16>({high_queries, high_rows + part, units, step, 0, units});
+      float* const to = values + q * stride + panel * kSide;
+      _tile_stored(0, to, 4 * stride);
+      _tile_stored(1, to + kLanes, 4 * stride);
+      _tile_stored(2, to + kLanes * stride, 4 * stride);
+      _tile_stored(3, to + kLanes * stride + kLanes, 4 * stride);
+    }
+  }
 }
 
 KITH_FOR_AMX void scan_rounded_amx(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
