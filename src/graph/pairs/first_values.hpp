@@ -18,8 +18,6 @@ constexpr int64_t whole_panels(int64_t queries, const PanelShape& shape) {
   return queries / shape.queries_per_panel * shape.queries_per_panel;
 }
 
-static_assert(kMostRowsPerPanel >= kPlacesPast);
-
 template <typename T>
 class FirstValues {
  public:
@@ -36,8 +34,6 @@ class FirstValues {
   }
 
   int64_t wanted() const { return wanted_; }
-  // Room for a query's values: whole panels of any width, and places that are written past the last.
-  static int64_t stride_for(int64_t rows) { return round_up(rows, kMostRowsPerPanel) + kMostRowsPerPanel; }
   int64_t stride() const { return stride_; }
   T* of(int64_t query) const { return values_.data() + query * stride_; }
   // At least `wanted` of a query's values are not above it; any limit where there are no more rows.
@@ -50,6 +46,10 @@ class FirstValues {
   float* keys() const { return keys_.data(); }
 
  private:
+  // Whole panels of any width, and what places_up_to() may write past the last.
+  static int64_t stride_for(int64_t rows) { return round_up(rows, kMostRowsPerPanel) + kMostRowsPerPanel; }
+  static_assert(kMostRowsPerPanel >= kPlacesPast);
+
   int64_t wanted_ = 0;
   int64_t stride_ = 0;
   HostArray<T> values_;
