@@ -119,6 +119,24 @@ TEST(GraphMerge, RefinesAPoorGraph) {
   EXPECT_GE(measure_recall(after, x.view(), {.rows = 2500}, on_cpu()).recall, 0.98);
 }
 
+// Lists filled up with random rows hold most of them, and joins met nobody new: rounds ended with a recall of 0.8.
+TEST(GraphMerge, RefinesPaddedGraphsOfFewRowsExactly) {
+  for (const int64_t rows : {66, 80, 103, 129}) {
+    const auto x = make_floats(Shape::gaussian, rows, 8, 3);
+    const KnnGraph graph = exact(x.view(), 15);
+    Neighbors half(rows, 15, on_cpu());
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t j = 0; j < 15; ++j) {
+        half.view().ids[row * 15 + j] = j < 8 ? graph.ids(row)[j] : -1;
+        half.view().distances[row * 15 + j] = j < 8 ? graph.distances(row)[j] : std::numeric_limits<float>::infinity();
+      }
+    }
+    const KnnGraph refined = refine_graph(KnnGraph(std::move(half), Metric::l2, on_cpu()), x.view(), {}, on_cpu());
+    EXPECT_EQ(ids_of(refined), ids_of(graph));
+    EXPECT_EQ(refined.report().recall->recall, 1);
+  }
+}
+
 TEST(GraphMerge, IsExactWhereAllOthersFitAList) {
   for (const int64_t rows : {2, 3, 40, 64}) {
     const auto x = make_floats(Shape::gaussian, rows, 4, 3);
