@@ -15,6 +15,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
+class CudaCellsTiny : public OnCuda {};  // every kernel once, small enough for tools that watch each access
 class CudaCellsSmall : public OnCuda {};
 class CudaCells : public OnCuda {};
 
@@ -60,6 +61,8 @@ TEST_F(CudaCellsSmall, SameAsOnTheCpu) {
     for (const Metric metric : kAllMetrics) expect_cells_parity(x.view(), by_cells(5, metric, 12, 5));
   }
 }
+
+TEST_F(CudaCellsTiny, AWaveOrTwo) { expect_cells_parity(make_floats(Shape::gaussian, 90, 9, 3).view(), by_cells(3, Metric::l2, 4, 2)); }
 
 TEST_F(CudaCellsSmall, EveryDtype) {
   for (const DType dtype : kAllDtypes) {
