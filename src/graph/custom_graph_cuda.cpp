@@ -4,12 +4,10 @@
 #include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
 #include "exact/custom_device.hpp"
-#include "exact/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/custom_wish.hpp"
-#include "graph/exact_graph.hpp"
 #include "graph/graph_backend_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
@@ -64,9 +62,7 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
                            const Resources& given) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  params.validate();
-  check_graph_size(x.rows(), params.k);
-  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
+  check_custom_graph(x, params);
   const Device device = custom_device({x.space()}, given, "knn_graph_by_cuda", "knn_graph_by");
   const PeakMemory memory(given);
   const Resources resources = memory.resources().with_device(device);

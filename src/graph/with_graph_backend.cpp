@@ -6,10 +6,11 @@
 
 namespace kith {
 
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
+void check_graph_rows(const MatrixView& x, const GraphRowsWish& wish, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
-  if (check_finite) refuse_not_finite("base", x, {}, quiet);
-  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
+  if (!x.space().host_readable()) return check_graph_rows_cuda(x, wish, quiet);
+  if (wish.check_finite) refuse_not_finite(wish.name, x, {}, quiet);
+  if (wish.metric == Metric::chi_square) refuse_negative(wish.name, x, {}, quiet);
 }
 
 void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
@@ -17,7 +18,7 @@ void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Re
   dispatch(
       resources.device(),
       [&] {
-        check_graph_rows(x, rows.metric, rows.check_finite, resources);
+        check_graph_rows(x, rows, resources);
         const PairRows pairs(x, key_kind(rows.metric), resources);
         const ControlRows control(x, rows.metric, rows.k, rows.seed, resources);
         WorkingLists lists(0, rows.k, resources);

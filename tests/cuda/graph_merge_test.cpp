@@ -7,6 +7,7 @@
 #include <kith/graph_merge.hpp>
 #include <kith/knn_graph.hpp>
 
+#include <cmath>
 #include <string>
 
 namespace kith {
@@ -223,6 +224,13 @@ TEST_F(CudaGraphMergeSmall, RefusesWhatIsNoGraphThere) {
   EXPECT_THROW(merge_graphs(right, other.view(), right, device.view(), {}, Resources()), InvalidArgument);
   const DeviceResult small(299, 6);
   EXPECT_THROW(refine_graph(right, device.view(), small.view, {}, Resources()), InvalidArgument);
+  // New rows that cannot be compared are counted from the first new one.
+  auto z = make_floats(Shape::gaussian, 50, 8, 5);
+  z.row(17)[3] = std::nanf("");
+  const DeviceMatrix fresh(z.view());
+  const std::string new_row =
+      text_thrown<InvalidArgument>([&] { extend_graph(right, device.view(), fresh.view(), {}, Resources()); });
+  EXPECT_NE(new_row.find("new row 17 holds a NaN"), std::string::npos) << new_row;
 }
 
 // The device's limit that is named does for the whole call.

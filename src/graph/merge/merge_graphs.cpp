@@ -220,13 +220,13 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
   check_part(old, kTheGraph, PartDistances::of_rows, work.resources());
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
-  if (fresh.space().host_readable()) check_graph_rows(fresh, metric, params.check_finite, work.resources());
+  check_graph_rows(fresh, {metric, k, params.seed, params.check_finite, "new"}, work.resources());
   // The same method on every device, so that the graph is the same too.
   const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
   const KnnGraphParams of_fresh{.k = k,
                                 .metric = metric,
                                 .method = choose_graph_method(problem, DeviceKind::cpu),
-                                .check_finite = params.check_finite,
+                                .check_finite = false,  // they have been checked
                                 .recall = params.recall,
                                 .seed = params.seed};
   const GraphOutput added({fresh.rows(), k, work.space()}, work.resources());
