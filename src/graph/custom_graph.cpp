@@ -73,7 +73,7 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   }
   const PeakMemory memory(given);
   const Resources resources = memory.resources().with_device(Device::cpu());
-  if (params.check_finite) refuse_not_finite("base", x, {}, resources.with_progress({}));
+  if (params.check_finite) refuse_not_finite("x", x, {}, resources.with_progress({}));
   const int64_t length = custom_list_length(params);
   CustomGraph graph{Neighbors(x.rows(), params.k, resources), {}};
   graph.report.method = name_of(GraphMethod::nn_descent);

@@ -12,6 +12,7 @@
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/without_self.hpp"
+#include "rows/finite_check.hpp"
 
 #include <chrono>
 #include <utility>
@@ -73,7 +74,11 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   if (!exact) check_descent(wish.rules, custom_list_length(params), device);
   CustomGraph graph = naming_device_limit([&] { return enough_there(x, params, wish.rules); }, resources, [&] {
     return naming_host_limit([&] { return enough_here(x, params); }, resources,
-                             [&] { return build(metric, x, params, wish, std::move(report), resources); });
+                             [&] {
+                               return naming_rows("x", [&] {
+                                 return build(metric, x, params, wish, std::move(report), resources);
+                               });
+                             });
   });
   graph.report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   graph.report.peak_host_bytes = memory.host_bytes();

@@ -22,7 +22,4 @@ std::unique_ptr<GraphBackend> make_custom_graph_backend_cuda(int device, const M
                                                              const custom::GraphMetric& metric,
                                                              const Resources& resources);
 
-// check_graph_rows() of rows in a device's memory. Waits.
-void check_graph_rows_cuda(const MatrixView& x, GraphRowsWish wish, const Resources& resources);
-
 }  // namespace kith

@@ -4,7 +4,6 @@
 #include <kith/metric.hpp>
 
 #include <cstdint>
-#include <string_view>
 
 namespace kith {
 
@@ -13,7 +12,6 @@ struct GraphRowsWish {
   int64_t k = 15;
   uint64_t seed = 0;         // of the control rows
   bool check_finite = true;  // refuse what cannot be compared, naming the row
-  std::string_view name = "base";  // of the rows, in errors
 };
 
 }  // namespace kith

@@ -2,11 +2,9 @@
 
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_guard.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
-#include "graph/graph_backend_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "rows/finite_check.hpp"
 
@@ -18,7 +16,7 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
                              const Resources& resources)
     : view_(x) {
   const int device = context->device();
-  check_on_device(x, wish.name, device);
+  check_on_device(x, "base", device);
   if (!lies_on(x, device)) bring(context, resources);
   rows_ = device_rows(view_);
 
@@ -37,15 +35,8 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
   uint32_t bad[2];
   context->copy(bad, first, sizeof bad);
   context->synchronize();
-  if (bad[0] != kNoBadRow) throw_not_finite(wish.name, bad[0]);
-  if (bad[1] != kNoBadRow) throw_negative(wish.name, bad[1]);
-}
-
-void check_graph_rows_cuda(const MatrixView& x, GraphRowsWish wish, const Resources& resources) {
-  if (wish.metric != Metric::chi_square) wish.metric = Metric::l2;  // norms are not wanted
-  const DeviceGuard guard(x.space().device);
-  const auto context = std::make_shared<const DeviceContext>(x.space().device, resources.options().stream);
-  const GraphRowsCuda checked(context, x, wish, resources);
+  if (bad[0] != kNoBadRow) throw_not_finite("base", bad[0]);
+  if (bad[1] != kNoBadRow) throw_negative("base", bad[1]);
 }
 
 // In pieces, between which the copy can be cancelled.

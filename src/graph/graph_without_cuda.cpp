@@ -15,8 +15,6 @@ std::unique_ptr<GraphBackend> make_custom_graph_backend_cuda(int, const MatrixVi
   throw_no_cuda();
 }
 
-void check_graph_rows_cuda(const MatrixView&, GraphRowsWish, const Resources&) { throw_no_cuda(); }
-
 int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(); }
 
 void put_without_self_cuda(const NeighborsView&, int64_t, const NeighborsView&, const Resources&) { throw_no_cuda(); }

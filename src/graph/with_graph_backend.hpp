@@ -15,7 +15,4 @@ namespace kith {
 void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
                         const std::function<void(GraphBackend&)>& use);
 
-// That rows can be compared, naming the first that cannot; where they lie.
-void check_graph_rows(const MatrixView& x, const GraphRowsWish& wish, const Resources& resources);
-
 }  // namespace kith

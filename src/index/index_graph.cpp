@@ -13,6 +13,7 @@
 #include "graph/without_self.hpp"
 #include "graph/without_self_cuda.hpp"
 #include "index/index_access.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -78,7 +79,7 @@ GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsVi
   for (int64_t first = 0; first < x.rows(); first += batch) {
     NeighborsView found = some.view();
     found.queries = std::min(batch, x.rows() - first);
-    still.search(x.slice(first, found.queries), found, search, quiet);
+    naming_rows("x", [&] { still.search(x.slice(first, found.queries), found, search, quiet); }, first);
     put_others(found, first, out, quiet);
     meter.add(found.queries);
     meter.poll();

@@ -166,6 +166,28 @@ TEST(GraphMerge, TakesInfiniteDistancesAndUncheckedRows) {
   EXPECT_EQ(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()).rows(), 60);
 }
 
+// By the names of the arguments, counted from the first row of each.
+TEST(GraphMerge, NamesTheRowsThatItRefuses) {
+  const auto x = make_floats(Shape::gaussian, 300, 4, 3);
+  const KnnGraph graph = exact(x.view(), 5);
+  auto y = x;
+  y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
+  const auto told = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(told([&] { refine_graph(graph, y.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, x.view(), graph, y.view(), {}, on_cpu()); }), HasSubstr("x2 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, y.view(), graph, x.view(), {}, on_cpu()); }), HasSubstr("x1 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs({{graph, x.view()}, {graph, x.view()}, {graph, y.view()}}, {}, on_cpu()); }),
+              HasSubstr("x3 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { extend_graph(graph, y.view(), x.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
+}
+
 // Who follows the error need not try again.
 TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
   const auto x = make_floats(Shape::gaussian, 1500, 8, 3);
