@@ -241,9 +241,8 @@ TEST_F(CudaNnDescent, ManyRoundsInAnyOrder) {
   expect_same_descent(y.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 5}, nullptr);
 }
 
-// Offers that wait by values whose bounds overlap, for most or for all pairs: one row is so long that the halves of the others
-// lose all their digits, and rows that are equal but for last bits.
-TEST_F(CudaNnDescent, OffersThatValuesDoNotDecide) {
+// One row is so long that the halves of the others lose all their digits; rows that are equal but for last bits.
+TEST_F(CudaNnDescent, PairsThatProductsDoNotDecide) {
   auto x = make_floats(Shape::gaussian, 2000, 24, 3);
   for (int64_t c = 0; c < 24; ++c) x.row(77)[c] = 3e4f;
   for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {

@@ -225,6 +225,7 @@ TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
       }
       ASSERT_GT(named, bytes) << "it was enough";
       EXPECT_EQ(ids_of(expected), ids_of(calls[i](with(named))));
+      EXPECT_LT(static_cast<double>(named), 1.1 * static_cast<double>(expected.report().peak_host_bytes));
     }
   }
 }

@@ -97,13 +97,11 @@ TEST(JoinWindow, NeverRulesOutTheNearest) {
           const JoinWindow window = join_window(kind, cols, mine.facts, others);
           std::vector<float> keys;
           std::vector<float> values;
-          std::vector<const JoinFacts*> met;
           for (int64_t j = 0; j < kRows; ++j) {
             const Operand& other = operands[static_cast<size_t>(j)];
             if (j == i || other.facts.scale == 0) continue;
             keys.push_back(reference::canonical(metric, x.row(i), x.row(j), cols));
             values.push_back(join_value(kind, product(mine, other), join_weight(kind, other.facts)));
-            met.push_back(&other.facts);
           }
           if (keys.empty()) continue;
           const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));
@@ -114,10 +112,6 @@ TEST(JoinWindow, NeverRulesOutTheNearest) {
             }
             ASSERT_LE(values[j], key_limit(window, keys[j])) << i;
             ASSERT_LE(key_below(window, values[j]), keys[j]) << i;
-            ASSERT_GE(key_above(window, values[j]), keys[j]) << i;
-            const JoinWindow pair = pair_window(kind, cols, mine.facts, *met[j]);
-            ASSERT_LE(key_below(pair, values[j]), keys[j]) << i;
-            ASSERT_GE(key_above(pair, values[j]), keys[j]) << i;
           }
         }
       }
@@ -140,11 +134,7 @@ TEST(JoinWindow, RulesOutMost) {
   for (size_t i = 0; i < 200; ++i) {
     std::vector<float> values;
     for (size_t j = 0; j < 200; ++j) {
-      if (j == i) continue;
-      values.push_back(join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
-      const JoinWindow pair = pair_window(KeyKind::l2, 64, operands[i].facts, operands[j].facts);
-      const float below = key_below(pair, values.back());
-      EXPECT_LT(key_above(pair, values.back()) - below, 0.01f * below);
+      if (j != i) values.push_back(join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
     }
     const JoinWindow window = join_window(KeyKind::l2, 64, operands[i].facts, others);
     const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));

@@ -338,7 +338,7 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, parts[0].graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
                         return merge_all(parts, out, params, counted);
@@ -350,7 +350,7 @@ GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsVie
                          const Resources& resources) {
   params.validate();
   check_output(out, checked_rows(parts), parts[0].graph.k());
-  return naming_merge_limit({parts, false, params}, resources, [&] { return merge_all(parts, out, params, resources); });
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] { return merge_all(parts, out, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
@@ -358,7 +358,7 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, true, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, true, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
                         return extend(parts[0], fresh, out, params, counted);
@@ -371,7 +371,7 @@ GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const Matri
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   check_output(out, checked_rows(parts[0], fresh), graph.k());
-  return naming_merge_limit({parts, true, params}, resources,
+  return naming_merge_limit({parts, true, params, out.space}, resources,
                             [&] { return extend(parts[0], fresh, out, params, resources); });
 }
 
@@ -381,7 +381,7 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
                         return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
@@ -395,7 +395,7 @@ GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const Neigh
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   check_output(out, x.rows(), graph.k());
-  return naming_merge_limit({parts, false, params}, resources, [&] {
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
     return naming_rows("x", [&] { return refine(parts[0], out, params, resources); });
   });
 }

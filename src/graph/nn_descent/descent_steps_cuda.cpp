@@ -83,7 +83,6 @@ class DescentStepsCuda final : public DescentSteps {
   int64_t merge(ProgressMeter& meter) override {
     unsigned long long* const entered = task_.pairs + kCounters;
     KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounterBytes, stream()));
-    launch_settle_offers(task_, stream());
     launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, entered, stream());
     clear(task_.inbox, 8 * rules_.inbox_slots * lists_.rows);
     advance(lists_.rows, meter);

@@ -23,7 +23,6 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
   __shared__ int left;
   __shared__ int needed;
-  __shared__ int open;
   __shared__ uint32_t largest[2];  // the bits of the norm and the residual, which are not negative
   const auto p = static_cast<int>(task.samples.samples);
   const JoinMemory memory{operand_bytes, p};
@@ -32,7 +31,6 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   if (threadIdx.x == 0) {
     left = 0;
     needed = 0;
-    open = 0;
     largest[0] = largest[1] = 0;
   }
   const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
@@ -131,13 +129,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
       __syncthreads();
     }
     all = left > kLeftRoom;
-    if (!all) choose_needed<kThreads>(join, left, &needed);
+    if (!all) choose_needed<kThreads>(join, left, others, &needed);
     __syncthreads();
-    if (!all && needed == 0) return;
   }
   compute_keys<kProducts, kThreads>(join, all ? counts.fresh * (counts.all() - join.first_column) : needed, all);
   __syncthreads();
-  offer_nearest<kProducts, kThreads>(join, &open);
+  offer_nearest<kThreads>(join);
 }
 
 __global__ void __launch_bounds__(kManyThreads)

@@ -2,12 +2,12 @@
 // wait.
 //
 // A block joins the samples of one row: it gathers their operands into shared memory, multiplies NEW with NEW and OLD on
-// the matrix units, and leaves for each sample the pairs that the product's error does not rule out, mostly one, which is
-// offered by its value (waiting_offers_cuda.hpp); an offer of a row that the list knows, or that would wait behind a nearer
-// one, is dropped. Canonical keys decide where values do not. Where there is no product, or too many pairs are left, all keys
-// of the join are computed.
+// the matrix units, and leaves for each sample the pairs that the product's error does not rule out, mostly one.
+// Canonical keys decide among them and are what is offered; an offer of a row that the list knows, or that waits behind a
+// nearer one, is dropped before its key is computed. Where there is no product, or too many pairs are left, all keys of
+// the join are computed.
 //
-// Bound by the gathers, up to 4 p operands for each row, and by its instructions.
+// Bound by the gathers: up to 4 p operands for each row, and the rows of the pairs that are left.
 #pragma once
 
 #include "graph/nn_descent/join_task_cuda.hpp"
@@ -21,7 +21,5 @@ namespace kith {
 // Draws the samples of all lists and marks them OLD; `reverse` is cleared before.
 void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, uint64_t salt, cudaStream_t stream);
 void launch_join(const JoinTask& task, cudaStream_t stream);
-// After all joins of a round: every offer in the inbox has its key.
-void launch_settle_offers(const JoinTask& task, cudaStream_t stream);
 
 }  // namespace kith

@@ -1,18 +1,17 @@
-// From values of products to offers: limits of the slots, which of the pairs left are offered by their values, the keys of the
-// others, and what is offered of these.
+// From values of products to offers: limits of the slots, which of the pairs left need a canonical key, the keys, and what
+// is offered.
 #pragma once
 
 #include "core/ordered_key.hpp"
 #include "graph/nn_descent/join_memory_cuda.hpp"
 #include "graph/nn_descent/join_offers_cuda.hpp"
-#include "graph/nn_descent/waiting_offers_cuda.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is offered as soon as its key is known
+inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
 static_assert(kLeftRoom <= kOffered);
 
 // Values up to which a pair may enter the list of a slot's sample; once the least are known, and be its nearest.
@@ -35,24 +34,22 @@ __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& oth
   }
 }
 
-enum class Need : uint8_t { none, key, offer };  // nothing more, a key to compare, or one that is offered as it is
+enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or one that is offered as it is
 
-// Offers a pair that is left, alone in its slot, by its value, which is the slot's least, where that will do; says what is needed
-// where it does not.
-__device__ inline Need offer_alone(const JoinBlock& join, const LeftPair& pair) {
+// What becomes of a pair that is left, alone in its slot, before its key is known: none where an offer would change
+// nothing. It is the one with the least value then, unless it has none: its other has no operand.
+__device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandFacts& others) {
   const int sample = join.slots.sample_of(pair.slot);
   const uint32_t row = join.memory.ids()[sample];
   const uint32_t neighbor = join.memory.ids()[pair.other];
-  const uint64_t waiting = __ldcg(inbox_place(join.task, row, neighbor));
+  const uint32_t waiting = ordered_of(__ldcg(inbox_place(join.task, row, neighbor)));
   const Known known = is_known(join.task.known, row, neighbor);
   if (known == Known::yes) return Need::none;
-  if (known == Known::unsure) return Need::key;
-  if (join.task.all_pairs) return Need::offer;
-  const JoinFacts facts = join.memory.facts()[sample];
-  const JoinFacts neighbor_facts = join.memory.facts()[pair.other];
-  if (!(facts.scale > 0 && neighbor_facts.scale > 0)) return Need::key;
-  const float value = key_of_ordered(join.memory.least()[pair.slot]);
-  return offer_value(join.task, row, facts, neighbor, neighbor_facts, value, waiting) ? Need::none : Need::key;
+  const Need need = known == Known::no ? Need::offer : Need::key;
+  const bool sure = join.memory.limits()[pair.slot] < HUGE_VALF && join.memory.facts()[pair.other].scale > 0;
+  if (join.task.all_pairs || !sure) return need;
+  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, join.memory.facts()[sample], others);
+  return ordered_key(key_below(window, key_of_ordered(join.memory.least()[pair.slot]))) > waiting ? Need::none : need;
 }
 
 __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbor) {
@@ -67,15 +64,14 @@ __device__ inline void take(const JoinBlock& join, int slot, int sample, float k
             static_cast<unsigned long long>(neighbor));
 }
 
-// Of the pairs left those whose keys are needed, all where a sample has several; the others are offered, where they change
-// anything.
+// Of the pairs left those whose keys are needed; all where a sample has several.
 template <int kThreads>
-__device__ inline void choose_needed(const JoinBlock& join, int count, int* needed) {
+__device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
     const LeftPair pair = join.memory.left()[i];
     const bool alone = join.task.all_pairs || join.memory.hits()[pair.slot] == 1;
-    const Need need = alone ? offer_alone(join, pair) : Need::key;
+    const Need need = alone ? need_of(join, pair, others) : Need::key;
     if (need == Need::none) continue;
     join.memory.needed()[atomicAdd(needed, 1)] = static_cast<uint16_t>(i | (need == Need::offer ? kOffered : 0));
   }
@@ -129,38 +125,11 @@ __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) 
   }
 }
 
-// Offers the nearest of the slots. With products some wait by their values: those that may change something are written down
-// first, as many as there is room for, and offered by four threads each.
-template <bool kProducts, int kThreads>
-__device__ inline void offer_nearest(const JoinBlock& join, int* open) {
+template <int kThreads>
+__device__ inline void offer_nearest(const JoinBlock& join) {
 #pragma unroll 1
-  for (int first = 0; first < join.slots.count(); first += kLeftRoom) {
-    const int end = min(first + kLeftRoom, join.slots.count());
-#pragma unroll 1
-    for (int slot = first + static_cast<int>(threadIdx.x); slot < end; slot += kThreads) {
-      const uint64_t neighbor = join.memory.nearest()[slot];
-      if (neighbor == kPadding) continue;
-      const int sample = join.slots.sample_of(slot);
-      if constexpr (!kProducts) {
-        offer(join, sample, neighbor);
-      } else if (may_enter(join.task, join.memory.ids()[sample], join.memory.ends()[sample], neighbor)) {
-        join.memory.needed()[atomicAdd(open, 1)] = static_cast<uint16_t>(slot);
-      }
-    }
-    if constexpr (!kProducts) continue;
-    __syncthreads();
-    constexpr int kWarpOffers = 32 / kRowThreads;
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x) / 32 * kWarpOffers; i < *open; i += kThreads / kRowThreads) {
-      const int mine = i + static_cast<int>(threadIdx.x) % 32 / kRowThreads;
-      const int slot = join.memory.needed()[min(mine, *open - 1)];
-      const int sample = join.slots.sample_of(slot);
-      offer_key(join.task, mine < *open, join.memory.ids()[sample], join.memory.facts()[sample], join.memory.nearest()[slot]);
-    }
-    if (end == join.slots.count()) break;
-    __syncthreads();
-    if (threadIdx.x == 0) *open = 0;
-    __syncthreads();
+  for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
+    if (join.memory.nearest()[slot] != kPadding) offer(join, join.slots.sample_of(slot), join.memory.nearest()[slot]);
   }
 }
 

@@ -21,19 +21,13 @@ __device__ inline void offer_unknown(const JoinTask& task, uint32_t row, uint64_
             static_cast<unsigned long long>(neighbor));
 }
 
-// Whether an offer could enter the list, from all that the list tells.
-__device__ inline bool may_enter(const JoinTask& task, uint32_t row, uint64_t end, uint64_t neighbor) {
-  if (neighbor >= end) return false;
-  const Known known = is_known(task.known, row, row_of(neighbor));
-  if (known != Known::unsure) return known == Known::no;
-  return !list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor);
-}
-
 __device__ inline void offer_to_list(const JoinTask& task, uint32_t row, uint64_t end, uint64_t neighbor) {
   if (neighbor >= end) return;
   uint64_t* const place = inbox_place(task, row, row_of(neighbor));
   const uint64_t waiting = __ldcg(place);
-  if (may_enter(task, row, end, neighbor) && neighbor < waiting) {
+  const Known known = is_known(task.known, row, row_of(neighbor));
+  if (known == Known::yes || (known == Known::unsure && list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor))) return;
+  if (neighbor < waiting) {
     atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(neighbor));
   }
 }

@@ -1,4 +1,4 @@
-// Which pairs of a join a product of halves cannot rule out, and bounds of the key of one. candidate_window.hpp has the
+// Which pairs of a join a product of halves cannot rule out, and a bound below the key of one. candidate_window.hpp has the
 // proof; each row of a join is a query in its turn, and the others are its base: their facts are the largest of the join.
 // Every row of inner_product has a scale of its own, by which the others' values are divided again.
 //
@@ -80,12 +80,6 @@ KITH_HOST_DEVICE inline JoinWindow join_window(KeyKind kind, int64_t cols, const
   return {kind, row, moved + moved * join_window_detail::kSlack, error + error * join_window_detail::kSlack};
 }
 
-// Of a pair alone.
-KITH_HOST_DEVICE inline JoinWindow pair_window(KeyKind kind, int64_t cols, const JoinFacts& row, const JoinFacts& other) {
-  const float factor = join_factor(kind, other);
-  return join_window(kind, cols, row, {other.norm * factor, other.residual * factor});
-}
-
 // No v above it belongs to the nearest, given the least of all.
 KITH_HOST_DEVICE inline float nearest_limit(const JoinWindow& window, float least) {
   using namespace join_window_detail;
@@ -133,27 +127,6 @@ KITH_HOST_DEVICE inline float key_below(const JoinWindow& window, float v) {
                     : window.kind == KeyKind::cosine ? distance * distance * 0.5f
                                                      : distance * distance;
   return key < 1e37f ? key - key * kSlack : -HUGE_VALF;
-}
-
-// No smaller than the key of a pair with that v; +inf where nothing is sure.
-KITH_HOST_DEVICE inline float key_above(const JoinWindow& window, float v) {
-  using namespace join_window_detail;
-  if (window.kind == KeyKind::inner_product) {
-    const float most = v + window.error + (fabsf(v) + window.error) * kSlack + kTinyValue;
-    const float key = most / window.row.scale;
-    const float above = key + fabsf(key) * kSlack;
-    return fabsf(above) < 1e37f ? above : HUGE_VALF;
-  }
-  const float rounded = (fabsf(v) + window.error + window.row.squared_norm) * kSlack;
-  const float square = 2 * (v + window.error) + window.row.squared_norm + 2 * rounded;
-  const float reach = sqrtf(fmaxf(square, 0.0f)) + window.moved;
-  if (!(reach < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
-  const float unit = window.kind == KeyKind::cosine ? 0x1p-46f : kTinyDistance;
-  const float distance = (reach + reach * kSlack) / window.row.scale + unit;
-  const float key = window.kind == KeyKind::l2       ? distance
-                    : window.kind == KeyKind::cosine ? distance * distance * 0.5f
-                                                     : distance * distance;
-  return key < 1e37f ? key + key * kSlack : HUGE_VALF;
 }
 
 }  // namespace kith
