@@ -35,7 +35,7 @@ constexpr int64_t enough_probes(int64_t expected) { return expected + expected /
 // The end of the wave that begins with a probe: waves grow, so that few are needed. `expected`: probes that will do in all, as
 // far as is known, or 0: the wave that comes near them ends just behind, so that little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) {
-  int64_t end = first == 0 ? 1 : first + 2 + first / 3;
+  int64_t end = first == 0 ? 1 : first + 2 + first / 4;
   const int64_t enough = enough_probes(expected);
   if (expected > first && enough <= longest_wave_end(end)) end = enough;
   return end < probes ? end : probes;
