@@ -28,7 +28,7 @@ constexpr int64_t most_ranked(int64_t rows) {
 }
 constexpr int64_t first_ranked(int64_t probes, int64_t likely, int64_t rows) {
   constexpr int64_t kFewest = 20;
-  constexpr int64_t kMost = 39;
+  constexpr int64_t kMost = 32;
   const int64_t wanted = likely < kFewest ? kFewest : likely < kMost ? likely : kMost;
   const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
   return probes < end ? probes : end;

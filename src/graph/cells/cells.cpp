@@ -51,7 +51,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
       outcome.reached = true;
       break;
     }
-    constexpr int64_t kFewest = 7;  // probes, before anything is concluded from them
+    constexpr int64_t kFewest = 5;      // probes, before anything is concluded from them
+    constexpr int64_t kFewestToEnd = 7;
     if (!wish.recall || !round.recall || end < kFewest) continue;
     // From half as many probes: neighbouring rounds differ by no more than their recall errs.
     const auto half = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), end / 2) - ends.begin());
@@ -59,7 +60,7 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
     const double needed = probes_needed(static_cast<double>(ends[earlier]), 1 - *outcome.rounds[earlier].recall,
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
     const auto most = static_cast<double>(steps->probes());
-    if (wish.gives_up && needed > 1.3 * most) break;
+    if (wish.gives_up && end >= kFewestToEnd && needed > 1.3 * most) break;
     expected = static_cast<int64_t>(std::ceil(std::min(needed, most)));
     steps->expect(std::min(enough_probes(expected), steps->probes()));
   }
