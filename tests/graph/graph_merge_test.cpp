@@ -177,9 +177,36 @@ TEST(GraphMerge, TakesInfiniteDistancesAndUncheckedRows) {
   y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
   const MatrixView old = y.view().slice(0, 30);
   GraphMergeParams params;
-  EXPECT_THROW(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()), InvalidArgument);
+  try {
+    extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("new row 15 holds a NaN"));
+  }
   params.check_finite = false;
   EXPECT_EQ(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()).rows(), 60);
+}
+
+// By the names of the arguments, counted from the first row of each.
+TEST(GraphMerge, NamesTheRowsThatItRefuses) {
+  const auto x = make_floats(Shape::gaussian, 300, 4, 3);
+  const KnnGraph graph = exact(x.view(), 5);
+  auto y = x;
+  y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
+  const auto told = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(told([&] { refine_graph(graph, y.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, x.view(), graph, y.view(), {}, on_cpu()); }), HasSubstr("x2 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, y.view(), graph, x.view(), {}, on_cpu()); }), HasSubstr("x1 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs({{graph, x.view()}, {graph, x.view()}, {graph, y.view()}}, {}, on_cpu()); }),
+              HasSubstr("x3 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { extend_graph(graph, y.view(), x.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
 }
 
 // Who follows the error need not try again.
@@ -219,6 +246,7 @@ TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
       }
       ASSERT_GT(named, bytes) << "it was enough";
       EXPECT_EQ(ids_of(expected), ids_of(calls[i](with(named))));
+      EXPECT_LT(static_cast<double>(named), 1.1 * static_cast<double>(expected.report().peak_host_bytes));
     }
   }
 }
