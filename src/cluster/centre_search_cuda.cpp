@@ -57,17 +57,34 @@ void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   context_->copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
   launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
-                       {at<float>(layout_.centre_terms), nullptr}, stream());
+                       {at<float>(layout_.centre_terms), nullptr, at<OperandFacts>(layout_.centre_rows)}, stream());
+}
+
+// What rows compare the centres by: once their operands are there.
+void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const {
+  LowerTermsTask task;
+  task.cols = shape_.cols;
+  task.rows = rows;
+  task.facts = facts;
+  task.centres = at<OperandFacts>(layout_.centre_rows);
+  task.terms = at<float>(layout_.centre_terms);
+  task.places = operand_tiles(centre_count_) * kOperandTile;
+  task.lowered = at<float>(layout_.lowered_terms);
+  task.marking = marks() ? at<float>(layout_.marking_terms) : nullptr;
+  task.typical = typical();
+  launch_lower_terms(task, stream());
 }
 
 // Leaves each row's candidates in memory. Returns in how many parts.
 int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const {
+  lower_terms(facts, task.rows.count);
   SlacksTask slacks;
   slacks.kind = shape_.kind;
   slacks.cols = shape_.cols;
   slacks.rows = task.rows.count;
   slacks.facts = facts;
   slacks.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  slacks.typical = typical();
   if (task.squared_moves != nullptr) {
     slacks.labels = task.labels;
     slacks.keys = task.keys;
@@ -80,7 +97,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
-      OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
+      OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(plan_.engine, product, schedule,
                                  {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
@@ -126,6 +143,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.cols = shape_.cols;
   settle.facts = facts;
   settle.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  settle.typical = typical();
+  settle.lowered = at<float>(layout_.lowered_terms);
   settle.found = at<NearestRows>(layout_.candidates);
   settle.stride = operand_tiles(task.rows.count) * kOperandTile;
   settle.labels = task.labels;
@@ -146,10 +165,9 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   const double steps = static_cast<double>(found.unsettled) * each;
   const double product = static_cast<double>(task.rows.count) * each / kProductIsFaster;
-  const bool marks = shape_.centres <= kMostMarkedCentres;  // and never searches exactly
-  if (marks && steps > std::max(kFewerSteps, product)) {
+  if (marks() && steps > std::max(kFewerSteps, product)) {
     settle_marked(settle, found.unsettled, operands);
-  } else if (marks || steps <= kFewSteps) {
+  } else if (marks() || steps <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
@@ -159,11 +177,12 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
 
 // Products again, of all rows: now every centre that may be the nearest of an unsettled row is marked.
 void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const {
-  const ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
   const ProductOperands product{OperandType::half,
                                 operands,
                                 at<std::byte>(layout_.centre_operands),
-                                at<float>(layout_.centre_terms),
+                                at<float>(layout_.marking_terms),
                                 settle.rows.count,
                                 centre_count_,
                                 chunks_};

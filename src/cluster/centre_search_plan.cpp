@@ -63,11 +63,12 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors) {
   ProductSchedule schedule;
   schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
-  schedule.base_tiles = static_cast<int>(operand_tiles(centres));
+  schedule.base_tiles = static_cast<int>(divide_up(centres, kOperandTile));
+  const int64_t pairs = divide_up(schedule.base_tiles, 2);
   const int64_t wanted =
       schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
-  schedule.tiles_per_item = static_cast<int>(divide_up(schedule.base_tiles / 2, parts) * 2);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min(kMostNearestParts, pairs));
+  schedule.tiles_per_item = static_cast<int>(divide_up(pairs, parts) * 2);
   schedule.items = schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
   return schedule;
 }
@@ -91,7 +92,12 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   gathered_found = take(plan.unsettled_rows, sizeof(uint64_t));
 
   centre_operands = take(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
-  centre_terms = take(operand_tiles(shape.centres) * kOperandTile, sizeof(float));
+  const int64_t places = operand_tiles(shape.centres) * kOperandTile;
+  centre_terms = take(places, sizeof(float));
+  lowered_terms = take(plan.products ? places : 0, 2 * sizeof(float));
+  marking_terms = take(plan.products && shape.centres <= kMostMarkedCentres ? places : 0, sizeof(float));
+  centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
+  typical = take(1, sizeof(OperandFacts));
   centre_facts = take(1, sizeof(BaseFacts));
   origin = take(shape.cols, sizeof(float));
   counts = take(1, sizeof(CentreSearchCounts));

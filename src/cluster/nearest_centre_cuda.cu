@@ -2,6 +2,7 @@
 #include "cluster/nearest_centre_cuda.hpp"
 
 #include "cluster/centre_search_plan.hpp"
+#include "cluster/centre_window.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
@@ -32,19 +33,56 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
   return problem;
 }
 
+constexpr int kTypicalSamples = kThreads;
+
+// Of the samples in shared memory the one that nine tenths do not exceed, and some more; in all threads.
+__device__ float typical_of(const float* samples, int count, float* found) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < count) {
+    int before = 0;
+    for (int j = 0; j < count; ++j) before += samples[j] < samples[i] || (samples[j] == samples[i] && j < i) ? 1 : 0;
+    if (before == count * 9 / 10) *found = samples[i] * 1.125f;
+  }
+  __syncthreads();
+  return *found;
+}
+
+__device__ OperandFacts typical_row(const LowerTermsTask& task) {
+  __shared__ float norms[kTypicalSamples];
+  __shared__ float residuals[kTypicalSamples];
+  __shared__ float found[2];
+  const int count = static_cast<int>(task.rows < kTypicalSamples ? task.rows : kTypicalSamples);
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < count) {
+    const OperandFacts row = task.facts[i * task.rows / count].operand;
+    norms[i] = row.norm < kLargestFloat ? row.norm : 0.0f;
+    residuals[i] = row.residual < kLargestFloat ? row.residual : 0.0f;
+  }
+  __syncthreads();
+  return {typical_of(norms, count, &found[0]), typical_of(residuals, count, &found[1])};
+}
+
+// A thread for each place of the centres' tiles; every block looks at the same rows.
+__global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask task) {
+  const bool lowers = task.typical != nullptr;
+  const OperandFacts typical = lowers ? typical_row(task) : OperandFacts{0, 0};
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (lowers && place == 0) *task.typical = typical;
+  if (place >= task.places) return;
+  const float term = task.terms[place];
+  CentreTerm centre{term, 0.0f};
+  if (lowers && term < HUGE_VALF) centre = lowered_term(task.cols, term, task.centres[place], typical);
+  float* const out = task.lowered + place / kOperandTile * (2 * kOperandTile) + place % kOperandTile;
+  out[0] = centre.term;
+  out[kOperandTile] = centre.width;
+  if (task.marking != nullptr) task.marking[place] = centre.term;
+}
+
 // The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
-__global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= task.rows) return;
-  const QueryFacts mine = task.facts[row];
-  const BaseFacts base = *task.centre_facts;
+__device__ void product_slacks(const SlacksTask& task, int64_t row, const QueryFacts& mine, const BaseFacts& base) {
   const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
   const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
-  const bool product = task.kind == KeyKind::inner_product;
-  const double error = value_error(problem, query, base.rows);
-  const double row_norm = mine.operand.norm;
-  const double norms = row_norm + base.rows.norm;
-  double least = product ? row_norm * base.rows.norm + error : (norms * norms + 4 * error - mine.squared_norm) / 2;
+  double least = static_cast<double>(mine.operand.norm) * base.rows.norm + value_error(problem, query, base.rows);
   float limit = kFarthestValue;
   if (task.labels != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
@@ -52,34 +90,69 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
     if (guess < least) {  // false where it is not a number
       least = guess;
       limit = candidate_window(problem, query, base.rows, least).threshold;
-      if (!(limit < kFarthestValue)) limit = kFarthestValue;
     }
   }
   const double threshold = candidate_window(problem, query, base.rows, least).threshold;
   task.slacks[row] = static_cast<float>(threshold - least + (fabs(threshold) + fabs(least)) * 0x1p-21);
-  task.limits[row] = limit;
+  task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;
+}
+
+__global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= task.rows) return;
+  const QueryFacts mine = task.facts[row];
+  const BaseFacts base = *task.centre_facts;
+  if (task.typical == nullptr) return product_slacks(task, row, mine, base);
+  const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
+  const OperandFacts typical = *task.typical;
+  const double excess = row_excess(task.cols, mine.operand, typical, base.rows);
+  float limit = kFarthestValue;
+  if (task.labels != nullptr) {
+    const double moved = sqrt(task.squared_moves[task.labels[row]]);
+    const double guess = centre_after_move(problem, mine, task.keys[row], moved);
+    limit = centres_within(problem, mine.operand, guess, excess).threshold;
+  }
+  task.slacks[row] = static_cast<float>(row_slack(problem, mine.operand, excess, typical, base.rows));
+  task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;  // false where it is not a number
 }
 
 // The canonical sums of a row and kCentres centres, right in the first of the four threads that share it.
 template <bool kProduct, int kCentres, typename X>
 __device__ void pair_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols, bool row_aligned,
                           bool centre_aligned, unsigned threads, double (&sums)[kCentres]) {
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  constexpr KeyKind kKind = kProduct ? KeyKind::inner_product : KeyKind::squared_l2;
+  constexpr int kAhead = 4;  // steps whose values are read before they are added: memory is far away
   double lanes[kCentres][kLanes] = {};
-#pragma unroll 4
-  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
-    const Four<X> values = load_four(row, first, cols, row_aligned);
+  const auto add = [&](const Four<X>& values, const Four<float>& with, int c) {
     KITH_UNROLL
-    for (int c = 0; c < kCentres; ++c) {
-      const Four<float> with = load_four(centres[c], first, cols, centre_aligned);
+    for (int i = 0; i < kLanes; ++i) {
+      const auto q = static_cast<double>(static_cast<float>(values.values[i]));
+      lanes[c][i] = canonical_step<kKind>(lanes[c][i], q, static_cast<double>(with.values[i]), 0, 0);
+    }
+  };
+  int64_t first = kLanes * (static_cast<int>(threadIdx.x) % kRowThreads);
+  if (row_aligned && centre_aligned) {
+    for (; first + (kAhead - 1) * kCanonicalLanes + kLanes <= cols; first += kAhead * kCanonicalLanes) {
+      Four<X> values[kAhead];
+      Four<float> with[kCentres][kAhead];
       KITH_UNROLL
-      for (int i = 0; i < kLanes; ++i) {
-        const auto q = static_cast<double>(static_cast<float>(values.values[i]));
-        const auto x = static_cast<double>(with.values[i]);
-        lanes[c][i] =
-            canonical_step < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (lanes[c][i], q, x, 0, 0);
+      for (int a = 0; a < kAhead; ++a) {
+        const int64_t col = first + a * kCanonicalLanes;
+        values[a] = *reinterpret_cast<const Four<X>*>(row + col);
+        KITH_UNROLL
+        for (int c = 0; c < kCentres; ++c) with[c][a] = *reinterpret_cast<const Four<float>*>(centres[c] + col);
+      }
+      KITH_UNROLL
+      for (int a = 0; a < kAhead; ++a) {
+        KITH_UNROLL
+        for (int c = 0; c < kCentres; ++c) add(values[a], with[c][a], c);
       }
     }
+  }
+  for (; first < cols; first += kCanonicalLanes) {
+    const Four<X> values = load_four(row, first, cols, row_aligned);
+    KITH_UNROLL
+    for (int c = 0; c < kCentres; ++c) add(values, load_four(centres[c], first, cols, centre_aligned), c);
   }
   KITH_UNROLL
   for (int c = 0; c < kCentres; ++c) sums[c] = join_row_threads(lanes[c], threads);
@@ -127,6 +200,19 @@ __device__ void push(bool listed, int64_t row, uint32_t* list, uint32_t* count) 
   if (listed) list[place] = static_cast<uint32_t>(row);
 }
 
+__device__ CandidateWindow window_of(const SettleTask& task, const QueryFacts& row, const BaseFacts& base,
+                                     const NearestRows& best) {
+  const WindowProblem problem = window_problem(task.kind, task.cols, row, base);
+  if (task.typical == nullptr) {
+    return candidate_window(problem, {row.operand, row.squared_norm, row.key_offset}, base.rows, best.values[0]);
+  }
+  if (best.rows[0] == kNoNearest) return {};
+  const int64_t centre = best.rows[0];
+  const float width = task.lowered[centre / kOperandTile * (2 * kOperandTile) + kOperandTile + centre % kOperandTile];
+  const double excess = row_excess(task.cols, row.operand, *task.typical, base.rows);
+  return centre_window(problem, row.operand, excess, best.values[0], width);
+}
+
 // A thread for each row.
 __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -143,9 +229,7 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     }
     const QueryFacts facts = task.facts[row];
     const BaseFacts base = *task.centre_facts;
-    const CandidateWindow window =
-        candidate_window(window_problem(task.kind, task.cols, facts, base),
-                         {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, best.values[0]);
+    const CandidateWindow window = window_of(task, facts, base, best);
     sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
            best.values[kKept] > window.threshold;
     KITH_UNROLL
@@ -280,6 +364,12 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 }  // namespace
+
+void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream) {
+  if (task.rows == 0) return;
+  lower_terms_kernel<<<blocks_for(task.places), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("lower_terms_kernel");
+}
 
 void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
   if (task.rows == 0) return;

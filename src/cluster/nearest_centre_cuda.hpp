@@ -15,7 +15,22 @@
 
 namespace kith {
 
-// How far above the least value of a row's products the nearest centre's can be, whatever the least one is.
+// The centres' terms as products compare them (centre_window.hpp), for rows whose operands have been measured.
+struct LowerTermsTask {
+  int64_t cols = 0;
+  int64_t rows = 0;
+  const QueryFacts* facts = nullptr;      // of the rows
+  const OperandFacts* centres = nullptr;  // of each place of the centres' tiles, as the terms
+  const float* terms = nullptr;
+  int64_t places = 0;
+  float* lowered = nullptr;         // two for each place: a tile's terms, then its widths
+  float* marking = nullptr;         // the terms alone; or null
+  OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
+};
+void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
+
+// How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a typical
+// row is given, beside the width of the centre that has it.
 // Where rows come with a guess, the nearest centre of the pass before, the least value is no more than that centre's,
 // which has moved by so much since; then there is a limit from the start.
 struct SlacksTask {
@@ -24,7 +39,8 @@ struct SlacksTask {
   int64_t rows = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
-  const int32_t* labels = nullptr;  // null: no guesses
+  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
+  const int32_t* labels = nullptr;        // null: no guesses
   const float* keys = nullptr;
   const double* squared_moves = nullptr;  // of each centre
   float* slacks = nullptr;
@@ -39,6 +55,8 @@ struct SettleTask {
   int64_t cols = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
+  const OperandFacts* typical = nullptr;  // as in SlacksTask
+  const float* lowered = nullptr;         // terms and widths
   NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int parts = 1;
