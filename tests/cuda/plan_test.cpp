@@ -140,6 +140,28 @@ TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
   }
 }
 
+TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
+  for (const int64_t queries : {1, 1000}) {
+    for (const int64_t k : {int64_t{1} << 20, int64_t{1} << 28, int64_t{2147483647}}) {
+      for (const int64_t room : {kGiB, 138 * kGiB}) {
+        SearchTask problem = million();
+        problem.shape.queries = queries;
+        problem.shape.rows = problem.scope.rows = 2147483647;
+        problem.scope.k = problem.wish.k = k;
+        SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
+        try {
+          const KnnCudaPlan plan = plan_within(problem, room);
+          expect_sound(problem, plan);
+          EXPECT_LE(plan.device_bytes, room);
+        } catch (const OutOfMemory& error) {
+          EXPECT_GT(error.bytes_needed(), room);
+          EXPECT_NE(std::string(error.what()).find("lower k"), std::string::npos) << error.what();
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
   for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
     SearchTask problem = million();
