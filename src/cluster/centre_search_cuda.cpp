@@ -156,18 +156,16 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.thresholds = at<float>(layout_.slacks);  // whose work is done
   launch_settle(settle, stream());
   CentreSearchCounts found{};
-  context_->copy(&found, counts, sizeof found);
-  context_->synchronize();
-  if (found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
-  constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  constexpr double kFewerSteps = 1e8;
-  constexpr double kProductIsFaster = 64;  // times as fast; but it is of all rows again
+  if (task.check_finite || !marks()) {
+    context_->copy(&found, counts, sizeof found);
+    context_->synchronize();
+    if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
+  }
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
-  const double steps = static_cast<double>(found.unsettled) * each;
-  const double product = static_cast<double>(task.rows.count) * each / kProductIsFaster;
-  if (marks() && steps > std::max(kFewerSteps, product)) {
-    settle_marked(settle, found.unsettled, operands);
-  } else if (marks() || steps <= kFewSteps) {
+  constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
+  if (marks()) {
+    settle_by_marks(settle, operands);
+  } else if (static_cast<double>(found.unsettled) * each <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
@@ -175,21 +173,36 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.wants_keys) launch_row_keys(settle, stream());
 }
 
-// Products again, of all rows: now every centre that may be the nearest of an unsettled row is marked.
-void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const {
+// Where many rows are unsettled, products again, of all rows: now every centre that may be the nearest of such a row is
+// marked. The host does not wait to know whether they are.
+void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte* operands) const {
+  constexpr double kFewerSteps = 1e8;
+  constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again
   ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
   schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
-  const ProductOperands product{OperandType::half,
-                                operands,
-                                at<std::byte>(layout_.centre_operands),
-                                at<float>(layout_.marking_terms),
-                                settle.rows.count,
-                                centre_count_,
-                                chunks_};
+  schedule.list_count = &at<CentreSearchCounts>(layout_.counts)->marked_items;
+  const auto each = static_cast<double>(centre_count_ * shape_.cols);
+  UnsettledTask unsettled;
+  unsettled.clusters = centre_count_;
+  unsettled.most_few =
+      static_cast<uint32_t>(std::max(static_cast<int64_t>(kFewerSteps / each), settle.rows.count / kProductIsFaster));
+  unsettled.items = schedule.items;
+  unsettled.marked_items = &at<CentreSearchCounts>(layout_.counts)->marked_items;
   static_assert(mark_words(kMostMarkedCentres) * sizeof(uint32_t) <= sizeof(NearestRows));
   auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
-  launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
-  launch_settle_marked(settle, marks, centre_count_, count, stream());
+  unsettled.marks = marks;
+  if (settle.rows.count > unsettled.most_few) {
+    launch_choose_marking(settle, unsettled, stream());
+    const ProductOperands product{OperandType::half,
+                                  operands,
+                                  at<std::byte>(layout_.centre_operands),
+                                  at<float>(layout_.marking_terms),
+                                  settle.rows.count,
+                                  centre_count_,
+                                  chunks_};
+    launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
+  }
+  launch_settle_unsettled(settle, unsettled, stream());
 }
 
 // The nearest centres of `count` rows, those listed or all, by exact search.

@@ -65,7 +65,7 @@ class CentreSearchCuda {
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
   void lower_terms(const QueryFacts* facts, int64_t rows) const;
   int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
-  void settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const;
+  void settle_by_marks(const SettleTask& settle, const std::byte* operands) const;
   void compare_few(const CentreSearchTask& task) const;
   void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);
 

@@ -48,10 +48,12 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 // All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
 
-// Of one call: how many rows are unsettled, how many have several candidates, and the first that is not finite.
+// Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
+// candidates, and the first row that is not finite.
 struct CentreSearchCounts {
   uint32_t unsettled;
   uint32_t several;
+  int32_t marked_items;
   uint32_t first_bad;
 };
 

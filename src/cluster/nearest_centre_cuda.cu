@@ -21,6 +21,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kFewThreads = 1024;
 constexpr int64_t kMostBlocks = 132 * 16;
+constexpr int64_t kMostFewBlocks = 132 * 2;
 constexpr int kLanes = kRowThreadLanes;
 constexpr int kKept = kNearestKept;
 constexpr float kLargestFloat = 3.402823466e38f;
@@ -274,10 +275,17 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
   }
 }
 
+__global__ void choose_marking_kernel(const uint32_t* unsettled_count, UnsettledTask task) {
+  *task.marked_items = *unsettled_count > task.most_few ? task.items : 0;
+}
+
 // A warp for each unsettled row, four threads for each centre that is marked for it.
 template <bool kProduct, typename X>
-__global__ void __launch_bounds__(kThreads)
-    settle_marked_kernel(SettleTask task, const uint32_t* marks, int64_t clusters, int64_t count) {
+__global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task, UnsettledTask unsettled) {
+  const int64_t count = *task.unsettled_count;
+  if (count <= unsettled.most_few) return;
+  const uint32_t* const marks = unsettled.marks;
+  const int64_t clusters = unsettled.clusters;
   constexpr int kGroups = 32 / kRowThreads;
   __shared__ uint16_t lists[kThreads / 32][kMostMarkedCentres];
   const int64_t words = mark_words(clusters);
@@ -333,11 +341,10 @@ __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key_of_sum<kProduct>(task, sum)));
 }
 
-// A block for each row, four threads for each centre.
+// The nearest of all centres of one row, in the block's first thread: four threads for each centre.
 template <bool kProduct, typename X>
-__global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters) {
+__device__ uint64_t nearest_of_all(const SettleTask& task, int64_t clusters, int64_t row) {
   __shared__ uint64_t warps[kFewThreads / 32];
-  const int64_t row = task.unsettled[blockIdx.x];
   const unsigned threads = row_threads();
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
@@ -356,9 +363,21 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   }
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = nearest;
   __syncthreads();
-  if (threadIdx.x != 0) return;
   for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
-  take(task, row, nearest);
+  __syncthreads();
+  return nearest;
+}
+
+// A block takes every gridDim.x-th of the unsettled rows, where there are no more than `most`.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters, uint32_t most) {
+  const uint32_t count = *task.unsettled_count;
+  if (count > most) return;
+  for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const int64_t row = task.unsettled[i];
+    const uint64_t nearest = nearest_of_all<kProduct, X>(task, clusters, row);
+    if (threadIdx.x == 0) take(task, row, nearest);
+  }
 }
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
@@ -377,26 +396,37 @@ void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
   KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
 }
 
-void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
-                          cudaStream_t stream) {
-  if (count == 0) return;
+void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
+  choose_marking_kernel<<<1, 1, 0, stream>>>(task.unsettled_count, unsettled);
+  KITH_CUDA_CHECK_LAUNCH("choose_marking_kernel");
+}
+
+void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
   const bool product = task.kind == KeyKind::inner_product;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(count * 32, kThreads), kMostBlocks));
+  const int64_t marked = std::min<int64_t>(divide_up(task.rows.count * 32, kThreads), kMostBlocks);
+  const int64_t few = std::min<int64_t>({task.rows.count, unsettled.most_few, kMostFewBlocks});
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? settle_marked_kernel<true, X> : settle_marked_kernel<false, X>;
-    kernel<<<blocks, kThreads, 0, stream>>>(task, marks, clusters, count);
+    const auto by_marks = product ? settle_marked_kernel<true, X> : settle_marked_kernel<false, X>;
+    if (task.rows.count > unsettled.most_few) {
+      by_marks<<<static_cast<unsigned>(marked), kThreads, 0, stream>>>(task, unsettled);
+    }
+    const auto by_all = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
+    if (few > 0) {
+      by_all<<<static_cast<unsigned>(few), kFewThreads, 0, stream>>>(task, unsettled.clusters, unsettled.most_few);
+    }
   });
-  KITH_CUDA_CHECK_LAUNCH("settle_marked_kernel");
+  KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }
 
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {
   if (count == 0) return;
   const bool product = task.kind == KeyKind::inner_product;
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(count, kMostFewBlocks));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
-    kernel<<<static_cast<unsigned>(count), kFewThreads, 0, stream>>>(task, clusters);
+    kernel<<<blocks, kFewThreads, 0, stream>>>(task, clusters, static_cast<uint32_t>(count));
   });
   KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }

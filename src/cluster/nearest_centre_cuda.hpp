@@ -75,12 +75,20 @@ void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of the rows that have one candidate: the others got theirs when it was chosen.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
-// The labels of the unsettled rows, by the canonical keys of the centres that products at or below the thresholds have
-// marked (ProductMarks): up to kMostMarkedCentres.
-void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
-                          cudaStream_t stream);
-
 // The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
+
+// The same where only the device knows how many rows are unsettled: where they are no more than `most_few`, by all centres;
+// else by those that products at or below the thresholds mark (ProductMarks), up to kMostMarkedCentres.
+struct UnsettledTask {
+  int64_t clusters = 0;
+  uint32_t most_few = 0;
+  int32_t items = 0;                // of the marking product
+  int32_t* marked_items = nullptr;  // what of them is to be done: all or none
+  const uint32_t* marks = nullptr;
+};
+void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
+// After that product.
+void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
 
 }  // namespace kith
