@@ -36,7 +36,6 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
     for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
   }
   context_->copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols));
-  context_->synchronize();
 }
 
 OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
@@ -107,12 +106,23 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
 }
 
 // One pass; the host looks at the values' check alone.
-void CentreSearchCuda::compare_few(const CentreSearchTask& task) const {
+void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
   uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
   if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
-  launch_few_centres({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-                      task.wants_keys ? task.keys : nullptr, first_bad},
-                     plan_.multiprocessors, stream());
+  if (plan_.few) {
+    launch_few_centres({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
+                        task.wants_keys ? task.keys : nullptr, first_bad},
+                       plan_.multiprocessors, stream());
+  } else {
+    SettleTask all;
+    all.kind = shape_.kind;
+    all.rows = task.rows;
+    all.centres = centres_;
+    all.cols = shape_.cols;
+    all.labels = task.labels;
+    all.keys = task.keys;
+    launch_search_all(all, centre_count_, first_bad, stream());
+  }
   if (first_bad == nullptr) return;
   uint32_t found = kNoBadRow;
   context_->copy(&found, first_bad, sizeof found);
@@ -121,7 +131,7 @@ void CentreSearchCuda::compare_few(const CentreSearchTask& task) const {
 }
 
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
-  if (plan_.few) return compare_few(task);
+  if (plan_.few || plan_.direct) return compare_pairs(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;

@@ -4,6 +4,7 @@
 
 #include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
+#include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
 #include "kernels/matrix/operand_facts.hpp"
@@ -17,6 +18,8 @@ namespace {
 // The centres are cut into so many parts at most, where there are no more query tiles than this.
 constexpr int64_t kMostNearestParts = 8;
 constexpr int64_t kFewQueryTiles = 256;
+// Of canonical sums: some ten microseconds on a GPU that is fast with doubles.
+constexpr int64_t kDirectSteps = int64_t{1} << 25;
 
 }  // namespace
 
@@ -39,7 +42,10 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   plan.multiprocessors = device.multiprocessors;
   plan.few = asked == ProductEngine::automatic && shape.kind != KeyKind::l2 &&
              suits_few_centres(shape.centres, shape.cols);
-  if (plan.few) {
+  const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
+  plan.direct = asked == ProductEngine::automatic && !plan.few && shape.once && steps <= kDirectSteps &&
+                has_fast_doubles(device.compute_capability);
+  if (plan.few || plan.direct) {
     plan.products = false;
     return plan;
   }

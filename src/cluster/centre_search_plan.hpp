@@ -22,6 +22,7 @@ struct CentreSearchShape {
   int64_t cols = 0;
   DType dtype = DType::f32;  // of the rows; centres are f32
   KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
+  bool once = false;                   // one call, for one assignment
 };
 
 // Products mark centres about as near for rows that have many, where there are no more centres than this: then no row
@@ -30,6 +31,7 @@ inline constexpr int64_t kMostMarkedCentres = 256;
 
 struct CentreSearchPlan {
   bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
   bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;

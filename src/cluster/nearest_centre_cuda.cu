@@ -19,9 +19,9 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kFewThreads = 1024;
+constexpr int kFewThreads = 512;
 constexpr int64_t kMostBlocks = 132 * 16;
-constexpr int64_t kMostFewBlocks = 132 * 2;
+constexpr int64_t kMostFewBlocks = 132 * 4;
 constexpr int kLanes = kRowThreadLanes;
 constexpr int kKept = kNearestKept;
 constexpr float kLargestFloat = 3.402823466e38f;
@@ -34,13 +34,14 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
   return problem;
 }
 
-constexpr int kTypicalSamples = kThreads;
+constexpr int kTypicalSamples = 64;
 
 // Of the samples in shared memory the one that nine tenths do not exceed, and some more; in all threads.
 __device__ float typical_of(const float* samples, int count, float* found) {
   const int i = static_cast<int>(threadIdx.x);
   if (i < count) {
     int before = 0;
+#pragma unroll 16
     for (int j = 0; j < count; ++j) before += samples[j] < samples[i] || (samples[j] == samples[i] && j < i) ? 1 : 0;
     if (before == count * 9 / 10) *found = samples[i] * 1.125f;
   }
@@ -122,7 +123,7 @@ template <bool kProduct, int kCentres, typename X>
 __device__ void pair_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols, bool row_aligned,
                           bool centre_aligned, unsigned threads, double (&sums)[kCentres]) {
   constexpr KeyKind kKind = kProduct ? KeyKind::inner_product : KeyKind::squared_l2;
-  constexpr int kAhead = 4;  // steps whose values are read before they are added: memory is far away
+  constexpr int kAhead = kCentres == 1 ? 8 : 4;  // steps whose values are read before they are added
   double lanes[kCentres][kLanes] = {};
   const auto add = [&](const Four<X>& values, const Four<float>& with, int c) {
     KITH_UNROLL
@@ -279,6 +280,30 @@ __global__ void choose_marking_kernel(const uint32_t* unsettled_count, Unsettled
   *task.marked_items = *unsettled_count > task.most_few ? task.items : 0;
 }
 
+// The nearest of `count` centres of a row, in all lanes of a warp: four threads for each, whose number is centre(i).
+template <bool kProduct, typename X, typename Centre>
+__device__ uint64_t nearest_by_warp(const SettleTask& task, const X* values, int64_t count, bool row_aligned,
+                                    bool centre_aligned, const Centre& centre) {
+  constexpr int kGroups = 32 / kRowThreads;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const unsigned threads = row_threads();
+  uint64_t nearest = kPadding;
+  for (int64_t i = lane / kRowThreads; i < count; i += kGroups) {
+    const uint32_t number = centre(i);
+    const double sum = pair_sum<kProduct>(values, task.centres + number * task.cols, task.cols, row_aligned,
+                                          centre_aligned, threads);
+    const uint64_t found = packed<kProduct>(task, sum, number);
+    if (lane % kRowThreads == 0 && found < nearest) nearest = found;
+  }
+  __syncwarp();
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
+    nearest = other < nearest ? other : nearest;
+  }
+  return nearest;
+}
+
 // A warp for each unsettled row, four threads for each centre that is marked for it.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task, UnsettledTask unsettled) {
@@ -286,7 +311,6 @@ __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task
   if (count <= unsettled.most_few) return;
   const uint32_t* const marks = unsettled.marks;
   const int64_t clusters = unsettled.clusters;
-  constexpr int kGroups = 32 / kRowThreads;
   __shared__ uint16_t lists[kThreads / 32][kMostMarkedCentres];
   const int64_t words = mark_words(clusters);
   const unsigned threads = row_threads();
@@ -310,20 +334,31 @@ __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task
     }
     __syncwarp();
     const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
-    uint64_t nearest = kPadding;
-    for (int at = lane / kRowThreads; at < listed; at += kGroups) {
-      const uint32_t centre = list[at];
-      const double sum = pair_sum<kProduct>(values, task.centres + centre * task.cols, task.cols, row_aligned,
-                                            centre_aligned, threads);
-      const uint64_t found = packed<kProduct>(task, sum, centre);
-      if (lane % kRowThreads == 0 && found < nearest) nearest = found;
+    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, listed, row_aligned, centre_aligned,
+                                                       [&](int64_t at) { return uint32_t{list[at]}; });
+    if (lane == 0) take(task, row, nearest);
+  }
+}
+
+// A warp for each row.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) search_all_kernel(SettleTask task, int64_t clusters, uint32_t* first_bad) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / 32);
+  for (int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32; row < task.rows.count;
+       row += step) {
+    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    bool bad = false;
+    for (int64_t col = lane; first_bad != nullptr && col < task.cols; col += 32) {
+      const auto value = static_cast<float>(values[col]);
+      bad = bad || value - value != 0.0f;
     }
+    if (bad) atomicMin(first_bad, static_cast<uint32_t>(row));
     __syncwarp();
-    KITH_UNROLL
-    for (int apart = 16; apart > 0; apart /= 2) {
-      const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
-      nearest = other < nearest ? other : nearest;
-    }
+    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, clusters, row_aligned, centre_aligned,
+                                                       [](int64_t i) { return static_cast<uint32_t>(i); });
     if (lane == 0) take(task, row, nearest);
   }
 }
@@ -399,6 +434,18 @@ void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
 void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
   choose_marking_kernel<<<1, 1, 0, stream>>>(task.unsettled_count, unsettled);
   KITH_CUDA_CHECK_LAUNCH("choose_marking_kernel");
+}
+
+void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream) {
+  if (task.rows.count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * 32, kThreads), kMostBlocks));
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? search_all_kernel<true, X> : search_all_kernel<false, X>;
+    kernel<<<blocks, kThreads, 0, stream>>>(task, clusters, first_bad);
+  });
+  KITH_CUDA_CHECK_LAUNCH("search_all_kernel");
 }
 
 void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {

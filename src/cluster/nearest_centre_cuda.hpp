@@ -78,7 +78,11 @@ void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 // The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
 
-// The same where only the device knows how many rows are unsettled: where they are no more than `most_few`, by all centres;
+// The labels and keys of all rows, by the canonical keys of all centres: for little work. Of the task rows, centres, labels
+// and keys. The first row that is not finite goes to `first_bad`, if not null, which holds kNoBadRow.
+void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream);
+
+// The same as of few rows where only the device knows how many rows are unsettled: where they are no more than `most_few`, by all centres;
 // else by those that products at or below the thresholds mark (ProductMarks), up to kMostMarkedCentres.
 struct UnsettledTask {
   int64_t clusters = 0;

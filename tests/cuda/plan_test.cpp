@@ -236,6 +236,23 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
   EXPECT_EQ(engine(), CudaEngine::product);
 }
 
+TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
+  SearchTask problem = million();
+  problem.wish.what = Wanted::within;
+  problem.scope.k = 256;
+  problem.wish.k = 0;
+  problem.shape.queries = 16;
+  problem.shape.base_space = MemorySpace::cuda(0);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);  // for the host
+  problem.wish.result_space = MemorySpace::cuda(0);
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+  EXPECT_EQ(plan.engine, CudaEngine::direct);
+  EXPECT_EQ(plan.row_tile, problem.scope.rows);  // one tile, so that nothing is put together
+  EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
+  problem.shape.queries = 65;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
+}
+
 TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
   SearchTask problem = million();
   problem.shape.rows = problem.scope.rows = 20000;
