@@ -364,6 +364,10 @@ class RangeCuda final : public RangeBackend {
   }
 
   CollectedHits finish(ProgressMeter& meter) override { return runs_.collect(queries_.count, meter); }
+  void begin_finish_on_device() override {
+    const DeviceGuard guard(plan_.device.index);
+    staying_->sort_ahead(queries_.count);
+  }
   bool finish_on_device(const RangeOnDevice& out) override {
     const DeviceGuard guard(plan_.device.index);
     return staying_->write(queries_.count, out.offsets, {task_.shape.metric, out.ids, out.distances});
