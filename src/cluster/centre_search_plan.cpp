@@ -21,6 +21,14 @@ constexpr int64_t kFewQueryTiles = 256;
 // Of canonical sums: some ten microseconds on a GPU that is fast with doubles.
 constexpr int64_t kDirectSteps = int64_t{1} << 25;
 
+bool suits_few(const CentreSearchShape& shape) {
+  return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
+}
+bool suits_direct(const CentreSearchShape& shape) {
+  const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
+  return shape.once && steps <= kDirectSteps;
+}
+
 }  // namespace
 
 SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows) {
@@ -36,14 +44,14 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
   return search_of(search, {.k = 1, .check_finite = false});
 }
 
+bool compares_pairs(const CentreSearchShape& shape) { return suits_few(shape) || suits_direct(shape); }
+
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
   plan.multiprocessors = device.multiprocessors;
-  plan.few = asked == ProductEngine::automatic && shape.kind != KeyKind::l2 &&
-             suits_few_centres(shape.centres, shape.cols);
-  const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
-  plan.direct = asked == ProductEngine::automatic && !plan.few && shape.once && steps <= kDirectSteps &&
+  plan.few = asked == ProductEngine::automatic && suits_few(shape);
+  plan.direct = asked == ProductEngine::automatic && !plan.few && suits_direct(shape) &&
                 has_fast_doubles(device.compute_capability);
   if (plan.few || plan.direct) {
     plan.products = false;

@@ -39,6 +39,9 @@ struct CentreSearchPlan {
   KnnCudaPlan exact;           // how; its bytes come on top of the layout's
 };
 
+// Whether every pair is compared, few or direct, where the device is fast with doubles: nothing is rounded then.
+bool compares_pairs(const CentreSearchShape& shape);
+
 // Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
 // tests: the engine that the plan would otherwise choose itself.
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
