@@ -186,7 +186,7 @@ class KMeans:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'labels_'; call fit first")
         labels = self._labels
         if isinstance(labels, _kith.FittedLabels):
-            self._labels = labels = labels.copy()
+            self._labels = labels = labels.view().copy()
         return labels
 
     @labels_.setter

@@ -163,11 +163,16 @@ nb::object copied_matrix(const MatrixView& from) {
   return vectors_array(std::move(copy));
 }
 
-// The labels of one fit, which it keeps alive: many, and copied for those who ask.
+// The labels of one fit, which it keeps alive: many, and copied, by numpy, for those who ask.
 class FittedLabels {
  public:
   explicit FittedLabels(const KMeansSnapshot& fit) : labels_(fit.labels), owner_(fit.owner) {}
-  nb::object copy() const { return copied_vector(labels_); }
+  nb::object view() const {
+    auto* const kept = new std::shared_ptr<const void>(owner_);
+    nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<const void>*>(pointer); });
+    const size_t shape[] = {static_cast<size_t>(labels_.size)};
+    return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(labels_.data, 1, shape, owner).cast();
+  }
 
  private:
   VectorView<const int32_t> labels_;
@@ -210,7 +215,8 @@ void restore(KMeans& self, const HostVectorArray& centres, const CountArray& cou
 
 void bind_kmeans(nb::module_& module) {
   nb::class_<FittedLabels>(module, "FittedLabels")
-      .def("copy", &FittedLabels::copy, nb::sig("def copy(self) -> numpy.typing.NDArray[numpy.int32]"));
+      .def("view", &FittedLabels::view, nb::sig("def view(self) -> numpy.typing.NDArray[numpy.int32]"),
+           "The fit's own, which cannot be written to.");
   nb::class_<KMeans>(module, "KMeans")
       .def(nb::new_(&make_kmeans), nb::arg("clusters"), nb::arg("iterations"), nb::arg("tol"), nb::arg("n_init"),
            nb::arg("init"), nb::arg("seed"), nb::arg("max_points_per_centre"), nb::arg("init_points_per_centre"),
