@@ -14,6 +14,7 @@
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace kith {
 namespace {
@@ -118,54 +119,93 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;  // false where it is not a number
 }
 
-// The canonical sums of a row and kCentres centres, right in the first of the four threads that share it.
-template <bool kProduct, int kCentres, typename X>
-__device__ void pair_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols, bool row_aligned,
-                          bool centre_aligned, unsigned threads, double (&sums)[kCentres]) {
+// How rows and centres lie: whether four neighbouring values can be read at a time.
+struct Alignment {
+  bool rows;
+  bool centres;
+};
+
+template <typename X>
+__device__ Alignment alignment_of(const SettleTask& task) {
+  return {rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
+          rows_aligned(task.centres, task.cols)};
+}
+
+template <typename X>
+__device__ const X* row_at(const SettleTask& task, int64_t row) {
+  return static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+}
+
+template <bool kAligned, typename X>
+__device__ __forceinline__ Four<X> load_whole_four(const X* from) {
+  if constexpr (kAligned) return *reinterpret_cast<const Four<X>*>(from);
+  return {from[0], from[1], from[2], from[3]};
+}
+
+// The canonical sums of kRows rows with kCentres centres, right in the first of the four threads that share them.
+template <bool kProduct, int kRows, int kCentres, typename X>
+__device__ __forceinline__ void pair_sums(const X* const (&rows)[kRows], const float* const (&centres)[kCentres],
+                                          int64_t cols, const Alignment& aligned, double (&sums)[kRows][kCentres]) {
   constexpr KeyKind kKind = kProduct ? KeyKind::inner_product : KeyKind::squared_l2;
-  constexpr int kAhead = kCentres == 1 ? 8 : 4;  // steps whose values are read before they are added
-  double lanes[kCentres][kLanes] = {};
-  const auto add = [&](const Four<X>& values, const Four<float>& with, int c) {
+  // Steps whose values are read before they are added: memory is far away.
+  constexpr int kAhead = kRows + kCentres == 2 ? 8 : kRows + kCentres == 3 ? 4 : 2;
+  const unsigned threads = row_threads();
+  double lanes[kRows][kCentres][kLanes] = {};
+  const auto add = [&](const Four<X>& values, const Four<float>& with, int r, int c) {
     KITH_UNROLL
     for (int i = 0; i < kLanes; ++i) {
       const auto q = static_cast<double>(static_cast<float>(values.values[i]));
-      lanes[c][i] = canonical_step<kKind>(lanes[c][i], q, static_cast<double>(with.values[i]), 0, 0);
+      lanes[r][c][i] = canonical_step<kKind>(lanes[r][c][i], q, static_cast<double>(with.values[i]), 0, 0);
     }
   };
   int64_t first = kLanes * (static_cast<int>(threadIdx.x) % kRowThreads);
-  if (row_aligned && centre_aligned) {
+  const auto add_whole_steps = [&]<bool kAligned>(std::bool_constant<kAligned>) {
     for (; first + (kAhead - 1) * kCanonicalLanes + kLanes <= cols; first += kAhead * kCanonicalLanes) {
-      Four<X> values[kAhead];
+      Four<X> values[kRows][kAhead];
       Four<float> with[kCentres][kAhead];
       KITH_UNROLL
       for (int a = 0; a < kAhead; ++a) {
         const int64_t col = first + a * kCanonicalLanes;
-        values[a] = *reinterpret_cast<const Four<X>*>(row + col);
         KITH_UNROLL
-        for (int c = 0; c < kCentres; ++c) with[c][a] = *reinterpret_cast<const Four<float>*>(centres[c] + col);
+        for (int r = 0; r < kRows; ++r) values[r][a] = load_whole_four<kAligned>(rows[r] + col);
+        KITH_UNROLL
+        for (int c = 0; c < kCentres; ++c) with[c][a] = load_whole_four<kAligned>(centres[c] + col);
       }
       KITH_UNROLL
       for (int a = 0; a < kAhead; ++a) {
         KITH_UNROLL
-        for (int c = 0; c < kCentres; ++c) add(values[a], with[c][a], c);
+        for (int r = 0; r < kRows; ++r) {
+          KITH_UNROLL
+          for (int c = 0; c < kCentres; ++c) add(values[r][a], with[c][a], r, c);
+        }
       }
     }
+  };
+  if (aligned.rows && aligned.centres) {
+    add_whole_steps(std::true_type());
+  } else {
+    add_whole_steps(std::false_type());
   }
   for (; first < cols; first += kCanonicalLanes) {
-    const Four<X> values = load_four(row, first, cols, row_aligned);
     KITH_UNROLL
-    for (int c = 0; c < kCentres; ++c) add(values, load_four(centres[c], first, cols, centre_aligned), c);
+    for (int r = 0; r < kRows; ++r) {
+      const Four<X> values = load_four(rows[r], first, cols, aligned.rows);
+      KITH_UNROLL
+      for (int c = 0; c < kCentres; ++c) add(values, load_four(centres[c], first, cols, aligned.centres), r, c);
+    }
   }
   KITH_UNROLL
-  for (int c = 0; c < kCentres; ++c) sums[c] = join_row_threads(lanes[c], threads);
+  for (int r = 0; r < kRows; ++r) {
+    KITH_UNROLL
+    for (int c = 0; c < kCentres; ++c) sums[r][c] = join_row_threads(lanes[r][c], threads);
+  }
 }
 
 template <bool kProduct, typename X>
-__device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool row_aligned, bool centre_aligned,
-                           unsigned threads) {
-  double sum[1];
-  pair_sums<kProduct, 1>(row, {centre}, cols, row_aligned, centre_aligned, threads, sum);
-  return sum[0];
+__device__ double pair_sum(const X* row, const float* centre, int64_t cols, const Alignment& aligned) {
+  double sum[1][1];
+  pair_sums<kProduct, 1, 1>({row}, {centre}, cols, aligned, sum);
+  return sum[0][0];
 }
 
 // The key of a canonical sum. Roots make some keys equal that are not, so a search by l2 compares roots.
@@ -189,6 +229,15 @@ __device__ void take(const SettleTask& task, int64_t row, uint64_t nearest) {
 __device__ void insert(NearestRows& best, float value, uint32_t centre) {
   insert_nearest([&](int i) -> float& { return best.values[i]; }, [&](int i) -> uint32_t& { return best.rows[i]; },
                  value, centre);
+}
+
+__device__ uint64_t least_of_warp(uint64_t value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, value, apart);
+    value = other < value ? other : value;
+  }
+  return value;
 }
 
 // Puts `row` on a list where `listed`; all lanes of a warp take part.
@@ -252,24 +301,22 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
 // Four threads for each row that has more than one candidate.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
-  const unsigned threads = row_threads();
-  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
-  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const Alignment aligned = alignment_of<X>(task);
   const int64_t count = *task.several_count;
   const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kRowThreads);
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads; i < count; i += step) {
     const int64_t row = task.several[i];
-    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    const X* const values = row_at<X>(task, row);
     const NearestRows best = task.found[row];
     const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
-    double sums[2];
-    pair_sums<kProduct, 2>(values, {centre(0), centre(1)}, task.cols, row_aligned, centre_aligned, threads, sums);
-    const uint64_t first = packed<kProduct>(task, sums[0], best.rows[0]);
-    const uint64_t second = packed<kProduct>(task, sums[1], best.rows[1]);
+    double sums[1][2];
+    pair_sums<kProduct, 1, 2>({values}, {centre(0), centre(1)}, task.cols, aligned, sums);
+    const uint64_t first = packed<kProduct>(task, sums[0][0], best.rows[0]);
+    const uint64_t second = packed<kProduct>(task, sums[0][1], best.rows[1]);
     uint64_t nearest = first < second ? first : second;
     if (best.rows[kKept] > 2) {
-      const uint64_t third = packed<kProduct>(
-          task, pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
+      const uint64_t third =
+          packed<kProduct>(task, pair_sum<kProduct>(values, centre(2), task.cols, aligned), best.rows[2]);
       nearest = third < nearest ? third : nearest;
     }
     if (threadIdx.x % kRowThreads == 0) take(task, row, nearest);
@@ -282,26 +329,19 @@ __global__ void choose_marking_kernel(const uint32_t* unsettled_count, Unsettled
 
 // The nearest of `count` centres of a row, in all lanes of a warp: four threads for each, whose number is centre(i).
 template <bool kProduct, typename X, typename Centre>
-__device__ uint64_t nearest_by_warp(const SettleTask& task, const X* values, int64_t count, bool row_aligned,
-                                    bool centre_aligned, const Centre& centre) {
+__device__ uint64_t nearest_by_warp(const SettleTask& task, const X* values, int64_t count, const Alignment& aligned,
+                                    const Centre& centre) {
   constexpr int kGroups = 32 / kRowThreads;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const unsigned threads = row_threads();
   uint64_t nearest = kPadding;
   for (int64_t i = lane / kRowThreads; i < count; i += kGroups) {
     const uint32_t number = centre(i);
-    const double sum = pair_sum<kProduct>(values, task.centres + number * task.cols, task.cols, row_aligned,
-                                          centre_aligned, threads);
+    const double sum = pair_sum<kProduct>(values, task.centres + number * task.cols, task.cols, aligned);
     const uint64_t found = packed<kProduct>(task, sum, number);
     if (lane % kRowThreads == 0 && found < nearest) nearest = found;
   }
   __syncwarp();
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
-    nearest = other < nearest ? other : nearest;
-  }
-  return nearest;
+  return least_of_warp(nearest);
 }
 
 // A warp for each unsettled row, four threads for each centre that is marked for it.
@@ -313,11 +353,9 @@ __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task
   const int64_t clusters = unsettled.clusters;
   __shared__ uint16_t lists[kThreads / 32][kMostMarkedCentres];
   const int64_t words = mark_words(clusters);
-  const unsigned threads = row_threads();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   uint16_t* const list = lists[threadIdx.x / 32];
-  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
-  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const Alignment aligned = alignment_of<X>(task);
   const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / 32);
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32; i < count; i += step) {
     const int64_t row = task.unsettled[i];
@@ -333,8 +371,7 @@ __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task
       listed += __popc(lanes);
     }
     __syncwarp();
-    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
-    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, listed, row_aligned, centre_aligned,
+    const uint64_t nearest = nearest_by_warp<kProduct>(task, row_at<X>(task, row), listed, aligned,
                                                        [&](int64_t at) { return uint32_t{list[at]}; });
     if (lane == 0) take(task, row, nearest);
   }
@@ -344,12 +381,11 @@ __global__ void __launch_bounds__(kThreads) settle_marked_kernel(SettleTask task
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) search_all_kernel(SettleTask task, int64_t clusters, uint32_t* first_bad) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
-  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const Alignment aligned = alignment_of<X>(task);
   const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / 32);
   for (int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32; row < task.rows.count;
        row += step) {
-    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    const X* const values = row_at<X>(task, row);
     bool bad = false;
     for (int64_t col = lane; first_bad != nullptr && col < task.cols; col += 32) {
       const auto value = static_cast<float>(values[col]);
@@ -357,7 +393,7 @@ __global__ void __launch_bounds__(kThreads) search_all_kernel(SettleTask task, i
     }
     if (bad) atomicMin(first_bad, static_cast<uint32_t>(row));
     __syncwarp();
-    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, clusters, row_aligned, centre_aligned,
+    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, clusters, aligned,
                                                        [](int64_t i) { return static_cast<uint32_t>(i); });
     if (lane == 0) take(task, row, nearest);
   }
@@ -368,50 +404,68 @@ template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   if (row >= task.rows.count || task.thresholds[row] > -HUGE_VALF) return;
-  const unsigned threads = row_threads();
-  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
-  const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
-                                        rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
-                                        rows_aligned(task.centres, task.cols), threads);
+  const double sum = pair_sum<kProduct>(row_at<X>(task, row), task.centres + task.labels[row] * task.cols, task.cols,
+                                        alignment_of<X>(task));
   if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key_of_sum<kProduct>(task, sum)));
 }
 
-// The nearest of all centres of one row, in the block's first thread: four threads for each centre.
-template <bool kProduct, typename X>
-__device__ uint64_t nearest_of_all(const SettleTask& task, int64_t clusters, int64_t row) {
-  __shared__ uint64_t warps[kFewThreads / 32];
-  const unsigned threads = row_threads();
-  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
-  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
-  const bool centre_aligned = rows_aligned(task.centres, task.cols);
-  uint64_t nearest = kPadding;
-  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kFewThreads / kRowThreads) {
-    const double sum =
-        pair_sum<kProduct>(values, task.centres + c * task.cols, task.cols, row_aligned, centre_aligned, threads);
-    const uint64_t found = packed<kProduct>(task, sum, static_cast<uint32_t>(c));
-    if (threadIdx.x % kRowThreads == 0 && found < nearest) nearest = found;
-  }
+// The nearest of all centres of kRows unsettled rows from `first` on, of which `count` there are: four threads of the
+// block for each centre, which is read once for all.
+template <bool kProduct, int kRows, typename X>
+__device__ void search_rows(const SettleTask& task, int64_t clusters, uint32_t first, uint32_t count,
+                            const Alignment& aligned) {
+  __shared__ uint64_t warps[kRows][kFewThreads / 32];
+  const X* rows[kRows];
+  int64_t numbers[kRows];
+  uint64_t nearest[kRows];
   KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
-    nearest = other < nearest ? other : nearest;
+  for (int r = 0; r < kRows; ++r) {
+    numbers[r] = task.unsettled[first + r < count ? first + r : count - 1];
+    rows[r] = row_at<X>(task, numbers[r]);
+    nearest[r] = kPadding;
   }
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = nearest;
+  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kFewThreads / kRowThreads) {
+    double sums[kRows][1];
+    pair_sums<kProduct, kRows, 1>(rows, {task.centres + c * task.cols}, task.cols, aligned, sums);
+    KITH_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const uint64_t found = packed<kProduct>(task, sums[r][0], static_cast<uint32_t>(c));
+      if (threadIdx.x % kRowThreads == 0 && found < nearest[r]) nearest[r] = found;
+    }
+  }
+  __syncwarp();
+  KITH_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    nearest[r] = least_of_warp(nearest[r]);
+    if (threadIdx.x % 32 == 0) warps[r][threadIdx.x / 32] = nearest[r];
+  }
   __syncthreads();
-  for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
+  KITH_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    if (threadIdx.x != static_cast<unsigned>(r) || first + r >= count) continue;
+    uint64_t least = kPadding;
+    for (const uint64_t other : warps[r]) least = other < least ? other : least;
+    take(task, numbers[r], least);
+  }
   __syncthreads();
-  return nearest;
 }
 
-// A block takes every gridDim.x-th of the unsettled rows, where there are no more than `most`.
+// Where there are no more unsettled rows than `most`. Blocks take some at a time until none are left: one, so that all
+// are at work, or four where there are many.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters, uint32_t most) {
+  constexpr int kMany = 4;
   const uint32_t count = *task.unsettled_count;
   if (count > most) return;
-  for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
-    const int64_t row = task.unsettled[i];
-    const uint64_t nearest = nearest_of_all<kProduct, X>(task, clusters, row);
-    if (threadIdx.x == 0) take(task, row, nearest);
+  const Alignment aligned = alignment_of<X>(task);
+  if (count <= 2 * gridDim.x) {
+    for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+      search_rows<kProduct, 1, X>(task, clusters, i, count, aligned);
+    }
+  } else {
+    for (uint32_t i = kMany * blockIdx.x; i < count; i += kMany * gridDim.x) {
+      search_rows<kProduct, kMany, X>(task, clusters, i, count, aligned);
+    }
   }
 }
 
