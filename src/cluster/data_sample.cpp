@@ -10,14 +10,9 @@
 #include <optional>
 
 namespace kith {
+namespace {
 
-DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
-  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
-    DataSample sample;
-    sample.largest = sample_cuda(*there, samples, sample.origin, resources);
-    return sample;
-  }
+DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
   std::vector<uint32_t> numbers(static_cast<size_t>(samples));
   for (int64_t s = 0; s < samples; ++s) {
     numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(s * rows.rows() / samples);
@@ -38,6 +33,20 @@ DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources
     }
   }
   return sample;
+}
+
+}  // namespace
+
+std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources) {
+  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
+  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
+    return begin_sample_cuda(*there, samples, resources);
+  }
+  return [&rows, cols, resources, samples] { return sample_on_host(rows, cols, samples, resources); };
+}
+
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
+  return begin_sample(rows, cols, resources)();
 }
 
 // Magnitudes are in the order of their bits, and maxima of integers are taken several at a time.
