@@ -54,6 +54,20 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
     }
     return;
   }
+#elif HWY_ARCH_ARM_A64
+  if constexpr (std::is_same_v<T, float>) {  // from where they lie: what was just stored in parts is slow to load
+    const hn::Rebind<float, F64> d;
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < kVectors; ++v) {
+      slab[v] = hn::Zero(F64());
+      if (count >= (v + 1) * kDoubles) {
+        slab[v] = load_doubles(from + v * kDoubles);
+      } else if (count > v * kDoubles) {
+        slab[v] = hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, from[v * kDoubles])));
+      }
+    }
+    return;
+  }
 #endif
   HWY_ALIGN T tail[kCanonicalLanes] = {};
   // In at most four pieces of fixed lengths: a call takes longer.
@@ -175,6 +189,70 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
   for (int r = 0; r < kRows; ++r) keys[r] = canonical_key<kKind>(sums[r], query.inverse_norm, inverses[r]);
 }
 
+#if HWY_ARCH_ARM_A64
+// Rows of up to 16 f32, which kCount vectors hold: all of a lane's sums are its one product or difference, and lanes
+// without a column are left out of the tree, where they add nothing.
+template <int kCount>
+HWY_INLINE void load_short(const float* from, bool odd, Doubles (&x)[kCount]) {
+  const hn::Rebind<float, F64> d;
+#pragma GCC unroll 8
+  for (int v = 0; v + 1 < kCount; ++v) x[v] = load_doubles(from + v * kDoubles);
+  const float* const last = from + (kCount - 1) * kDoubles;
+  x[kCount - 1] = odd ? hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, *last)))
+                      : load_doubles(last);
+}
+
+template <KeyKind kKind, int kCount>
+HWY_INLINE double join_short(Doubles (&lanes)[kCount]) {
+#pragma GCC unroll 4
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int v = 0; v < half; ++v) {
+      if (v + half < kCount) lanes[v] = join_lanes<kKind>(F64(), lanes[v], lanes[v + half]);
+    }
+  }
+  return join_halves<kKind>(F64(), lanes[0]);
+}
+
+template <KeyKind kKind, int kCount>
+HWY_NOINLINE void keys_of_short_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                                     int64_t count, float* keys) {
+  const bool odd = base.cols() % kDoubles != 0;
+  const auto* const first = static_cast<const float*>(base.data());
+  const int64_t stride = base.row_stride();
+  Doubles q[kCount];
+  load_short<kCount>(query.values, odd, q);
+  if constexpr (kKind == KeyKind::cosine) {
+    for (Doubles& values : q) values = hn::Mul(values, hn::Set(F64(), query.inverse_norm));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    Doubles x[kCount];
+    load_short<kCount>(first + int64_t{rows[i]} * stride, odd, x);
+    Doubles lanes[kCount];
+    double inverse = 0;
+    if constexpr (kKind == KeyKind::cosine) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kCount; ++v) lanes[v] = fused(x[v], x[v], hn::Zero(F64()));
+      inverse = canonical_inverse_norm(join_short<KeyKind::inner_product, kCount>(lanes));
+#pragma GCC unroll 8
+      for (int v = 0; v < kCount; ++v) x[v] = hn::Mul(x[v], hn::Set(F64(), inverse));
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kCount; ++v) lanes[v] = step_lanes<kKind>(hn::Zero(F64()), q[v], x[v]);
+    keys[i] = canonical_key<kKind>(join_short<kKind, kCount>(lanes), query.inverse_norm, inverse);
+  }
+}
+
+template <KeyKind kKind, int kCount = 1>
+HWY_INLINE void keys_of_short(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
+                              float* keys) {
+  if constexpr (kCount < kVectors) {
+    if (base.cols() > kCount * kDoubles) return keys_of_short<kKind, kCount + 1>(query, base, rows, count, keys);
+  }
+  keys_of_short_rows<kKind, kCount>(query, base, rows, count, keys);
+}
+#endif
+
 template <KeyKind kKind, typename T>
 void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
                   float* keys) {
@@ -185,6 +263,13 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     }
   }
   const int64_t cols = base.cols();
+#if HWY_ARCH_ARM_A64
+  if constexpr (std::is_same_v<T, float>) {
+    // For cosine, whose rows wait for their norms, longer ones are better off side by side.
+    constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
+    if (cols > 0 && cols <= kMost) return keys_of_short<kKind>(query, base, rows, count, keys);
+  }
+#endif
   const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
   const T* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
