@@ -190,15 +190,15 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
 }
 
 #if HWY_ARCH_ARM_A64
-// Rows of up to 16 f32, which kCount vectors hold: all of a lane's sums are its one product or difference, and lanes
+// Rows of up to 16 values, which kCount vectors hold: all of a lane's sum is its one product or difference, and lanes
 // without a column are left out of the tree, where they add nothing.
-template <int kCount>
-HWY_INLINE void load_short(const float* from, bool odd, Doubles (&x)[kCount]) {
+template <int kCount, typename T>
+HWY_INLINE void load_short(const T* from, bool odd, Doubles (&x)[kCount]) {
   const hn::Rebind<float, F64> d;
 #pragma GCC unroll 8
   for (int v = 0; v + 1 < kCount; ++v) x[v] = load_doubles(from + v * kDoubles);
-  const float* const last = from + (kCount - 1) * kDoubles;
-  x[kCount - 1] = odd ? hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, *last)))
+  const T* const last = from + (kCount - 1) * kDoubles;
+  x[kCount - 1] = odd ? hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, static_cast<float>(*last))))
                       : load_doubles(last);
 }
 
@@ -214,11 +214,11 @@ HWY_INLINE double join_short(Doubles (&lanes)[kCount]) {
   return join_halves<kKind>(F64(), lanes[0]);
 }
 
-template <KeyKind kKind, int kCount>
+template <KeyKind kKind, int kCount, typename T>
 HWY_NOINLINE void keys_of_short_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                                      int64_t count, float* keys) {
   const bool odd = base.cols() % kDoubles != 0;
-  const auto* const first = static_cast<const float*>(base.data());
+  const auto* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
   Doubles q[kCount];
   load_short<kCount>(query.values, odd, q);
@@ -243,13 +243,13 @@ HWY_NOINLINE void keys_of_short_rows(const CanonicalQuery& query, const MatrixVi
   }
 }
 
-template <KeyKind kKind, int kCount = 1>
+template <KeyKind kKind, typename T, int kCount = 1>
 HWY_INLINE void keys_of_short(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
                               float* keys) {
   if constexpr (kCount < kVectors) {
-    if (base.cols() > kCount * kDoubles) return keys_of_short<kKind, kCount + 1>(query, base, rows, count, keys);
+    if (base.cols() > kCount * kDoubles) return keys_of_short<kKind, T, kCount + 1>(query, base, rows, count, keys);
   }
-  keys_of_short_rows<kKind, kCount>(query, base, rows, count, keys);
+  keys_of_short_rows<kKind, kCount, T>(query, base, rows, count, keys);
 }
 #endif
 
@@ -264,10 +264,10 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
   const int64_t cols = base.cols();
 #if HWY_ARCH_ARM_A64
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, uint8_t>) {
     // For cosine, whose rows wait for their norms, longer ones are better off side by side.
     constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
-    if (cols > 0 && cols <= kMost) return keys_of_short<kKind>(query, base, rows, count, keys);
+    if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
   }
 #endif
   const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
