@@ -23,9 +23,11 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this.
+// Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
+// where it cannot, for fewer than this of rows that would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
 constexpr int64_t kCountedUpTo = 64;
+constexpr int64_t kCountedUnpackedUpTo = 12;
 // From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
@@ -192,7 +194,8 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
   const bool counts_words = format == PanelFormat::bits && cpu.vpopcnt && task.shape.cols >= kFewestCountedColumns;
   if (counts_words && task.shape.queries < kCountedUpTo) return CpuEngine::direct;
   if (!task.scope.prepared) {
-    const bool pays = holds_bytes(format) ? task.shape.queries >= kProductFrom
+    const bool counts = format == PanelFormat::bits && task.shape.cols >= kFewestCountedColumns;
+    const bool pays = holds_bytes(format) ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
                                           : RowCosts(task.shape.cols).packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }

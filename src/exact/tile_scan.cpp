@@ -212,26 +212,18 @@ bool TileScan::puts_side_by_side(const ScanContext& context) {
 
 void TileScan::put_side_by_side(const MatrixView& rows) {
   const int64_t cols = rows.cols();
-  if (rows.dtype() == DType::f32) {
-    return pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), rows.rows(), cols, kTileRows,
-                      reinterpret_cast<uint32_t*>(columns_));
+  const auto pack = [&](const void* floats, int64_t stride) {
+    pack_units(static_cast<const uint32_t*>(floats), stride, rows.rows(), cols, kTileRows,
+               reinterpret_cast<uint32_t*>(columns_));
+  };
+  if (rows.dtype() == DType::f32) return pack(rows.data(), rows.row_stride());
+  float widened[kMostColumnsSideBySide * kTileRows];
+  if (rows.row_stride() == cols) {  // as one row, which short ones do not end
+    widen_row(MatrixView(rows.data(), rows.dtype(), {1, rows.rows() * cols, rows.rows() * cols}), 0, widened);
+  } else {
+    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, widened + i * cols);
   }
-  if (rows.dtype() == DType::u8) {
-    const auto* const bytes = static_cast<const uint8_t*>(rows.data());
-    for (int64_t c = 0; c < cols; ++c) {
-      float* const column = columns_ + c * kTileRows;
-      for (int64_t i = 0; i < rows.rows(); ++i) column[i] = static_cast<float>(bytes[i * rows.row_stride() + c]);
-      std::fill(column + rows.rows(), column + kTileRows, 0.0f);
-    }
-    return;
-  }
-  float widened[kMostColumnsSideBySide];
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    widen_row(rows, i, widened);
-    for (int64_t c = 0; c < cols; ++c) columns_[c * kTileRows + i] = widened[c];
-  }
-  for (int64_t c = 0; c < cols; ++c)
-    std::fill(columns_ + c * kTileRows + rows.rows(), columns_ + (c + 1) * kTileRows, 0.0f);
+  pack(widened, cols);
 }
 
 int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
