@@ -32,6 +32,8 @@ constexpr int64_t kCountedUnpackedUpTo = 12;
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
 constexpr int64_t kScreenFromRows = 2048;
+// For each answer: with fewer every third panel holds one, which a screen lets through.
+constexpr int64_t kScreenFromRowsEach = 36;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
@@ -50,13 +52,21 @@ constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
 
-// What a base is packed in: with a screen where there are many rows, and either many queries or one there already.
+// What a base is packed in: with a screen where there are many rows, few of them answers, and either many queries or one
+// there already.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
                                                  task.shape.base_dtype, task.shape.cols, cpu);
   const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
-  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows;
+  const bool few = task.within() || task.scope.k <= task.scope.rows / kScreenFromRowsEach;
+  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows && few;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
+// Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
+bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
+  return cpu.dotprod && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
+         is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns;
 }
 
 // Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time
@@ -66,10 +76,11 @@ struct RowCosts {
   double direct;   // for each query
   double product;  // likewise
 
-  explicit RowCosts(int64_t columns) {
+  RowCosts(int64_t columns, bool dots_bytes) {
     const auto cols = static_cast<double>(columns);
     pack = 60 + 1.15 * cols;
     direct = columns <= kMostColumnsSideBySide ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
+    if (dots_bytes) direct = 2.5 + 0.02 * cols;
     product = 0.2 + 0.012 * cols;
   }
   bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
@@ -196,7 +207,8 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
   if (!task.scope.prepared) {
     const bool counts = format == PanelFormat::bits && task.shape.cols >= kFewestCountedColumns;
     const bool pays = holds_bytes(format) ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
-                                          : RowCosts(task.shape.cols).packing_pays(task.shape.queries);
+                                          : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu))
+                                                .packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
   if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
