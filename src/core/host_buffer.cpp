@@ -5,6 +5,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/machine_memory.hpp"
 #include "core/memory_budget.hpp"
 
 #include <fmt/format.h>
@@ -74,6 +75,12 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
     : bytes_(bytes), budget_(resources.host_memory()) {
   if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
+  try {
+    check_machine_has(bytes, budget_->used(), purpose);
+  } catch (...) {
+    budget_->release(bytes);
+    throw;
+  }
   data_ = take(bytes);
   if (data_ == nullptr) {
     budget_->release(bytes);
