@@ -261,7 +261,7 @@ TEST(PairScan, HandsOutTheNearestOfEither) {
     }
     for (const std::string& target : targets_for_next_case()) {
       const ForcedTarget forced(target);
-      for (const int64_t rows : {2, 90, 300}) {
+      for (const int64_t rows : {2, 90, 600}) {  // of the last, sets of more than 256
         const auto bytes = reference::make_bytes(rows, 24, 3);
         for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
           SCOPED_TRACE(::testing::Message() << target << " bytes " << rows << " " << name_of(metric));
