@@ -22,6 +22,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // that hold the 16 lanes
+[[maybe_unused]] constexpr int64_t kFloats = hn::MaxLanes(F32());
 // Rows summed side by side: as many as the registers hold lanes of.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kSideBySide = 4;
@@ -288,6 +289,25 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
   const double* const wide = widens ? widened : nullptr;
   int64_t i = 0;
+#if HWY_ARCH_ARM_A64
+  // Two values at a time take as long to widen as to add up: rows that are looked at twice are widened first, by whole
+  // vectors.
+  if constexpr (kKind == KeyKind::cosine && !std::is_same_v<T, float>) {
+    HWY_ALIGN float copies[kSideBySide][kMostWidened];
+    for (; cols >= kCanonicalLanes && cols <= kMostWidened && i + kSideBySide <= count; i += kSideBySide) {
+      const float* group[kSideBySide];
+      for (int r = 0; r < kSideBySide; ++r) {
+        const T* const from = row(i + r);
+        prefetch(i + r + 4);
+        int64_t c = 0;
+        for (; c + kFloats <= cols; c += kFloats) hn::StoreU(load_floats(from + c), F32(), copies[r] + c);
+        for (; c < cols; ++c) copies[r][c] = static_cast<float>(from[c]);
+        group[r] = copies[r];
+      }
+      keys_of_group<kKind, kSideBySide>(query, wide, group, cols, keys + i);
+    }
+  }
+#endif
   for (; i + kSideBySide <= count; i += kSideBySide) {
     const T* group[kSideBySide];
     for (int r = 0; r < kSideBySide; ++r) {
