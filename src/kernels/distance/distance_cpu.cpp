@@ -190,17 +190,22 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
   for (int r = 0; r < kRows; ++r) keys[r] = canonical_key<kKind>(sums[r], query.inverse_norm, inverses[r]);
 }
 
-#if HWY_ARCH_ARM_A64
-// Rows of up to 16 values, which kCount vectors hold: all of a lane's sum is its one product or difference, and lanes
-// without a column are left out of the tree, where they add nothing.
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+// Rows of up to 16 values, which kCount vectors hold, `last` of them in the last: all of a lane's sum is its one product
+// or difference, and lanes without a column are left out of the tree, where they add nothing.
 template <int kCount, typename T>
-HWY_INLINE void load_short(const T* from, bool odd, Doubles (&x)[kCount]) {
+HWY_INLINE void load_short(const T* from, int64_t last, Doubles (&x)[kCount]) {
   const hn::Rebind<float, F64> d;
 #pragma GCC unroll 8
   for (int v = 0; v + 1 < kCount; ++v) x[v] = load_doubles(from + v * kDoubles);
-  const T* const last = from + (kCount - 1) * kDoubles;
-  x[kCount - 1] = odd ? hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, static_cast<float>(*last))))
-                      : load_doubles(last);
+  from += (kCount - 1) * kDoubles;
+#if HWY_ARCH_ARM_A64
+  static_assert(kDoubles == 2);
+  const auto one = hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, static_cast<float>(*from)));
+  x[kCount - 1] = last == 1 ? hn::PromoteTo(F64(), one) : load_doubles(from);
+#else
+  x[kCount - 1] = hn::PromoteTo(F64(), hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(last)), d, from));
+#endif
 }
 
 template <KeyKind kKind, int kCount>
@@ -218,17 +223,17 @@ HWY_INLINE double join_short(Doubles (&lanes)[kCount]) {
 template <KeyKind kKind, int kCount, typename T>
 HWY_NOINLINE void keys_of_short_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                                      int64_t count, float* keys) {
-  const bool odd = base.cols() % kDoubles != 0;
+  const int64_t last = base.cols() - (kCount - 1) * kDoubles;
   const auto* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
   Doubles q[kCount];
-  load_short<kCount>(query.values, odd, q);
+  load_short<kCount>(query.values, last, q);
   if constexpr (kKind == KeyKind::cosine) {
     for (Doubles& values : q) values = hn::Mul(values, hn::Set(F64(), query.inverse_norm));
   }
   for (int64_t i = 0; i < count; ++i) {
     Doubles x[kCount];
-    load_short<kCount>(first + int64_t{rows[i]} * stride, odd, x);
+    load_short<kCount>(first + int64_t{rows[i]} * stride, last, x);
     Doubles lanes[kCount];
     double inverse = 0;
     if constexpr (kKind == KeyKind::cosine) {
@@ -264,8 +269,8 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     }
   }
   const int64_t cols = base.cols();
-#if HWY_ARCH_ARM_A64
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, uint8_t>) {
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+  if constexpr (std::is_same_v<T, float> || (HWY_ARCH_ARM_A64 && std::is_same_v<T, uint8_t>)) {
     // For cosine, whose rows wait for their norms, longer ones are better off side by side.
     constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
     if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
