@@ -36,6 +36,7 @@ void DeviceRangeRuns::clear() {
 }
 
 uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
+  if (words_) throw InvalidState("rows in range were added as words, which are the only part");
   counted_ += rows;
   if (overflowed_ || rows == 0) return nullptr;
   try {
