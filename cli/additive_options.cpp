@@ -40,7 +40,8 @@ LocalSearchQuantizer with_options(const LocalSearchQuantizer& quantizer, const A
 void offer_additive(OfferedCommand& command, AdditiveOptions& options) {
   command.number("--rounds", options.rounds, "Of LSQ: rounds of training; default 25");
   command.number("--search-rounds", options.search_rounds, "Of LSQ: rounds of local search in each of them; default 8");
-  command.word("--start", options.start, parse_additive_start, "", "Of LSQ: where training begins: opq (default), residual or random");
+  command.word("--start", options.start, parse_additive_start, "",
+               "Of LSQ: where training begins: opq (default), residual or random");
   command.real("--regularization", options.regularization,
                "Of LSQ: keeps codewords that few vectors use near the mean; above 0; default 10");
   command.real("--anneal", options.anneal,
@@ -48,7 +49,8 @@ void offer_additive(OfferedCommand& command, AdditiveOptions& options) {
   command.number("--sweeps", options.sweeps, "Of LSQ: sweeps over the codebooks in a round of local search; default 4");
   command.number("--perturbed", options.perturbed,
                  "Of LSQ: codes drawn anew at the start of a round; default 4 of up to 10 codebooks, 2 of more");
-  command.word("--order", options.order, parse_sweep_order, "", "Of LSQ: of the codebooks in a sweep: fixed (default) or random");
+  command.word("--order", options.order, parse_sweep_order, "",
+               "Of LSQ: of the codebooks in a sweep: fixed (default) or random");
   command.number("--beam", options.beam, "Of RQ: sums that are kept after each codebook, 1 to 64; default 5");
 }
 

@@ -26,7 +26,8 @@ struct AdditiveOptions {
 
 void offer_additive(OfferedCommand& command, AdditiveOptions& options);
 
-// The quantizer with what was given. Throws InvalidArgument, naming the option, for what such a quantizer does not take.
+// The quantizer with what was given. Throws InvalidArgument, naming the option, for what such a quantizer does not
+// take.
 Quantizer with_options(Quantizer quantizer, const AdditiveOptions& options);
 
 }  // namespace kith::cli

@@ -32,7 +32,8 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
      "kith graph merge --ids a_ids.npy b_ids.npy --distances a_d.npy b_d.npy --data a.fbin b.fbin --out-ids ids.npy "
      "--out-distances distances.npy"},
     {"graph extend",
-     "kith graph extend --ids ids.npy --distances distances.npy --data base.fbin --new more.fbin --out-ids more_ids.npy "
+     "kith graph extend --ids ids.npy --distances distances.npy --data base.fbin --new more.fbin --out-ids "
+     "more_ids.npy "
      "--out-distances more_distances.npy"},
     {"graph refine",
      "kith graph refine --ids ids.npy --distances distances.npy --data base.fbin --out-ids better_ids.npy "

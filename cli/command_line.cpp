@@ -149,10 +149,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("kith {}", version()));
   app.option_defaults()->always_capture_default();
   app.require_subcommand(0, 1);
-  app.footer(
-      fmt::format("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.\n\n"
-                  "Example:\n  {}",
-                  example_of("")));
+  app.footer(fmt::format(
+      "Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.\n\n"
+      "Example:\n  {}",
+      example_of("")));
   Commands commands(app, *offered);
   offer_commands(commands);
   std::string shell;

@@ -148,7 +148,8 @@ OfferedOption OfferedCommand::word_then(const char* name, const char* kind, cons
 }
 
 void OfferedCommand::metric(Metric& value) {
-  word("--metric", value, parse_metric, "l2", "l2, sqeuclidean, inner_product, cosine, l1, linf, chi_square or hamming");
+  word("--metric", value, parse_metric, "l2",
+       "l2, sqeuclidean, inner_product, cosine, l1, linf, chi_square or hamming");
 }
 
 void OfferedCommand::check_finite(bool& value) {
@@ -157,7 +158,8 @@ void OfferedCommand::check_finite(bool& value) {
 
 void OfferedCommand::filter(std::string& value) {
   file("--filter", value,
-       "Which base rows may be found: their numbers (.ibin, .ivecs, .npy), or one byte or bool for each row, 0 for those "
+       "Which base rows may be found: their numbers (.ibin, .ivecs, .npy), or one byte or bool for each row, 0 for "
+       "those "
        "left out (.u8bin, .npy)");
 }
 
@@ -170,8 +172,9 @@ void OfferedCommand::threads() {
 }
 
 void OfferedCommand::memory_limit() {
-  word_then("--memory-limit", "SIZE", "", "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)",
-            [run = &all_->run](const std::string& word) { run->memory_limit = parse_byte_size(word, "--memory-limit"); });
+  word_then(
+      "--memory-limit", "SIZE", "", "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)",
+      [run = &all_->run](const std::string& word) { run->memory_limit = parse_byte_size(word, "--memory-limit"); });
 }
 
 void OfferedCommand::output() {

@@ -1,5 +1,5 @@
-// How a command offers its options, in the few kinds that the program has. The parser behind it stays in commands.cpp and
-// command_line.cpp. An option is offered only where it has an effect, so that none is silently ignored.
+// How a command offers its options, in the few kinds that the program has. The parser behind it stays in commands.cpp
+// and command_line.cpp. An option is offered only where it has an effect, so that none is silently ignored.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -23,8 +23,8 @@ namespace kith::cli {
 
 using RunCommand = std::function<Report(const RunOptions&)>;
 
-// What all commands share, and what was offered so far. Options write where they were told to when the line is read, and
-// words are understood after the whole of it was.
+// What all commands share, and what was offered so far. Options write where they were told to when the line is read,
+// and words are understood after the whole of it was.
 struct OfferedCommands {
   struct Entry {
     CLI::App* app = nullptr;
@@ -75,7 +75,8 @@ class OfferedCommand {
   // A word that `parse` understands: `value = parse(word)`. An empty default is not understood but left as it is.
   template <typename Value, typename Parse>
   OfferedOption word(const char* name, Value& value, Parse parse, const char* default_word, const char* help) {
-    return word_then(name, "NAME", default_word, help, [&value, parse](const std::string& word) { value = parse(word); });
+    return word_then(name, "NAME", default_word, help,
+                     [&value, parse](const std::string& word) { value = parse(word); });
   }
 
   // Options that mean the same everywhere.

@@ -69,7 +69,8 @@ std::string bash_script(const std::vector<CommandHelp>& commands) {
   std::vector<std::string> seen;
   for (const CommandHelp& command : commands) {
     if (command.group) groups += fmt::format("{}{}", groups.empty() ? "" : "|", command.path);
-    cases += fmt::format("    {}) words={} ;;\n", quoted(command.path, ""), quoted(words_after(command.path, commands), ""));
+    cases +=
+        fmt::format("    {}) words={} ;;\n", quoted(command.path, ""), quoted(words_after(command.path, commands), ""));
     for (const OptionHelp& option : command.options) {
       if (option.operand || option.value.empty()) continue;
       const std::string& name = option.names.back();
@@ -139,7 +140,8 @@ std::string zsh_arguments(const CommandHelp& command) {
 }
 
 std::string zsh_script(const std::vector<CommandHelp>& commands) {
-  std::string text = "#compdef kith\n# Completion of kith's commands for zsh, as `kith completion zsh` prints it.\n\n_kith() {\n";
+  std::string text =
+      "#compdef kith\n# Completion of kith's commands for zsh, as `kith completion zsh` prints it.\n\n_kith() {\n";
   text += "  local command=$words[2]\n  case \"$command\" in\n";
   std::string groups;
   for (const CommandHelp& command : commands) {
@@ -171,21 +173,25 @@ std::string fish_script(const std::vector<CommandHelp>& commands) {
     std::string condition;
     for (size_t at = 0; at < path.size();) {
       const size_t space = std::min(path.find(' ', at), path.size());
-      condition += fmt::format("{}__fish_seen_subcommand_from {}", at == 0 ? "" : "; and ", path.substr(at, space - at));
+      condition +=
+          fmt::format("{}__fish_seen_subcommand_from {}", at == 0 ? "" : "; and ", path.substr(at, space - at));
       at = space + 1;
     }
     return condition;
   };
   for (const CommandHelp& command : commands) {
     if (!command.path.empty()) {
-      text += fmt::format("complete -c kith -f -n {} -a {} -d {}\n", quoted(within(std::string(group_of(command.path))), ""),
-                          last_word(command.path), quoted(command.text, "\\'"));
+      text += fmt::format("complete -c kith -f -n {} -a {} -d {}\n",
+                          quoted(within(std::string(group_of(command.path))), ""), last_word(command.path),
+                          quoted(command.text, "\\'"));
     }
     for (const OptionHelp& option : command.options) {
       const std::string_view choices = choices_of(option);
       text += fmt::format("complete -c kith -n {}", quoted(within(command.path), ""));
       for (const std::string& name : option.names) {
-        if (!option.operand) text += name.starts_with("--") ? fmt::format(" -l {}", name.substr(2)) : fmt::format(" -s {}", name.substr(1));
+        if (!option.operand)
+          text +=
+              name.starts_with("--") ? fmt::format(" -l {}", name.substr(2)) : fmt::format(" -s {}", name.substr(1));
       }
       if (!choices.empty()) {
         text += fmt::format(" -x -a {}", quoted(choices, ""));

@@ -73,7 +73,8 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     const WholeVectors x(options.data, resources);
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();
-    files.append({const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
+    files.append(
+        {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();
   });
 

@@ -41,9 +41,9 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
     measured = measure_recall(graph, x.view(), options.params, resources);
   });
   Report report;
-  report.text = fmt::format("{} of {} rows looked at\nrecall@{:<6} {:.6f} +- {:.6f}\nrecall@{:<6} {:.6f}\n", measured.rows,
-                            rows, k, measured.recall, measured.standard_error, std::min<int64_t>(k, 10),
-                            measured.recall_at_10);
+  report.text =
+      fmt::format("{} of {} rows looked at\nrecall@{:<6} {:.6f} +- {:.6f}\nrecall@{:<6} {:.6f}\n", measured.rows, rows,
+                  k, measured.recall, measured.standard_error, std::min<int64_t>(k, 10), measured.recall_at_10);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("graph", paths_json(options.graph)).object("data", describe_vectors(data));
@@ -85,8 +85,9 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
     }
   });
   Report report;
-  report.text = fmt::format("graph of {} rows, k = {}, metric {}: {} edges, {} missing\n{} connected component{}\n", rows,
-                            k, name_of(options.graph.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
+  report.text =
+      fmt::format("graph of {} rows, k = {}, metric {}: {} edges, {} missing\n{} connected component{}\n", rows, k,
+                  name_of(options.graph.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
   report.text += fmt::format("in-degree: up to {}, 0 for {} rows\n", most, alone);
   if (edges > 0) report.text += fmt::format("distances: {} to {}\n", nearest, farthest);
   JsonObject result;

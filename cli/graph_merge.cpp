@@ -31,7 +31,8 @@ Report make_graph(const std::string& command, const std::vector<NamedPath>& inpu
     threads = resources.threads();
     graph = work(resources);
     NeighborFiles files(out, graph.rows(), graph.k());
-    files.append({const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
+    files.append(
+        {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();
   });
   Report report;

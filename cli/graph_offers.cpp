@@ -8,7 +8,8 @@ namespace {
 
 // A graph in files, and the metric, which is not in them.
 void offer_graph_paths(OfferedCommand& command, GraphPaths& paths) {
-  command.file("--ids", paths.ids, "The graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5").required();
+  command.file("--ids", paths.ids, "The graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5")
+      .required();
   command.file("--distances", paths.distances, "The graph's distances: .npy or .fbin (mapped), .fvecs or .hdf5")
       .required();
   command.metric(paths.metric);

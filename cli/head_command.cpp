@@ -69,7 +69,8 @@ std::string table(Shown shown, const std::vector<std::vector<std::string>>& valu
 
 Report run_head(const HeadOptions& options, const RunOptions& run) {
   if (options.columns < 0) {
-    throw InvalidArgument(fmt::format("--columns {}; give how many values of a row to show, or 0 for all", options.columns));
+    throw InvalidArgument(
+        fmt::format("--columns {}; give how many values of a row to show, or 0 for all", options.columns));
   }
   const FileInfo info = file_info(options.file);
   const Shown shown = parse_rows(options.rows, info.rows);
@@ -108,9 +109,10 @@ Report run_head(const HeadOptions& options, const RunOptions& run) {
   });
 
   Report report;
-  report.text = fmt::format("{}: {} x {} {}, rows {} to {}\n", options.file, info.rows, info.cols, info.dtype, shown.first,
-                            shown.end - 1);
-  if (count == 0) report.text = fmt::format("{}: {} x {} {}, no row shown\n", options.file, info.rows, info.cols, info.dtype);
+  report.text = fmt::format("{}: {} x {} {}, rows {} to {}\n", options.file, info.rows, info.cols, info.dtype,
+                            shown.first, shown.end - 1);
+  if (count == 0)
+    report.text = fmt::format("{}: {} x {} {}, no row shown\n", options.file, info.rows, info.cols, info.dtype);
   report.text += table(shown, texts, info.cols);
   JsonObject result;
   result.text("path", options.file).text("dtype", info.dtype).number("rows", info.rows).number("cols", info.cols);

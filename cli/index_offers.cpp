@@ -62,9 +62,10 @@ void offer_search(Commands& index) {
                  "With RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4");
   command.file("--refine-from", options->refine_from,
                "The original vectors, to compare candidates with again: row i is the vector with id i");
-  command.file("--filter", options->filter,
-               "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector in the "
-               "order of add, 0 for those left out (.u8bin, .npy)");
+  command.file(
+      "--filter", options->filter,
+      "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector in the "
+      "order of add, 0 for those left out (.u8bin, .npy)");
   command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
   command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
   command.run_options();

@@ -19,8 +19,8 @@ namespace {
 void describe_file(const std::string& path, Report& report, JsonObject& json) {
   const FileInfo info = file_info(path);
   const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
-  report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols, info.dtype,
-                             format_bytes(info.file_bytes));
+  report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols,
+                             info.dtype, format_bytes(info.file_bytes));
   json.text("format", info.format).text("content", content).text("dtype", info.dtype);
   json.number("rows", info.rows).number("cols", info.cols).number("bytes", info.file_bytes);
 }

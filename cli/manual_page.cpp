@@ -40,8 +40,10 @@ std::string manual_page(const std::vector<CommandHelp>& commands, const std::str
       ".SH NAME\nkith \\- find nearest neighbours in files of vectors\n"
       ".SH SYNOPSIS\n.B kith\n.I COMMAND\n.RI [ OPTIONS ]\n"
       ".SH DESCRIPTION\n"
-      "Kith finds nearest neighbours in collections of vectors, on CPUs and GPUs: exactly, or by an index. Results go to\n"
-      "files, a summary to the standard output, errors and progress to the standard error. With \\fB\\-\\-json\\fR the\n"
+      "Kith finds nearest neighbours in collections of vectors, on CPUs and GPUs: exactly, or by an index. Results go "
+      "to\n"
+      "files, a summary to the standard output, errors and progress to the standard error. With \\fB\\-\\-json\\fR "
+      "the\n"
       "summary, or the error, is one JSON object. The file extension determines a file's format.\n"
       ".SH COMMANDS\n",
       version);

@@ -1,9 +1,8 @@
-# kith_join_sources(TARGET [EXCEPT REGEX]): compiles the C++ files of a folder eight at a time, where KITH_JOIN_SOURCES is
-# on.
+# kith_join_sources(TARGET [EXCEPT REGEX]): compiles the C++ files of a folder eight at a time, if KITH_JOIN_SOURCES is on.
 #
-# Most of a file's compile time goes into the headers that all of them include, and into what those instantiate. Files of
-# one folder share it, so that no two of them may give one name to two things (tests/structure/test_names.py). What Highway
-# includes once for each instruction set stays alone, and so does what the regular expression matches.
+# Most of a file's compile time goes into the headers that all of them include, and into what those instantiate. Files
+# of one folder share it, so that no two of them may give one name to two things (tests/structure/test_names.py). What
+# Highway includes once for each instruction set stays alone, and so does what the regular expression matches.
 function(kith_join_sources target)
   cmake_parse_arguments(PARSE_ARGV 1 join "" "EXCEPT" "")
   if(NOT KITH_JOIN_SOURCES)
@@ -12,10 +11,10 @@ function(kith_join_sources target)
   set(most_joined 8)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
+    get_filename_component(source "${source}" ABSOLUTE)
     if(NOT source MATCHES "\\.cpp$" OR (join_EXCEPT AND source MATCHES "${join_EXCEPT}"))
       continue()
     endif()
-    get_filename_component(source "${source}" ABSOLUTE)
     file(STRINGS "${source}" includes_itself REGEX "HWY_TARGET_INCLUDE" LIMIT_COUNT 1)
     if(includes_itself)
       continue()

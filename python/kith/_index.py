@@ -38,10 +38,10 @@ class Index(IndexSearches):
     factory : str, default "Flat"
         What is kept of a vector, in FAISS's grammar: parts, divided by commas. ``"Flat"`` keeps every vector as it is
         and searches exactly. ``"IVF1024,PQ16"`` sorts vectors into 1024 lists, of which a search looks at some, and
-        keeps 16 bytes of each. First, if given: ``OPQ16``, ``OPQ16_64``, ``PCA64``, ``RR64``, ``L2norm``, ``Pad128``, ``Centre``; then
-        ``IVF1024``, or ``IVF`` for as many lists as the root of the vectors; then ``Flat``, ``SQ8``, ``SQ6``, ``SQ4``,
-        ``SQfp16``, ``SQbf16``, ``PQ16``, ``PQ16x4``, ``LSQ8x8`` or ``RQ8x8``, also with a norm, as ``LSQ7x8_Ncqint8``
-        (the page "Additive codes"); last, if given, ``RFlat`` or ``Refine(SQ8)``.
+        keeps 16 bytes of each. First, if given: ``OPQ16``, ``OPQ16_64``, ``PCA64``, ``RR64``, ``L2norm``, ``Pad128``,
+        ``Centre``; then ``IVF1024``, or ``IVF`` for as many lists as the square root of the number of vectors; then
+        ``Flat``, ``SQ8``, ``SQ6``, ``SQ4``, ``SQfp16``, ``SQbf16``, ``PQ16``, ``PQ16x4``, ``LSQ8x8`` or ``RQ8x8``, also
+        with a norm, as ``LSQ7x8_Ncqint8`` (the page "Additive codes"); last, if given, ``RFlat`` or ``Refine(SQ8)``.
     metric : str, default "l2"
         ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, and for ``"Flat"`` also ``"l1"``, ``"linf"``,
         ``"chi_square"`` or ``"hamming"``, as in `knn`.
@@ -177,9 +177,10 @@ class Index(IndexSearches):
         ----------
         x : array_like, (rows, dimension), or path
             The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. The first
-            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or all
-            in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they are float64 or wide integers, what is subtracted from all vectors and queries
-            before they are rounded to float32.
+            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or
+            all in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they
+            are float64 or wide integers, what is subtracted from all vectors and queries before they are rounded to
+            float32.
         ids : array_like of int, (rows,), optional
             What searches call the vectors, from 0 on, each once. By default 0, 1, 2, ..., going on after the largest id
             that there ever was.

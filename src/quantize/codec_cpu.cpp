@@ -144,8 +144,8 @@ int64_t encode_cpu_bytes(const CodeFormat& format, int64_t rows, DType dtype, in
     const int64_t batch = std::min(BeamSearch::batch_rows(books, format.effort), rows);
     constexpr int64_t kProductScratch = 1 << 19;  // of a thread
     constexpr int64_t kProductParts = 2 << 20;    // sums that several tasks make
-    return whole + BeamSearch::bytes_for(books, format.effort) + threads * kProductScratch + kProductParts + batch * array_bytes<float>(books.cols) +
-           batch * format.effort * books.books;
+    return whole + BeamSearch::bytes_for(books, format.effort) + threads * kProductScratch + kProductParts +
+           batch * array_bytes<float>(books.cols) + batch * format.effort * books.books;
   }
   const int64_t together = std::min(kTaskRows, rows);
   const int64_t bytes = format.bits == 8 ? 0 : together * std::max(format.parts, format.cols);

@@ -27,7 +27,8 @@ void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
     const int64_t bad = first_not_finite(source.fetch(first, count), meter, resources);
     if (bad >= 0) {
       throw InvalidArgument(fmt::format(
-          "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false", first + bad));
+          "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false",
+          first + bad));
     }
     meter.add(count);
     meter.poll();

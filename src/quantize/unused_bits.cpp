@@ -22,9 +22,10 @@ void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const
   for (int64_t i = 0; i < codes.rows(); ++i) {
     const auto* const code = reinterpret_cast<const uint8_t*>(codes.row(i));
     if (code[codes.cols() - 1] >> used == 0) continue;
-    throw InvalidArgument(fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
-                                      "that this quantizer has made",
-                                      i, format.parts, format.bits));
+    throw InvalidArgument(
+        fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
+                    "that this quantizer has made",
+                    i, format.parts, format.bits));
   }
 }
 

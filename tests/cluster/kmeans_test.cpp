@@ -6,8 +6,8 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
-#include "reference/sanitized.hpp"
 #include "reference/lloyd.hpp"
+#include "reference/sanitized.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -4,8 +4,8 @@
 #include "graph/cells/cell_partition.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
-#include "reference/sanitized.hpp"
 #include "reference/graph.hpp"
+#include "reference/sanitized.hpp"
 
 #include <gtest/gtest.h>
 

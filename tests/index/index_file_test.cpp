@@ -11,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -34,16 +33,6 @@ std::string content(const std::string& path) {
 }
 
 std::vector<TransformParts> sample_transforms() { return std::move(make_parts("transformed_flat").transforms); }
-
-// How the golden files were made; run by hand, when the format gets another version.
-TEST(IndexFile, DISABLED_WriteGoldenFiles) {
-  std::filesystem::create_directories(std::string(KITH_GOLDEN) + "/kith");
-  for (const std::string& kind : testing::kinds_of_parts()) save_parts(make_parts(kind), golden(kind), resources());
-  for (const std::string& kind : testing::kinds_of_codecs()) {
-    save_codec({testing::make_codec(kind)}, golden("codec_" + kind), resources());
-  }
-  save_transforms({sample_transforms(), {}}, golden("transforms"), resources());
-}
 
 TEST(IndexFile, GoldenFilesAreReadAndWrittenInTheSameBytes) {
   const testing::TemporaryDirectory directory;

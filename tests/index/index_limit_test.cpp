@@ -23,7 +23,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kLimitRows = 3000;
+constexpr int64_t kLimitRows = reference::fewer_if_sanitized(3000, 1000);
 constexpr int64_t kLimitCols = 24;
 
 class LimitedKinds : public ::testing::TestWithParam<const char*> {
@@ -65,7 +65,7 @@ TEST_P(LimitedKinds, AListOfIdsCountsToo) {
   std::vector<int64_t> odd;
   for (int64_t i = 1; i < kLimitRows; i += 2) odd.push_back(i);
   index_.remove(view({0}), on_cpu());
-  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::rows(odd.data(), 1500)});
+  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::rows(odd.data(), kLimitRows / 2)});
 }
 
 TEST_P(LimitedKinds, ARangeUnderALimitIsTheSame) {
@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(IndexLimit, LimitedKinds,
 
 // The rows of a range do not fit as transformed queries all at once.
 TEST(IndexLimit, TransformedQueriesOfARangeComeInPieces) {
-  const auto base = make_floats(Shape::gaussian, 500, 512, 1);
-  const auto queries = make_floats(Shape::gaussian, 4000, 512, 2);  // 8 MB
+  const auto base = make_floats(Shape::gaussian, 500, 128, 1);
+  const auto queries = make_floats(Shape::gaussian, 16000, 128, 2);  // 8 MB
   Index index("RR,Flat", {.prepare = false});
   index.train(base.view(), on_cpu());
   index.add(base.view(), Ownership::copy, on_cpu());
@@ -153,7 +153,7 @@ TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
     Index index(factory);
     expect_one_advice(50000, kRows * 32 * 4, [&](const Resources& resources) { index.train(rows.view(), resources); });
   }
-  const auto few = make_floats(Shape::gaussian, 3000, 16, 6);
+  const auto few = make_floats(Shape::gaussian, reference::fewer_if_sanitized(3000, 700), 16, 6);
   for (const char* const factory : {"IVF8,LSQ2x5_Nqint8", "IVF8,LSQ2x5_Ncqint8", "IVF8,RQ2x5_Nqint8", "LSQ2x5_Nqint8"}) {
     SCOPED_TRACE(factory);
     Index index(factory);

@@ -1,8 +1,8 @@
 """Files that are compiled together give no name to two things.
 
-With KITH_JOIN_SOURCES the C++ files of a folder are compiled several at a time (cmake/KithJoin.cmake), in groups that move
-when a file is added. So what a file keeps in its anonymous namespace has a name that no other file of the folder uses;
-functions may share one if their parameters differ.
+With KITH_JOIN_SOURCES the C++ files of a folder are compiled several at a time (cmake/KithJoin.cmake), in groups that
+change when a file is added. So what a file keeps in its anonymous namespace has a name that no other file of the folder
+uses; functions may share one if their parameters differ.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LAST_WORD = re.compile(r"\s*\b\w+(?=[,)])")
 
 
 def private_names(text: str) -> set[str]:
-    """Of constants, types and functions in anonymous namespaces, which this code does not indent; a function's name has the
-    types of its parameters behind it."""
+    """Of constants, types and functions in anonymous namespaces, which this code does not indent; behind a function's
+    name stand the types of its parameters."""
     found = set()
     inside = False
     lines = text.split("\n")

@@ -53,7 +53,7 @@ struct Worker {
         rows(block_rows * books.books().cols, "a block of rows", resources),
         numbers(block_rows, "a block of rows", resources),
         places(block_rows, "a block of rows", resources),
-        left(block_rows, "a block of rows", resources),
+        waiting(block_rows, "a block of rows", resources),
         codes(block_rows * books.books().books, "a block of codes", resources),
         costs(block_rows, "a block of codes", resources) {
     if (form != SearchForm::direct) products = make_product_icm(books, resources);
@@ -75,7 +75,7 @@ struct Worker {
   HostArray<float> rows;
   HostArray<int64_t> numbers;
   HostArray<int64_t> places;  // of the rows, in what is encoded
-  HostArray<int64_t> left;    // places of the rows that no engine has taken
+  HostArray<int64_t> waiting;  // places of the rows that no engine has taken
   HostArray<uint8_t> codes;
   HostArray<float> costs;
   // Of a slice.
@@ -133,33 +133,34 @@ class Encoder {
   }
 
   void search_block(Worker& worker, int64_t first, int64_t count, ProgressMeter& meter) const {
-    int64_t left = count;
+    int64_t waiting = count;
     if (tables_) {
-      left = 0;
-      const int64_t taken = take_by_tables(worker, first, count, left);
+      waiting = 0;
+      const int64_t taken = take_by_tables(worker, first, count, waiting);
       search_rows(worker, *worker.by_tables, taken, meter);
     } else {
-      std::iota(worker.left.begin(), worker.left.begin() + count, first);
+      std::iota(worker.waiting.begin(), worker.waiting.begin() + count, first);
     }
     for (IcmEngine* const engine : {worker.products.get(), worker.direct.get()}) {
       if (engine == nullptr) continue;
       int64_t taken = 0;
       int64_t stay = 0;
-      for (int64_t i = 0; i < left; ++i) {
-        const bool fits = bring(worker, worker.left[i], taken);
+      for (int64_t i = 0; i < waiting; ++i) {
+        const bool fits = bring(worker, worker.waiting[i], taken);
         if (fits || engine == worker.direct.get()) {
           ++taken;
         } else {
-          worker.left[stay++] = worker.left[i];
+          worker.waiting[stay++] = worker.waiting[i];
         }
       }
-      left = stay;
+      waiting = stay;
       search_rows(worker, *engine, taken, meter);
     }
   }
 
-  // Brings the rows that tables are fit for into the worker's engine and block; the others' places to `left`.
-  int64_t take_by_tables(Worker& worker, int64_t first, int64_t count, int64_t& left) const {
+  // Brings the rows that tables are fit for into the worker's engine and block; the places of the others to the
+  // worker's `waiting`, counted by the last argument.
+  int64_t take_by_tables(Worker& worker, int64_t first, int64_t count, int64_t& waiting) const {
     int64_t taken = 0;
     worker.by_tables->start_block();
     for (int64_t from = 0; from < count; from += kSliceRows) {
@@ -178,7 +179,7 @@ class Encoder {
         if (worker.fits[i] != 0) {
           move(worker, books_.cols, base + i, taken++);
         } else {
-          worker.left[left++] = worker.places[base + i];
+          worker.waiting[waiting++] = worker.places[base + i];
         }
       }
     }

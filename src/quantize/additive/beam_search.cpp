@@ -79,7 +79,8 @@ void BeamSearch::extend(int64_t k, const float* rows, int64_t count, uint8_t* pa
   });
   const DenseView<const float> left{residuals_.data(), count * held, cols, cols, 1};
   const DenseView<const float> book{books_.book(k), books_.words(), cols, cols, 1};
-  multiply(left, book.transposed(), {products_.data(), count * held, books_.words(), books_.words(), 1}, {}, resources_);
+  multiply(left, book.transposed(), {products_.data(), count * held, books_.words(), books_.words(), 1}, {},
+           resources_);
   parallel_for(divide_up(count, kTaskRows), meter, resources_, [&](int64_t task, int slot) {
     for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) {
       choose(k, held, i, paths + i * beam_ * books_.books, workers_[static_cast<size_t>(slot)]);

@@ -73,7 +73,8 @@ BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
   const double sum = (static_cast<double>(cols) + 16) * kSumLoss * 1.01;
   const double rounded_norm = norm + rounding;
   const double square = norm * norm / 2;
-  const double constant = rounding * (1 + kHalf) * rounded_norm + sum * (rounding * rounded_norm + square) + square * 0x1p-22;
+  const double constant =
+      rounding * (1 + kHalf) * rounded_norm + sum * (rounding * rounded_norm + square) + square * 0x1p-22;
   const double linear = kHalf * rounded_norm + rounding + sum * rounded_norm;
   BookWindow window;
   constexpr double kUp = 1.001;
@@ -149,7 +150,8 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
 
 bool has_icm_products(const SearchBooks& search) {
   const Codebooks& books = search.books();
-  const int exponent = std::ilogb(search.grid().step()) + 22;  // codewords' sums are below 2^exponent, rows below twice that
+  const int exponent =
+      std::ilogb(search.grid().step()) + 22;  // codewords' sums are below 2^exponent, rows below twice that
   return books.cols <= kProductMostCols && books.books <= kProductMostBooks && search.grid().holds(0.0) &&
          exponent > -50 && exponent < 50;
 }

@@ -161,7 +161,8 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
   run.rounds = static_cast<int>(rounds);
   run.steps = steps_;
   run.schedule_stride = encoding_.search.random_order ? steps_ : 0;
-  run.schedule = reinterpret_cast<const IcmStep*>(schedule_.data()) + (from - encoding_.search.from_round) * run.schedule_stride;
+  run.schedule =
+      reinterpret_cast<const IcmStep*>(schedule_.data()) + (from - encoding_.search.from_round) * run.schedule_stride;
   const IcmBooks& books = books_->books();
   auto* const scratch = reinterpret_cast<double*>(workspace + Places(count, *this, 0).scratch);
   launch_icm_direct(books, rows, list_of(count, workspace), run, scratch, direct_blocks_, stream);

@@ -63,7 +63,8 @@ std::vector<float> coarse_first(const Codebooks& books) {
       }
     }
     double spread = 0;
-    for (size_t c = 0; c < sums.size(); ++c) spread += squares[c] - sums[c] * sums[c] / static_cast<double>(books.words());
+    for (size_t c = 0; c < sums.size(); ++c)
+      spread += squares[c] - sums[c] * sums[c] / static_cast<double>(books.words());
     spreads.emplace_back(-spread, k);
   }
   std::sort(spreads.begin(), spreads.end());
@@ -104,7 +105,8 @@ RowMoments centre(float* rows, int64_t count, int64_t cols, const Resources& res
   ProgressMeter meter("mean", 3 * kRowParts, resources);
   RowMoments moments;
   moments.mean = column_sums(rows, count, cols, false, meter, resources);
-  for (double& value : moments.mean) value = static_cast<double>(static_cast<float>(value / static_cast<double>(count)));
+  for (double& value : moments.mean)
+    value = static_cast<double>(static_cast<float>(value / static_cast<double>(count)));
   parallel_for(kRowParts, meter, resources, [&](int64_t part, int) {
     for (int64_t i = count * part / kRowParts; i < count * (part + 1) / kRowParts; ++i) {
       for (int64_t c = 0; c < cols; ++c) {
@@ -144,7 +146,8 @@ Device resolve_training_device(const LocalSearchParams& params, const RowSource&
   request.job = "local search training";
   request.spaces = {source.space()};
   request.work.bytes = static_cast<double>(rows * cols * 4);
-  request.work.flops = 2.0 * static_cast<double>(rows * cols) * static_cast<double>(params.codebooks << params.bits) * steps;
+  request.work.flops =
+      2.0 * static_cast<double>(rows * cols) * static_cast<double>(params.codebooks << params.bits) * steps;
   request.work.gpu_flops = cols <= 128 ? 2e14 : 1e13;
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); };
@@ -166,7 +169,8 @@ int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t row
   coded.cols = cols;
   coded.books = params.codebooks;
   coded.bits = params.bits;
-  const int64_t kept = array_bytes<float>(count * (cols + 1)) + count * params.codebooks + 2 * array_bytes<float>(books.size());
+  const int64_t kept =
+      array_bytes<float>(count * (cols + 1)) + count * params.codebooks + 2 * array_bytes<float>(books.size());
   const int64_t first = 8 * array_bytes<float>(std::min(count, kFirstCodebookRows) * (cols + params.codebooks));
   return kept + std::max({codebook_update_bytes(coded, threads), first,
                           additive_encoding_bytes(books, SearchForm::products, 1, threads)});
@@ -217,7 +221,8 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
     cost = steps->cost();
-    TrainingRound done{uncentred(coarse_first(books), books, moments.mean), cost + params.regularization * squares_of(codebooks)};
+    TrainingRound done{uncentred(coarse_first(books), books, moments.mean),
+                       cost + params.regularization * squares_of(codebooks)};
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, done.objective,
                                               done.objective / static_cast<double>(count)));

@@ -47,7 +47,8 @@ std::vector<float> levels_of(std::vector<float> norms) {
     if (!changed) break;
     begin = 0;
     for (size_t i = 0; i < levels; ++i) {  // one without norms stays where it is
-      if (ends[i] > begin) centres[i] = static_cast<float>((sums[ends[i]] - sums[begin]) / static_cast<double>(ends[i] - begin));
+      if (ends[i] > begin)
+        centres[i] = static_cast<float>((sums[ends[i]] - sums[begin]) / static_cast<double>(ends[i] - begin));
       begin = ends[i];
     }
   }

@@ -66,7 +66,8 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
     // Products and keys may lie below f32's normal range.
     const double underflow = 2 * static_cast<double>(books_) * underflow_error(cols);
     // Half a step for each term, and what f32 adds to a unary one.
-    scale.constant = (0.5 * static_cast<double>(books_) + 0.02) * scale.step + 2 * error * own * (norms_ + own) + underflow;
+    scale.constant =
+        (0.5 * static_cast<double>(books_) + 0.02) * scale.step + 2 * error * own * (norms_ + own) + underflow;
     scale.linear = 2 * error * own;
     ProgressMeter meter("tables", books_, quiet);
     parallel_for(books_, meter, quiet, [&](int64_t i, int) {

@@ -38,8 +38,8 @@ std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSour
   ProgressMeter meter("RQ", params.codebooks, resources);
   const Resources quiet = resources.with_progress({});
   for (int64_t k = 0; k < params.codebooks; ++k) {
-    const std::vector<float> book =
-        kmeans_codebook(MatrixView(left.data(), left_rows, cols), params.bits, params.seed + static_cast<uint64_t>(k), quiet);
+    const std::vector<float> book = kmeans_codebook(MatrixView(left.data(), left_rows, cols), params.bits,
+                                                    params.seed + static_cast<uint64_t>(k), quiet);
     std::copy(book.begin(), book.end(), values.begin() + k * words * cols);
     for (int64_t first = 0; first < count; first += batch) {
       const int64_t some = std::min(batch, count - first);

@@ -45,14 +45,16 @@ HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed,
     std::iota(drawn.begin(), drawn.end(), 0u);
   }
   gather_as_floats(source, drawn, values.data(), resources);
-  refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()}, resources.with_progress({}));
+  refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()},
+                     resources.with_progress({}));
   // Residuals of such values would be infinite.
   constexpr float kMost = std::numeric_limits<float>::max() / 4;
   const auto far = std::find_if(values.begin(), values.end(), [](float value) { return std::abs(value) > kMost; });
   if (far != values.end()) {
-    throw InvalidArgument(fmt::format("training row {} holds {}: what codewords leave of it is more than f32 holds; scale "
-                                      "the vectors down",
-                                      drawn[static_cast<size_t>((far - values.begin()) / source.info().cols)], *far));
+    throw InvalidArgument(
+        fmt::format("training row {} holds {}: what codewords leave of it is more than f32 holds; scale "
+                    "the vectors down",
+                    drawn[static_cast<size_t>((far - values.begin()) / source.info().cols)], *far));
   }
   return values;
 }

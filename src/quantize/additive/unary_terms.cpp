@@ -152,7 +152,8 @@ UnaryTerms::UnaryTerms(const Codebooks& books, const PairwiseTables& tables, con
     float* const squares = packed_.data() + k * width * (books.cols + 1);
     float* const packed = squares + width;
     for (int64_t j = 0; j < width; ++j) {
-      const int64_t number = k * words + std::min(j, words - 1);  // the last is repeated: no other value joins the range
+      const int64_t number =
+          k * words + std::min(j, words - 1);  // the last is repeated: no other value joins the range
       squares[j] = tables.squared_norms()[number];
       const float* const word = tables.moved_words() + number * books.cols;
       float* const panel = packed + j / kPanel * kPanel * books.cols + j % kPanel;
