@@ -114,8 +114,7 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   float limit = kFarthestValue;
   if (task.labels != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
-    const double guess = centre_after_move(problem, mine, task.keys[row], moved);
-    limit = centres_within(problem, mine.operand, guess, excess).threshold;
+    limit = limit_after_move(problem, mine, excess, base.rows, task.keys[row], moved);
   }
   task.slacks[row] = static_cast<float>(row_slack(problem, mine.operand, excess, typical, base.rows));
   task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;  // false where it is not a number
