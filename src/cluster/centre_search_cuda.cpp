@@ -1,5 +1,6 @@
 #include "cluster/centre_search_cuda.hpp"
 
+#include "cluster/few_centre_screen.hpp"
 #include "cluster/few_centres_cuda.hpp"
 #include "cluster/row_lists_cuda.hpp"
 #include "core/host_array.hpp"
@@ -110,9 +111,10 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
   uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
   if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
   if (plan_.few) {
-    launch_few_centres({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-                        task.wants_keys ? task.keys : nullptr, first_bad},
-                       plan_.multiprocessors, stream());
+    const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
+    launch({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
+            task.wants_keys ? task.keys : nullptr, first_bad},
+           plan_.multiprocessors, stream());
   } else {
     SettleTask all;
     all.kind = shape_.kind;

@@ -19,9 +19,10 @@ namespace {
 constexpr int64_t kMostNearestParts = 8;
 constexpr int64_t kFewQueryTiles = 256;
 // Of canonical sums: some ten microseconds on a GPU that is fast with doubles.
-constexpr int64_t kDirectSteps = int64_t{1} << 25;
+constexpr int64_t kDirectSteps = int64_t{1} << 26;
 
 bool suits_few(const CentreSearchShape& shape) {
+  if (shape.kind == KeyKind::squared_l2 && suits_wide_few_centres(shape.centres, shape.cols)) return true;
   return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
 }
 bool suits_direct(const CentreSearchShape& shape) {

@@ -97,16 +97,28 @@ KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& probl
   return centres_within(problem, row, static_cast<double>(value) + width + excess, excess);
 }
 
-// The most that V is of a centre that has moved by up to `moved` since the row's key to it, a squared distance, was
-// `key`. Slacks as in value_after_move.
-KITH_HOST_DEVICE inline double centre_after_move(const WindowProblem& problem, const QueryFacts& row, double key,
-                                                 double moved) {
+// What the computed value of a row's nearest centre is at most, where a centre has moved by up to `moved` since the row's
+// key to it, a squared distance, was `key`. Slacks as in value_after_move. Two ways: by the V of that centre, whose |x|^2
+// is known to within 2 |x'| r; and, better where the centre is nearer than the origin, by what any centre as near has:
+// |x' - c'| is no more than the distance and both residuals, and the error of the matrix units no more than was taken off.
+KITH_HOST_DEVICE inline float limit_after_move(const WindowProblem& problem, const QueryFacts& row, double excess,
+                                               const OperandFacts& largest, double key, double moved) {
   constexpr double kLoss = 0x1p-20;
+  const double shorter = row.squared_norm * (1 - norm_loss(problem.cols));  // than |x'|^2
+  const auto half = [&](double square, double less) {
+    const double value = (square - less) / 2;
+    return value + (fabs(value) + row.squared_norm) * 0x1p-40;
+  };
   const double distance = (sqrt(key + kTinyKey) + moved) * problem.scale * (1 + kLoss);
-  const double shortest =
-      row.squared_norm * (1 - norm_loss(problem.cols)) - 2.0 * row.operand.norm * row.operand.residual;
-  const double value = (distance * distance * (1 + kLoss) - shortest) / 2;
-  return value + (fabs(value) + row.squared_norm) * 0x1p-40;
+  const double value =
+      half(distance * distance * (1 + kLoss), shorter - 2.0 * row.operand.norm * row.operand.residual);
+  const float by_value = centres_within(problem, row.operand, value, excess).threshold;
+  const double reach =
+      sqrt(distance * distance * (1 + kKeyLoss) + problem.scale * problem.scale * kTinyKey) + problem.scale * 0x1p-148;
+  const double apart = reach + row.operand.residual + largest.residual;
+  double by_distance = half(apart * apart * (1 + kLoss), shorter) + excess;
+  by_distance += fabs(by_distance) * 0x1p-22;
+  return by_distance < by_value ? static_cast<float>(by_distance) : by_value;
 }
 
 // How far above the least computed value, and beside the width of the centre that has it, the nearest centre's can be,

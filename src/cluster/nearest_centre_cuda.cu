@@ -1,4 +1,5 @@
-// Where rows are read, four threads share one and compute four lanes of the canonical sum each.
+// Where rows are read, four threads share one and compute four lanes of the canonical sum each; sixteen, a lane each, where
+// rows are few and scattered, and the time is that of their way from memory.
 #include "cluster/nearest_centre_cuda.hpp"
 
 #include "cluster/centre_search_plan.hpp"
@@ -8,6 +9,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "kernels/distance/lane_sums_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
@@ -112,11 +114,15 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   float limit = kFarthestValue;
   if (task.labels != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
-    const double guess = centre_after_move(problem, mine, task.keys[row], moved);
-    limit = centres_within(problem, mine.operand, guess, excess).threshold;
+    limit = limit_after_move(problem, mine, excess, base.rows, task.keys[row], moved);
   }
   task.slacks[row] = static_cast<float>(row_slack(problem, mine.operand, excess, typical, base.rows));
   task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;  // false where it is not a number
+}
+
+template <bool kProduct>
+constexpr KeyKind step_of() {
+  return kProduct ? KeyKind::inner_product : KeyKind::squared_l2;
 }
 
 // How rows and centres lie: whether four neighbouring values can be read at a time.
@@ -146,7 +152,7 @@ __device__ __forceinline__ Four<X> load_whole_four(const X* from) {
 template <bool kProduct, int kRows, int kCentres, typename X>
 __device__ __forceinline__ void pair_sums(const X* const (&rows)[kRows], const float* const (&centres)[kCentres],
                                           int64_t cols, const Alignment& aligned, double (&sums)[kRows][kCentres]) {
-  constexpr KeyKind kKind = kProduct ? KeyKind::inner_product : KeyKind::squared_l2;
+  constexpr KeyKind kKind = step_of<kProduct>();
   // Steps whose values are read before they are added: memory is far away.
   constexpr int kAhead = kRows + kCentres == 2 ? 8 : kRows + kCentres == 3 ? 4 : 2;
   const unsigned threads = row_threads();
@@ -298,28 +304,29 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
   push(sure && candidates > 1, row, task.several, task.several_count);
 }
 
-// Four threads for each row that has more than one candidate.
+// Sixteen threads for each row that has more than one candidate.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
-  const Alignment aligned = alignment_of<X>(task);
   const int64_t count = *task.several_count;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kRowThreads);
-  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads; i < count; i += step) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kCanonicalLanes);
+  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kCanonicalLanes; i < count;
+       i += step) {
     const int64_t row = task.several[i];
     const X* const values = row_at<X>(task, row);
     const NearestRows best = task.found[row];
     const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
-    double sums[1][2];
-    pair_sums<kProduct, 1, 2>({values}, {centre(0), centre(1)}, task.cols, aligned, sums);
-    const uint64_t first = packed<kProduct>(task, sums[0][0], best.rows[0]);
-    const uint64_t second = packed<kProduct>(task, sums[0][1], best.rows[1]);
+    double sums[2];
+    lane_sums<step_of<kProduct>(), 2>(values, {centre(0), centre(1)}, task.cols, sums);
+    const uint64_t first = packed<kProduct>(task, sums[0], best.rows[0]);
+    const uint64_t second = packed<kProduct>(task, sums[1], best.rows[1]);
     uint64_t nearest = first < second ? first : second;
     if (best.rows[kKept] > 2) {
-      const uint64_t third =
-          packed<kProduct>(task, pair_sum<kProduct>(values, centre(2), task.cols, aligned), best.rows[2]);
+      double sum[1];
+      lane_sums<step_of<kProduct>(), 1>(values, {centre(2)}, task.cols, sum);
+      const uint64_t third = packed<kProduct>(task, sum[0], best.rows[2]);
       nearest = third < nearest ? third : nearest;
     }
-    if (threadIdx.x % kRowThreads == 0) take(task, row, nearest);
+    if (threadIdx.x % kCanonicalLanes == 0) take(task, row, nearest);
   }
 }
 
@@ -537,7 +544,7 @@ void launch_settle(const SettleTask& task, cudaStream_t stream) {
   settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("settle_kernel");
   const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
+      static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * kCanonicalLanes, kThreads), kMostBlocks));
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;

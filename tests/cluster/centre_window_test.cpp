@@ -78,8 +78,7 @@ CentreWindowCase check_rows(KeyKind kind, const Matrix<float>& rows, const Matri
       EXPECT_LE(values[c], values[best] + (static_cast<float>(slack) + terms[best].width)) << "row " << i;
       if (kind != KeyKind::squared_l2) continue;
       for (size_t guess = 0; guess < keys.size(); ++guess) {  // any centre's key bounds the nearest, moved or not
-        const double bound = centre_after_move(problem, query, keys[guess], 0);
-        const float limit = centres_within(problem, row.facts, bound, excess).threshold;
+        const float limit = limit_after_move(problem, query, excess, most, keys[guess], 0);
         EXPECT_FALSE(limit < values[c]) << "row " << i;  // what is not a number limits nothing
       }
     }

@@ -199,6 +199,9 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   EXPECT_TRUE(plan().search.direct && !plan().search.products && plan().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(!plan().search.direct && plan().search.products);
+  problem.shape.clusters = 16;  // a read of the rows
+  EXPECT_TRUE(plan().search.few && !plan().search.products);
+  problem.shape.clusters = 60;
   problem.wish.moves_centres = true;
   problem.shape.rows = 200000;
   EXPECT_TRUE(!plan().lists_rows);

@@ -174,7 +174,9 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
         SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
-        EXPECT_EQ(plan.cuda.search.products, cols <= 8000);
+        const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 16;
+        EXPECT_EQ(plan.cuda.search.few, few);
+        EXPECT_EQ(plan.cuda.search.products, cols <= 8000 && !few);
         EXPECT_EQ(plan.cuda.lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
         const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);
