@@ -11,7 +11,6 @@
 #include <optional>
 
 namespace kith {
-
 namespace {
 
 // The largest magnitude of a row's values less the origin; those that are not finite are left out.
