@@ -20,8 +20,8 @@ namespace kith {
 namespace {
 
 // Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
-// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of a few
-// megabytes are the C library's, which uses them again: fresh pages take longer than the search of so few rows.
+// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of a
+// few megabytes are the C library's, which uses them again: fresh pages take longer than the search of so few rows.
 int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 4 << 20; }
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;

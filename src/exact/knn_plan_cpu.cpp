@@ -52,8 +52,8 @@ constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
 
-// What a base is packed in: with a screen where there are many rows, few of them answers, and either many queries or one
-// there already.
+// What a base is packed in: with a screen where there are many rows, few of them answers, and either many queries or
+// one there already.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
                                                  task.shape.base_dtype, task.shape.cols, cpu);
@@ -66,7 +66,7 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
   return cpu.dotprod && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
-         is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns;
+         is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
 }
 
 // Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time

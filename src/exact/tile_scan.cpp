@@ -19,8 +19,6 @@ constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: millisecon
 
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
 
-constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turned to bytes
-
 // False where some value is no byte.
 bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
   bool whole = true;
@@ -185,7 +183,7 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 }
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  uint8_t bytes[kMostScannedBytes];
+  uint8_t bytes[kMostDotColumns];
   const CanonicalQuery own = context_.queries.canonical(query);
   if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
     const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
@@ -199,7 +197,7 @@ int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first
 bool TileScan::takes_bytes(const ScanContext& context) {
   const MatrixView& base = context.base;
   return has_byte_scan() && base.dtype() == DType::u8 && is_product(context.kind) &&
-         base.cols() >= kFewestDotColumns && base.cols() <= kMostScannedBytes;
+         base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
 }
 
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns

@@ -162,6 +162,9 @@ TEST(KnnPlan, RowsOfBytesThatAreMultipliedAsTheyLieArePackedForManyQueriesOnly) 
   p.shape.queries = 1000;
   EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
   p.shape.queries = 40;
+  p.shape.cols = 5000;
+  EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
+  p.shape.cols = 128;
   p.shape.query_dtype = DType::f32;
   EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
 }

@@ -191,8 +191,8 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
 }
 
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
-// Rows of up to 16 values, which kCount vectors hold, `last` of them in the last: all of a lane's sum is its one product
-// or difference, and lanes without a column are left out of the tree, where they add nothing.
+// Rows of up to 16 values, which kCount vectors hold, `last` of them in the last: all of a lane's sum is its one
+// product or difference, and lanes without a column are left out of the tree, where they add nothing.
 template <int kCount, typename T>
 HWY_INLINE void load_short(const T* from, int64_t last, Doubles (&x)[kCount]) {
   const hn::Rebind<float, F64> d;

@@ -69,7 +69,7 @@ HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t c
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) x[v] = hn::Load(F64(), rows + v * kDoubles);
 #if HWY_ARCH_ARM_A64
-    if constexpr (kKind == KeyKind::inner_product) {  // by a lane of a register: a value to all lanes takes an operation
+    if constexpr (kKind == KeyKind::inner_product) {  // by a lane: a value to all lanes takes an operation
       static_assert(kTileQueries % 2 == 0 && kDoubles == 2);
 #pragma GCC unroll 4
       for (int q = 0; q < kTileQueries; q += 2) {

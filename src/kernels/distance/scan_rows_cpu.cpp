@@ -336,8 +336,9 @@ HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count)
 }
 
 #if HWY_TARGET == HWY_NEON
-// Rows of 16 to 496 bytes, four at a time, whose counts are added side by side: a sum across one row's takes longer than
-// the counting. The last bytes are read with those before them, which are left out. Returns how many rows were taken.
+// Rows of 16 to 496 bytes, four at a time, whose counts are added side by side: a sum across one row's takes longer
+// than the counting. The last bytes are read with those before them, which are left out. Returns how many rows were
+// taken.
 int64_t scan_bits_of_four(const uint8_t* query, const uint8_t* rows, int64_t stride, int64_t count, int64_t cols,
                           float* values) {
   using U8 = hn::ScalableTag<uint8_t>;

@@ -1,5 +1,7 @@
-// Floats as units of panels, by vectors: packing rows for one search takes longer than the search where this is slow.
+// Floats scaled, and as units of panels, by vectors: packing rows for one search takes longer than the search where
+// this is slow.
 #include "kernels/panels/panel_format.hpp"
+#include "kernels/panels/panel_packing.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/panels/encode_floats.cpp"
@@ -51,6 +53,20 @@ int64_t EncodeBf16(const float* values, int64_t cols, float scale, uint32_t* hig
   return c;
 }
 
+// Rounded once; whole vectors, of which it returns how many values they hold.
+int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, hn::ScalableTag<double>> floats;
+  constexpr int64_t kDoubles = hn::MaxLanes(hn::ScalableTag<double>());
+  const auto times = hn::Set(d, scale);
+  int64_t c = 0;
+  for (; c + kDoubles <= cols; c += kDoubles) {
+    const auto value = hn::PromoteTo(d, hn::LoadU(floats, vector + c));
+    hn::StoreU(hn::DemoteTo(floats, hn::Mul(value, times)), floats, out + c);
+  }
+  return c;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -59,6 +75,7 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(EncodeBf16);
+HWY_EXPORT(ScaleVector);
 
 namespace {
 
@@ -76,6 +93,12 @@ void encode_pair(float first, float second, uint32_t* high, uint32_t* low) {
 }
 
 }  // namespace
+
+void scale_vector(const float* vector, int64_t cols, double scale, float* out) {
+  for (int64_t c = HWY_DYNAMIC_DISPATCH(ScaleVector)(vector, cols, scale, out); c < cols; ++c) {
+    out[c] = static_cast<float>(vector[c] * scale);
+  }
+}
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {
   if (holds_f32(format)) {
