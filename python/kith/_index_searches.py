@@ -10,14 +10,22 @@ from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
 from kith._index_held import HeldIndex
-from kith._kith import check_result_size
-from kith._libraries import TORCH, library_of
 from kith._narrowing import PLAIN
 from kith._options import calling, real_number, seed_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
-from kith._search import Found, Given, Neighbors, Output, fresh_neighbors, plain_neighbors, search_with
+from kith._search import (
+    Found,
+    Given,
+    Neighbors,
+    Output,
+    fresh_neighbors,
+    neighbors_of_tensors,
+    plain_neighbors,
+    search_with,
+    tensor_place,
+)
 from kith._typing import Floats, Ids, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
@@ -141,14 +149,14 @@ class IndexSearches(HeldIndex):
 
     def _search_tensors(self, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
         """For plain tensors in a GPU's memory, in less time; None for all else."""
-        given = TORCH.place(queries) if library_of(queries) is TORCH else None
-        if given is None or 0 in given or not (0 <= threads < 2**31 and 0 < k < 2**31):
+        given = tensor_place(queries, k, threads)
+        if given is None:
             return None
-        check_result_size(given[1], k)
-        ids, distances = TORCH.fresh_neighbors(queries, k)
-        settings = (queries.get_device(), threads, TORCH.stream(queries))
-        self._index.search_tensors(given, k, *settings, ids.data_ptr(), distances.data_ptr())
-        return ids, distances
+
+        def search(device: int, stream: int, ids: int, distances: int) -> None:
+            self._index.search_tensors(given, k, device, threads, stream, ids, distances)
+
+        return neighbors_of_tensors(queries, k, search)
 
     def knn_graph(
         self,

@@ -35,7 +35,7 @@ _MADE_ANEW = frozenset(
         "_fitted",
         "_fitting",
         "cluster_centers_",
-        "labels_",
+        "_labels",
         "inertia_",
         "n_iter_",
         "objective_history_",
@@ -125,9 +125,9 @@ class KMeans:
     """
 
     cluster_centers_: npt.NDArray[Any]
-    labels_: Labels
     inertia_: float
     n_iter_: int
+    _labels: Labels | _kith.FittedLabels
     objective_history_: npt.NDArray[np.float64]
     counts_: npt.NDArray[np.float64]
 
@@ -178,6 +178,20 @@ class KMeans:
     @property
     def _model(self) -> _kith.KMeans:
         return self._fitted[0]
+
+    @property
+    def labels_(self) -> Labels:
+        """The centre of each vector of the last fit, copied when first asked for."""
+        if not hasattr(self, "_labels"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute 'labels_'; call fit first")
+        labels = self._labels
+        if isinstance(labels, _kith.FittedLabels):
+            self._labels = labels = labels.view().copy()
+        return labels
+
+    @labels_.setter
+    def labels_(self, labels: Labels) -> None:
+        self._labels = labels
 
     @classmethod
     def of_centres(cls, centres: npt.ArrayLike, **parameters: Any) -> KMeans:
@@ -364,7 +378,7 @@ class KMeans:
     ) -> Array:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
-        if not self.labels_.size or on_device(x):  # where they lie, a pass is sooner done than a copy
+        if on_device(x) or not self.labels_.size:  # where they lie, a pass is sooner done than a copy
             return self.predict(x, **options)
         return library_of(x).from_host(self.labels_.copy(), x)
 
@@ -399,7 +413,7 @@ class KMeans:
 
     def _take_results(self) -> None:
         model, narrowing = self._fitted
-        centres, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = model.snapshot()
+        centres, self.counts_, self._labels, self.inertia_, history, self.n_iter_ = model.results()
         self.cluster_centers_ = narrowing.restored(centres)
         self.objective_history_ = np.array(history, dtype=np.float64)
 

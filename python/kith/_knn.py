@@ -9,7 +9,6 @@ from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_base
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
-from kith._libraries import TORCH, library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, whole_number
 from kith._progress import Progress
@@ -20,8 +19,10 @@ from kith._search import (
     Output,
     as_neighbors,
     file_pair,
+    neighbors_of_tensors,
     plain_neighbors,
     search_with,
+    tensor_place,
     writable_output,
 )
 from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
@@ -189,18 +190,13 @@ def knn(
 
 def _knn_of_tensors(queries: Any, base: Any, k: int, metric: str, threads: int) -> tuple[Any, Any] | None:
     """The same of plain tensors in one GPU's memory, in less time; None for all else."""
-    if library_of(queries) is not TORCH or library_of(base) is not TORCH:
+    given, searched = tensor_place(queries, k, threads), tensor_place(base, k, threads)
+    if given is None or searched is None or type(metric) is not str:
         return None
-    given, searched = TORCH.place(queries), TORCH.place(base)
-    if given is None or searched is None or 0 in given or 0 in searched:
+    if base.get_device() != queries.get_device() or given[2] != searched[2]:
         return None
-    if type(metric) is not str or not (0 <= threads < 2**31 and 0 < k < 2**31):
-        return None
-    device = queries.get_device()
-    if base.get_device() != device or given[2] != searched[2]:
-        return None
-    _kith.check_result_size(given[1], k)
-    ids, distances = TORCH.fresh_neighbors(queries, k)
-    places = (ids.data_ptr(), distances.data_ptr())
-    _kith.knn_tensors(given, searched, k, metric, device, threads, TORCH.stream(queries), *places)
-    return ids, distances
+
+    def search(device: int, stream: int, ids: int, distances: int) -> None:
+        _kith.knn_tensors(given, searched, k, metric, device, threads, stream, ids, distances)
+
+    return neighbors_of_tensors(queries, k, search)

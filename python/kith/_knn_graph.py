@@ -395,6 +395,13 @@ class KnnGraph:
         """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
         return self.spanning_tree(unconnected=unconnected, x=x).single_linkage()
 
+    def labels(self, height: SupportsFloat) -> npt.NDArray[np.int64]:
+        """The cluster of each row when edges up to `height` join them: ``spanning_tree(unconnected="at_inf").labels(height)``.
+
+        Parts that no edge joins stay apart at any height.
+        """
+        return self.spanning_tree(unconnected="at_inf").labels(height)
+
     def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: SupportsIndex | None) -> Any:
         sparse = _scipy_sparse(kind)
         with calling("cpu", threads, memory_limit) as options:

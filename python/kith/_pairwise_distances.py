@@ -99,6 +99,11 @@ def pairwise_distances(
     array([[0., 4.],
            [7., 3.]], dtype=float32)
     """
+    limited = memory_limit is not None or device_memory_limit is not None
+    if out is None and progress is False and check_finite is True and not limited:
+        plain = _kith.pairwise_distances_plain(x, x if y is None else y, metric, device, threads)
+        if plain is not None:
+            return plain
     name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, y, out)) as options:
@@ -125,13 +130,8 @@ def pairwise_distances(
         return library_of(x).from_host(matrix, x)
 
 
-# Up to so many bytes numpy's memory is used again from call to call, where Kith's own, which a limit counts, comes anew
-# from the system: for a small matrix that takes longer than its distances.
-_MOST_OF_NUMPY = 32 << 20
-
-
 def _fresh(step: Callable[[Matrix | None], Matrix | None], rows: int, cols: int, *, limited: bool) -> Matrix | None:
-    if limited or 4 * rows * cols > _MOST_OF_NUMPY:
+    if limited or 4 * rows * cols > _kith.MOST_NUMPY_BYTES:
         return step(None)
     matrix = np.empty((rows, cols), np.float32)
     step(matrix)

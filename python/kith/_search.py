@@ -14,7 +14,7 @@ from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, share_
 from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
 from kith._kith import CallOptions, DeviceArray, check_result_size
-from kith._libraries import library_of
+from kith._libraries import TORCH, TensorPlace, library_of
 from kith._narrowing import PLAIN, Narrowing
 
 # (ids, distances), the caller's.
@@ -134,6 +134,21 @@ def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = Fals
 def plain_neighbors(found: tuple[Any, Any]) -> Neighbors:
     """As `Neighbors(*found)`, which takes several times as long."""
     return tuple.__new__(Neighbors, found)
+
+
+def tensor_place(x: Any, k: int, threads: int) -> TensorPlace | None:
+    """Where a plain tensor lies in a GPU's memory, for a short way to its neighbours; None for all else."""
+    place = TORCH.place(x) if library_of(x) is TORCH else None
+    plain = place is not None and 0 not in place and 0 <= threads < 2**31 and 0 < k < 2**31
+    return place if plain else None
+
+
+def neighbors_of_tensors(queries: Any, k: int, search: Callable[[int, int, int, int], None]) -> tuple[Any, Any]:
+    """Fresh (ids, distances) where plain queries lie, after search(device, stream, address of ids, of distances)."""
+    check_result_size(queries.shape[0], k)
+    ids, distances = TORCH.fresh_neighbors(queries, k)
+    search(queries.get_device(), TORCH.stream(queries), ids.data_ptr(), distances.data_ptr())
+    return ids, distances
 
 
 def writable_output(out: Output, *, axes: int, stream: int = 0) -> Given:

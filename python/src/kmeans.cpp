@@ -15,6 +15,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -162,16 +163,37 @@ nb::object copied_matrix(const MatrixView& from) {
   return vectors_array(std::move(copy));
 }
 
+// The labels of one fit, which it keeps alive: many, and copied, by numpy, for those who ask.
+class FittedLabels {
+ public:
+  explicit FittedLabels(const KMeansSnapshot& fit) : labels_(fit.labels), owner_(fit.owner) {}
+  nb::object view() const {
+    auto* const kept = new std::shared_ptr<const void>(owner_);
+    nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<const void>*>(pointer); });
+    const size_t shape[] = {static_cast<size_t>(labels_.size)};
+    return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(labels_.data, 1, shape, owner).cast();
+  }
+
+ private:
+  VectorView<const int32_t> labels_;
+  std::shared_ptr<const void> owner_;
+};
+
 // All of one fit, also where another thread fits meanwhile: the snapshot keeps it alive.
-using Snapshot = std::tuple<nb::object, nb::object, nb::object, double, std::vector<double>, int64_t>;
-Snapshot snapshot(const KMeans& self) {
-  const KMeansSnapshot taken = self.snapshot();
-  return {copied_matrix(taken.centres),
-          copied_vector(taken.counts),
-          copied_vector(taken.labels),
-          taken.objective,
-          taken.history,
-          taken.iterations};
+template <typename Labels>
+using Results = std::tuple<nb::object, nb::object, Labels, double, std::vector<double>, int64_t>;
+template <typename Labels>
+Results<Labels> results_of(const KMeansSnapshot& fit, Labels labels) {
+  return {copied_matrix(fit.centres), copied_vector(fit.counts), std::move(labels),
+          fit.objective,              fit.history,               fit.iterations};
+}
+Results<nb::object> snapshot(const KMeans& self) {
+  const KMeansSnapshot fit = self.snapshot();
+  return results_of(fit, copied_vector(fit.labels));
+}
+Results<FittedLabels> results(const KMeans& self) {
+  const KMeansSnapshot fit = self.snapshot();
+  return results_of(fit, FittedLabels(fit));
 }
 
 using CountArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -192,6 +214,9 @@ void restore(KMeans& self, const HostVectorArray& centres, const CountArray& cou
 }  // namespace
 
 void bind_kmeans(nb::module_& module) {
+  nb::class_<FittedLabels>(module, "FittedLabels")
+      .def("view", &FittedLabels::view, nb::sig("def view(self) -> numpy.typing.NDArray[numpy.int32]"),
+           "The fit's own, which cannot be written to.");
   nb::class_<KMeans>(module, "KMeans")
       .def(nb::new_(&make_kmeans), nb::arg("clusters"), nb::arg("iterations"), nb::arg("tol"), nb::arg("n_init"),
            nb::arg("init"), nb::arg("seed"), nb::arg("max_points_per_centre"), nb::arg("init_points_per_centre"),
@@ -232,6 +257,10 @@ void bind_kmeans(nb::module_& module) {
            nb::sig("def snapshot(self) -> tuple[numpy.typing.NDArray[numpy.float32], "
                    "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32], float, list[float], int]"),
            "Copies of centres, counts and labels, the objective, its history, and the iterations: all of one fit.")
+      .def("results", &results,
+           nb::sig("def results(self) -> tuple[numpy.typing.NDArray[numpy.float32], "
+                   "numpy.typing.NDArray[numpy.float64], FittedLabels, float, list[float], int]"),
+           "The same, but the labels are copied when they are asked for.")
       .def_prop_ro("fitted", &KMeans::fitted);
 }
 

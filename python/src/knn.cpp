@@ -28,10 +28,10 @@ namespace {
 
 using Found = std::optional<std::pair<nb::object, nb::object>>;
 
-KnnParams make_params(int64_t k, std::string_view metric, bool check_finite, const RowFilter& filter) {
+KnnParams make_params(int64_t k, Metric metric, bool check_finite, const RowFilter& filter) {
   KnnParams params;
   params.k = k;
-  params.metric = parse_metric(metric);
+  params.metric = metric;
   params.check_finite = check_finite;
   params.filter = filter;
   params.validate();
@@ -42,7 +42,7 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
                  bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
-  const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_view.rows()));
+  const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
   Call call(options);
   const SearchShape shape = check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
   const SearchWish wish{.k = k};
@@ -62,10 +62,11 @@ nb::object knn_plain(nb::handle queries, nb::handle base, nb::handle k, nb::hand
   const std::optional<int64_t> count = plain_number(k);
   const std::optional<std::string_view> name = plain_text(metric);
   if (!query_rows.view() || !base_rows.view() || base_rows.single() || !count || !name) return nb::none();
+  const Metric known = parse_metric(*name);  // before the device: of two wrong names both ways say the same
   const std::optional<PlainSettings> settings = plain_settings(device, threads);
   const MatrixView& query_view = *query_rows.view();
   if (!settings || !PlainNeighbors::suits(query_view.rows(), *count)) return nb::none();
-  const KnnParams params = make_params(*count, *name, true, {});
+  const KnnParams params = make_params(*count, known, true, {});
   (void)check_knn(RowsInfo(query_view), RowsInfo(*base_rows.view()), params);
   const PlainNeighbors found(query_view.rows(), *count, query_rows.single());
   Call call(*settings);
@@ -79,7 +80,7 @@ void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k,
   const MatrixView query_view = view_of(queries, device);
   const MatrixView base_view = view_of(base, device);
   const NeighborsView found = neighbors_at(ids, distances, query_view, k);
-  const KnnParams params = make_params(k, metric, true, {});
+  const KnnParams params = make_params(k, parse_metric(metric), true, {});
   Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
   call.run([&] { knn(query_view, base_view, found, params, call.resources()); });
 }
@@ -88,7 +89,7 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
                 bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
   const VectorFile query_file(std::string(queries.c_str(), queries.size()));
   const VectorFile base_file(std::string(base.c_str(), base.size()));
-  const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_file.rows()));
+  const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
   const SearchShape shape = check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
   const SearchWish wish{.k = k, .results_in_memory = false};

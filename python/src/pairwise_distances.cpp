@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
+#include "plain_array.hpp"
 
 #include "exact/search_limit.hpp"
 
@@ -12,6 +13,7 @@
 #include <nanobind/stl/string.h>
 
 #include <string>
+#include <string_view>
 
 namespace kith::python {
 namespace {
@@ -31,6 +33,22 @@ std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, c
   });
 }
 
+// The same of what most people pass, in less time: numpy's arrays, plain names, few distances. None for all else.
+nb::object pairwise_plain(nb::handle x, nb::handle y, nb::handle metric, nb::handle device, nb::handle threads) {
+  const PlainRows rows(x);
+  const PlainRows columns(y);
+  const std::optional<std::string_view> name = plain_text(metric);
+  if (!rows.view() || !columns.view() || rows.single() || columns.single() || !name) return nb::none();
+  if (!PlainMatrix::suits(rows.view()->rows(), columns.view()->rows())) return nb::none();
+  const PairwiseParams params{.metric = parse_metric(*name)};
+  const std::optional<PlainSettings> settings = plain_settings(device, threads);
+  if (!settings) return nb::none();
+  const PlainMatrix found(rows.view()->rows(), columns.view()->rows());
+  Call call(*settings);
+  call.run([&] { pairwise_distances(*rows.view(), *columns.view(), found.view(), params, call.resources()); });
+  return found.take();
+}
+
 }  // namespace
 
 void bind_pairwise_distances(nb::module_& module) {
@@ -40,6 +58,12 @@ void bind_pairwise_distances(nb::module_& module) {
                      ", metric: str, check_finite: bool, options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES
                      ") -> " KITH_PY_DISTANCES " | None"),
              "Returns the matrix, or None after filling out.");
+  module.def("pairwise_distances_plain", &pairwise_plain, nb::arg("x").none(), nb::arg("y").none(),
+             nb::arg("metric").none(), nb::arg("device").none(), nb::arg("threads").none(),
+             nb::sig("def pairwise_distances_plain(x: object, y: object, metric: object, device: object, "
+                     "threads: object) -> " KITH_PY_DISTANCES " | None"),
+             "The same, quickly, of numpy's arrays and names; None where they are something else.");
+  module.attr("MOST_NUMPY_BYTES") = kMostNumpyBytes;
 }
 
 }  // namespace kith::python

@@ -87,6 +87,10 @@ PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
   view_ = {begin_of<int64_t>(ids_), begin_of<float>(distances_), queries, k, {}};
 }
 
+PlainMatrix::PlainMatrix(int64_t rows, int64_t cols)
+    : values_(empty(nb::make_tuple(rows, cols).ptr(), numpy().float32)),
+      view_(begin_of<float>(values_), rows, cols) {}
+
 std::optional<int64_t> plain_number(nb::handle value) {
   if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
   int overflow = 0;

@@ -33,12 +33,14 @@ class PlainRows {
   std::optional<MatrixView> view_;
 };
 
+// Up to so many bytes results are made by numpy: it uses them again from call to call, where Kith's own memory, which a
+// limit counts and which says what there is too little of, comes anew from the system.
+inline constexpr int64_t kMostNumpyBytes = 32 << 20;
+
 // (ids, distances) of few neighbours: two fresh arrays of (queries, k), or of (k,) where `single`.
 class PlainNeighbors {
  public:
-  // More bytes than a C library keeps for the next call come from the system anyway; then Kith's own memory says what
-  // there is too little of.
-  static bool suits(int64_t queries, int64_t k) { return k < 1 || queries <= kMost / k; }
+  static bool suits(int64_t queries, int64_t k) { return k < 1 || queries <= kMostNumpyBytes / 12 / k; }
 
   PlainNeighbors(int64_t queries, int64_t k, bool single);
 
@@ -46,11 +48,24 @@ class PlainNeighbors {
   nb::object take() const { return nb::make_tuple(ids_, distances_); }
 
  private:
-  static constexpr int64_t kMost = (32 << 20) / 12;
-
   nb::object ids_;
   nb::object distances_;
   NeighborsView view_;
+};
+
+// A fresh matrix of few f32.
+class PlainMatrix {
+ public:
+  static bool suits(int64_t rows, int64_t cols) { return cols < 1 || rows <= kMostNumpyBytes / 4 / cols; }
+
+  PlainMatrix(int64_t rows, int64_t cols);
+
+  MutableMatrixView view() const { return view_; }
+  nb::object take() const { return values_; }
+
+ private:
+  nb::object values_;
+  MutableMatrixView view_;
 };
 
 // Of a Python int and str; none where it is another object, or does not fit.

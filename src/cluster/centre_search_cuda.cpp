@@ -1,5 +1,6 @@
 #include "cluster/centre_search_cuda.hpp"
 
+#include "cluster/few_centre_screen.hpp"
 #include "cluster/few_centres_cuda.hpp"
 #include "cluster/row_lists_cuda.hpp"
 #include "core/host_array.hpp"
@@ -36,7 +37,6 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
     for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
   }
   context_->copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols));
-  context_->synchronize();
 }
 
 OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
@@ -57,17 +57,34 @@ void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   context_->copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
   launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
-                       {at<float>(layout_.centre_terms), nullptr}, stream());
+                       {at<float>(layout_.centre_terms), nullptr, at<OperandFacts>(layout_.centre_rows)}, stream());
+}
+
+// What rows compare the centres by: once their operands are there.
+void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const {
+  LowerTermsTask task;
+  task.cols = shape_.cols;
+  task.rows = rows;
+  task.facts = facts;
+  task.centres = at<OperandFacts>(layout_.centre_rows);
+  task.terms = at<float>(layout_.centre_terms);
+  task.places = operand_tiles(centre_count_) * kOperandTile;
+  task.lowered = at<float>(layout_.lowered_terms);
+  task.marking = marks() ? at<float>(layout_.marking_terms) : nullptr;
+  task.typical = typical();
+  launch_lower_terms(task, stream());
 }
 
 // Leaves each row's candidates in memory. Returns in how many parts.
 int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const {
+  lower_terms(facts, task.rows.count);
   SlacksTask slacks;
   slacks.kind = shape_.kind;
   slacks.cols = shape_.cols;
   slacks.rows = task.rows.count;
   slacks.facts = facts;
   slacks.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  slacks.typical = typical();
   if (task.squared_moves != nullptr) {
     slacks.labels = task.labels;
     slacks.keys = task.keys;
@@ -80,7 +97,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
-      OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
+      OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(plan_.engine, product, schedule,
                                  {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
@@ -90,12 +107,24 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
 }
 
 // One pass; the host looks at the values' check alone.
-void CentreSearchCuda::compare_few(const CentreSearchTask& task) const {
+void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
   uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
   if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
-  launch_few_centres({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-                      task.wants_keys ? task.keys : nullptr, first_bad},
-                     plan_.multiprocessors, stream());
+  if (plan_.few) {
+    const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
+    launch({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
+            task.wants_keys ? task.keys : nullptr, first_bad},
+           plan_.multiprocessors, stream());
+  } else {
+    SettleTask all;
+    all.kind = shape_.kind;
+    all.rows = task.rows;
+    all.centres = centres_;
+    all.cols = shape_.cols;
+    all.labels = task.labels;
+    all.keys = task.keys;
+    launch_search_all(all, centre_count_, first_bad, stream());
+  }
   if (first_bad == nullptr) return;
   uint32_t found = kNoBadRow;
   context_->copy(&found, first_bad, sizeof found);
@@ -104,7 +133,7 @@ void CentreSearchCuda::compare_few(const CentreSearchTask& task) const {
 }
 
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
-  if (plan_.few) return compare_few(task);
+  if (plan_.few || plan_.direct) return compare_pairs(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
@@ -126,6 +155,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.cols = shape_.cols;
   settle.facts = facts;
   settle.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  settle.typical = typical();
+  settle.lowered = at<float>(layout_.lowered_terms);
   settle.found = at<NearestRows>(layout_.candidates);
   settle.stride = operand_tiles(task.rows.count) * kOperandTile;
   settle.labels = task.labels;
@@ -137,19 +168,16 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.thresholds = at<float>(layout_.slacks);  // whose work is done
   launch_settle(settle, stream());
   CentreSearchCounts found{};
-  context_->copy(&found, counts, sizeof found);
-  context_->synchronize();
-  if (found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
-  constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  constexpr double kFewerSteps = 1e8;
-  constexpr double kProductIsFaster = 64;  // times as fast; but it is of all rows again
+  if (task.check_finite || !marks()) {
+    context_->copy(&found, counts, sizeof found);
+    context_->synchronize();
+    if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
+  }
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
-  const double steps = static_cast<double>(found.unsettled) * each;
-  const double product = static_cast<double>(task.rows.count) * each / kProductIsFaster;
-  const bool marks = shape_.centres <= kMostMarkedCentres;  // and never searches exactly
-  if (marks && steps > std::max(kFewerSteps, product)) {
-    settle_marked(settle, found.unsettled, operands);
-  } else if (marks || steps <= kFewSteps) {
+  constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
+  if (marks()) {
+    settle_by_marks(settle, operands);
+  } else if (static_cast<double>(found.unsettled) * each <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
@@ -157,20 +185,36 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.wants_keys) launch_row_keys(settle, stream());
 }
 
-// Products again, of all rows: now every centre that may be the nearest of an unsettled row is marked.
-void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const {
-  const ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
-  const ProductOperands product{OperandType::half,
-                                operands,
-                                at<std::byte>(layout_.centre_operands),
-                                at<float>(layout_.centre_terms),
-                                settle.rows.count,
-                                centre_count_,
-                                chunks_};
+// Where many rows are unsettled, products again, of all rows: now every centre that may be the nearest of such a row is
+// marked. The host does not wait to know whether they are.
+void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte* operands) const {
+  constexpr double kFewerSteps = 1e8;
+  constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again
+  ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
+  schedule.list_count = &at<CentreSearchCounts>(layout_.counts)->marked_items;
+  const auto each = static_cast<double>(centre_count_ * shape_.cols);
+  UnsettledTask unsettled;
+  unsettled.clusters = centre_count_;
+  unsettled.most_few =
+      static_cast<uint32_t>(std::max(static_cast<int64_t>(kFewerSteps / each), settle.rows.count / kProductIsFaster));
+  unsettled.items = schedule.items;
+  unsettled.marked_items = &at<CentreSearchCounts>(layout_.counts)->marked_items;
   static_assert(mark_words(kMostMarkedCentres) * sizeof(uint32_t) <= sizeof(NearestRows));
   auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
-  launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
-  launch_settle_marked(settle, marks, centre_count_, count, stream());
+  unsettled.marks = marks;
+  if (settle.rows.count > unsettled.most_few) {
+    launch_choose_marking(settle, unsettled, stream());
+    const ProductOperands product{OperandType::half,
+                                  operands,
+                                  at<std::byte>(layout_.centre_operands),
+                                  at<float>(layout_.marking_terms),
+                                  settle.rows.count,
+                                  centre_count_,
+                                  chunks_};
+    launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
+  }
+  launch_settle_unsettled(settle, unsettled, stream());
 }
 
 // The nearest centres of `count` rows, those listed or all, by exact search.

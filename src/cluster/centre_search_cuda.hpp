@@ -4,7 +4,7 @@
 // keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for by
 // themselves: few of them directly; many by products again, which mark all centres about as near where these are not
 // many, or by exact search (exact/knn_backend.hpp). Few centres of few columns are
-// compared with every row in one pass instead (few_centres_cuda.hpp).
+// compared with every row in one pass instead (few_centres_cuda.hpp), and so are all where there is little to do.
 //
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
@@ -56,10 +56,17 @@ class CentreSearchCuda {
     return reinterpret_cast<T*>(memory_ + offset);
   }
   cudaStream_t stream() const { return context_->stream(); }
+  // Products mark centres, and no row is searched for exactly.
+  bool marks() const { return shape_.centres <= kMostMarkedCentres; }
+  // Where centres have bounds of their own.
+  OperandFacts* typical() const {
+    return shape_.kind == KeyKind::inner_product ? nullptr : at<OperandFacts>(layout_.typical);
+  }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
+  void lower_terms(const QueryFacts* facts, int64_t rows) const;
   int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
-  void settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const;
-  void compare_few(const CentreSearchTask& task) const;
+  void settle_by_marks(const SettleTask& settle, const std::byte* operands) const;
+  void compare_pairs(const CentreSearchTask& task) const;
   void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);
 
   const CentreSearchShape shape_;

@@ -4,6 +4,7 @@
 
 #include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
+#include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
 #include "kernels/matrix/operand_facts.hpp"
@@ -17,6 +18,17 @@ namespace {
 // The centres are cut into so many parts at most, where there are no more query tiles than this.
 constexpr int64_t kMostNearestParts = 8;
 constexpr int64_t kFewQueryTiles = 256;
+// Of canonical sums: some ten microseconds on a GPU that is fast with doubles.
+constexpr int64_t kDirectSteps = int64_t{1} << 26;
+
+bool suits_few(const CentreSearchShape& shape) {
+  if (shape.kind == KeyKind::squared_l2 && suits_wide_few_centres(shape.centres, shape.cols)) return true;
+  return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
+}
+bool suits_direct(const CentreSearchShape& shape) {
+  const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
+  return shape.once && steps <= kDirectSteps;
+}
 
 }  // namespace
 
@@ -33,13 +45,16 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
   return search_of(search, {.k = 1, .check_finite = false});
 }
 
+bool compares_pairs(const CentreSearchShape& shape) { return suits_few(shape) || suits_direct(shape); }
+
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
   plan.multiprocessors = device.multiprocessors;
-  plan.few = asked == ProductEngine::automatic && shape.kind != KeyKind::l2 &&
-             suits_few_centres(shape.centres, shape.cols);
-  if (plan.few) {
+  plan.few = asked == ProductEngine::automatic && suits_few(shape);
+  plan.direct = asked == ProductEngine::automatic && !plan.few && suits_direct(shape) &&
+                has_fast_doubles(device.compute_capability);
+  if (plan.few || plan.direct) {
     plan.products = false;
     return plan;
   }
@@ -63,11 +78,12 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors) {
   ProductSchedule schedule;
   schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
-  schedule.base_tiles = static_cast<int>(operand_tiles(centres));
+  schedule.base_tiles = static_cast<int>(divide_up(centres, kOperandTile));
+  const int64_t pairs = divide_up(schedule.base_tiles, 2);
   const int64_t wanted =
       schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
-  schedule.tiles_per_item = static_cast<int>(divide_up(schedule.base_tiles / 2, parts) * 2);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min(kMostNearestParts, pairs));
+  schedule.tiles_per_item = static_cast<int>(divide_up(pairs, parts) * 2);
   schedule.items = schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
   return schedule;
 }
@@ -91,7 +107,12 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   gathered_found = take(plan.unsettled_rows, sizeof(uint64_t));
 
   centre_operands = take(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
-  centre_terms = take(operand_tiles(shape.centres) * kOperandTile, sizeof(float));
+  const int64_t places = operand_tiles(shape.centres) * kOperandTile;
+  centre_terms = take(places, sizeof(float));
+  lowered_terms = take(plan.products ? places : 0, 2 * sizeof(float));
+  marking_terms = take(plan.products && shape.centres <= kMostMarkedCentres ? places : 0, sizeof(float));
+  centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
+  typical = take(1, sizeof(OperandFacts));
   centre_facts = take(1, sizeof(BaseFacts));
   origin = take(shape.cols, sizeof(float));
   counts = take(1, sizeof(CentreSearchCounts));

@@ -22,6 +22,7 @@ struct CentreSearchShape {
   int64_t cols = 0;
   DType dtype = DType::f32;  // of the rows; centres are f32
   KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
+  bool once = false;                   // one call, for one assignment
 };
 
 // Products mark centres about as near for rows that have many, where there are no more centres than this: then no row
@@ -30,12 +31,16 @@ inline constexpr int64_t kMostMarkedCentres = 256;
 
 struct CentreSearchPlan {
   bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
   bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
   KnnCudaPlan exact;           // how; its bytes come on top of the layout's
 };
+
+// Whether every pair is compared, few or direct, where the device is fast with doubles: nothing is rounded then.
+bool compares_pairs(const CentreSearchShape& shape);
 
 // Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
 // tests: the engine that the plan would otherwise choose itself.
@@ -48,10 +53,12 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 // All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
 
-// Of one call: how many rows are unsettled, how many have several candidates, and the first that is not finite.
+// Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
+// candidates, and the first row that is not finite.
 struct CentreSearchCounts {
   uint32_t unsettled;
   uint32_t several;
+  int32_t marked_items;
   uint32_t first_bad;
 };
 
@@ -67,8 +74,12 @@ struct CentreSearchLayout : WorkspaceLayout {
   int64_t gathered = 0;        // unsettled_rows, as they came
   int64_t gathered_found = 0;  // unsettled_rows packed neighbours, u64
   int64_t centre_operands = 0;
-  int64_t centre_terms = 0;
-  int64_t centre_facts = 0;  // BaseFacts
+  int64_t centre_terms = 0;   // f32
+  int64_t lowered_terms = 0;  // f32, two for each centre: centre_window.hpp's terms and widths, tile by tile
+  int64_t marking_terms = 0;  // f32, these terms alone, where centres are marked
+  int64_t centre_rows = 0;    // OperandFacts, of each centre
+  int64_t centre_facts = 0;   // BaseFacts
+  int64_t typical = 0;        // OperandFacts
   int64_t origin = 0;        // cols, f32
   int64_t counts = 0;        // CentreSearchCounts
 

@@ -3,6 +3,7 @@
 #include "cluster/data_survey_cuda.hpp"
 #include "cluster/row_sample.hpp"
 #include "rows/sample_mean.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,34 +11,57 @@
 #include <optional>
 
 namespace kith {
+namespace {
 
-DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
-  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
-    DataSample sample;
-    sample.largest = sample_cuda(*there, samples, sample.origin, resources);
+// The largest magnitude of a row's values less the origin; those that are not finite are left out.
+float largest_of(const float* row, const std::vector<float>& origin) {
+  const auto cols = static_cast<int64_t>(origin.size());
+  const float all = farthest_apart(row, origin.data(), cols);
+  if (std::isfinite(all)) return all;
+  float largest = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const float magnitude = std::fabs(row[c] - origin[static_cast<size_t>(c)]);
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
+  DataSample sample;
+  const auto number = [&](int64_t s) { return s * rows.rows() / samples; };
+  if (rows.info().in_memory) {  // where they lie
+    std::vector<float> room(static_cast<size_t>(cols));
+    sample.origin = sample_mean(rows, cols);
+    for (int64_t s = 0; s < samples; ++s) {
+      const float* const row = floats_of(rows.fetch(number(s), 1), 0, room.data());
+      sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
+    }
     return sample;
   }
   std::vector<uint32_t> numbers(static_cast<size_t>(samples));
-  for (int64_t s = 0; s < samples; ++s) {
-    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(s * rows.rows() / samples);
-  }
+  for (int64_t s = 0; s < samples; ++s) numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(number(s));
   std::vector<float> values(static_cast<size_t>(samples * cols));
   gather_as_floats(rows, numbers, values.data(), resources);
   ViewSource gathered(MatrixView(values.data(), samples, cols));
-  DataSample sample;
   sample.origin = sample_mean(gathered, cols);
   for (int64_t s = 0; s < samples; ++s) {
-    const float* const row = values.data() + s * cols;
-    const float* const origin = sample.origin.data();
-    const float all = farthest_apart(row, origin, cols);
-    if (std::isfinite(all)) sample.largest = std::max(sample.largest, all);
-    for (int64_t c = 0; !std::isfinite(all) && c < cols; ++c) {
-      const float magnitude = std::fabs(row[c] - origin[c]);
-      if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
-    }
+    sample.largest = std::max(sample.largest, largest_of(values.data() + s * cols, sample.origin));
   }
   return sample;
+}
+
+}  // namespace
+
+std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources) {
+  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
+  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
+    return begin_sample_cuda(*there, samples, resources);
+  }
+  return [&rows, cols, resources, samples] { return sample_on_host(rows, cols, samples, resources); };
+}
+
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
+  return begin_sample(rows, cols, resources)();
 }
 
 // Magnitudes are in the order of their bits, and maxima of integers are taken several at a time.

@@ -7,6 +7,7 @@
 #include "rows/row_source.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace kith {
@@ -18,6 +19,8 @@ struct DataSample {
 
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
+// The same when it is called; a GPU that has the rows begins at once.
+std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources);
 
 // The largest |a[c] - b[c]|; not finite where one is not.
 float farthest_apart(const float* a, const float* b, int64_t count);

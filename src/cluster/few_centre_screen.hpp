@@ -32,6 +32,13 @@ constexpr bool suits_few_centres(int64_t centres, int64_t cols) {
   return cols <= kFewCentreCols && centres <= kFewCentres && centres * few_centre_width(cols) <= kFewCentreValues;
 }
 
+// The same for so few centres that rows of more columns are read once, where sums are still certain of most.
+inline constexpr int64_t kWideFewCentres = 16;
+constexpr bool suits_wide_few_centres(int64_t centres, int64_t cols) {
+  constexpr int64_t kMostCols = 16384;
+  return centres <= kWideFewCentres && cols > kFewCentreCols && cols <= kMostCols;
+}
+
 // Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
 KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
   constexpr float kRounding = 0x1p-24f;

@@ -17,13 +17,16 @@ namespace kith {
 struct FewCentresTask {
   KeyKind kind = KeyKind::squared_l2;  // or inner_product
   DeviceRowsView rows;
-  const float* centres = nullptr;  // one after the other: suits_few_centres
+  const float* centres = nullptr;  // one after the other
   int64_t centre_count = 0;
   int64_t cols = 0;
   int32_t* labels = nullptr;
   float* keys = nullptr;          // or null
   uint32_t* first_bad = nullptr;  // the first row that is not finite; or null
 };
+// For suits_few_centres.
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
+// For more than kFewCentreCols columns, by squared_l2: suits_wide_few_centres.
+void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
 
 }  // namespace kith

@@ -41,6 +41,7 @@ struct KMeansRowArrays {
 struct KMeansPass {
   bool adds_up = false;
   bool scores = true;  // keys and the objective; a backend may write keys that nobody asked for
+  bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
 };
 
 class KMeansBackend {

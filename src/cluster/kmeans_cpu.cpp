@@ -8,6 +8,8 @@
 #include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/nearest_of_few_cpu.hpp"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ class KMeansCpu final : public KMeansBackend {
   KMeansCpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
             const Resources& resources)
       : resources_(resources),
+        kind_(wish.kind()),
         spherical_(wish.spherical),
         checks_finite_(plan.cpu.checks_finite),
         block_(plan.cpu.few ? kFewBlock : NearestCentre::block_rows(plan.cpu.format, shape.cols)) {
@@ -64,6 +67,7 @@ class KMeansCpu final : public KMeansBackend {
   void scan(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) override {
     int32_t* const labels = rows_.labels + first_row;
     const float* const weights = rows_.weights == nullptr ? nullptr : rows_.weights + first_row;
+    if (scores_labels(rows)) return score_labels(rows, first_row, meter);
     if (!packed_) pack(meter);
     std::atomic<bool> finite = true;
     const auto assign = [&](int64_t first, int64_t count, int slot) {
@@ -116,6 +120,25 @@ class KMeansCpu final : public KMeansBackend {
 
  private:
   static constexpr int64_t kFewBlock = 1024;
+  // Products of a row with all centres from which on its one key is found sooner than by another pass.
+  static constexpr int64_t kScoredAloneFrom = 8192;
+
+  bool scores_labels(const MatrixView& rows) const {
+    return pass_.labels_known && !pass_.adds_up && rows.dtype() == DType::f32 && rows_.keys != nullptr &&
+           centres_.rows() * centres_.cols() >= kScoredAloneFrom;
+  }
+  void score_labels(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) const {
+    parallel_for(divide_up(rows.rows(), block_), meter, resources_, [&](int64_t task, int) {
+      const int64_t end = std::min((task + 1) * block_, rows.rows());
+      for (int64_t i = task * block_; i < end; ++i) {
+        const auto label = static_cast<uint32_t>(rows_.labels[first_row + i]);
+        float key;
+        canonical_keys_cpu(kind_, {reinterpret_cast<const float*>(rows.row(i))}, centres_, &label, 1, &key);
+        rows_.keys[first_row + i] = key_of_ordered(ordered_key(key));
+      }
+      meter.add(end - task * block_);
+    });
+  }
 
   void pack(ProgressMeter& meter) {
     few_ ? few_->set(centres_) : packed_centres_->pack(centres_, {}, meter, resources_);
@@ -123,6 +146,7 @@ class KMeansCpu final : public KMeansBackend {
   }
 
   const Resources resources_;
+  const KeyKind kind_;
   const bool spherical_;
   const bool checks_finite_;
   const int64_t block_;  // rows of a task

@@ -380,7 +380,8 @@ class KMeansCuda final : public KMeansBackend {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
-    return adds_up_ && plan_.cuda.search.products && !wish_.spherical && rows_.weights == nullptr &&
+    return adds_up_ && plan_.cuda.search.products && !plan_.cuda.lists_rows && !wish_.spherical &&
+           rows_.weights == nullptr &&
            shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
@@ -407,7 +408,7 @@ class KMeansCuda final : public KMeansBackend {
       task.keys = at<float>(layout_.keys) + first;
       task.centres = centres_now();
     }
-    if (plan_.cuda.search.few) return launch_add_few(task, plan_.cuda.search.multiprocessors, stream());
+    if (plan_.cuda.lists_rows) return launch_add_few(task, plan_.cuda.search.multiprocessors, stream());
     launch_add_rows(task, stream());
   }
 

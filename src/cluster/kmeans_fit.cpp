@@ -73,7 +73,7 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, params.clusters, cols, "the centres", resources);
   model.counts = HostArray<double>(params.clusters, "the centres' weights", resources);
-  model.labels = HostArray<int32_t>(rows, "the labels", resources);
+  model.labels = ReusedArray<int32_t>(rows, "the labels", resources);
   return model;
 }
 
@@ -117,7 +117,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
     model.iterations = outcome.iterations;
     if (attempt > 0 && other.objective < best.objective) std::swap(best, other);
   }
-  if (!params.compute_labels) best.labels = HostArray<int32_t>();
+  if (!params.compute_labels) best.labels = ReusedArray<int32_t>();
   return best;
 }
 
@@ -142,7 +142,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
-  model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
+  model.labels = ReusedArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
       {params, model.centres.view(), rows},
@@ -288,54 +288,106 @@ void scale_back(KMeansModel& model, int exponent) {
 
 namespace {
 
-// Calls begin(rows of a piece at most, device, resources), then assign(backend, rows, first, exponent, meter) for piece
-// after piece.
-template <typename Begin, typename Assign>
-void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const Resources& outer, const Begin& begin,
-                         const Assign& assign) {
-  const KMeansParams& params = task.params;
-  const KMeansRows& given = task.rows;
-  if (given.info.rows == 0) return;
-  int exponent = 0;
-  MatrixBuffer scaled;
-  MatrixView centres = task.centres;
-  DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
-  if (!params.spherical) {
-    exponent = scale_exponent(given, sample, centres, outer);
-    if (exponent != 0) {
-      scaled = scaled_copy(centres, exponent, outer);
-      centres = scaled.view();
-    }
-  }
-  const KMeansRows rows = scaled_rows(given, exponent, outer);
-  const KMeansShape shape(rows.info, centres.rows());
+KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace result_space) {
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;
-  wish.check_finite = wants_check(params, shape.dtype);
+  wish.check_finite = wants_check(params, dtype);
   wish.result_space = result_space;
-  const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
-  const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
+  return wish;
+}
+
+// Rows and centres as they are compared, times 2^exponent, and where the labels go.
+struct AssignedData {
+  KMeansRows rows;
+  MatrixView centres;
+  MemorySpace result_space;
+  int exponent = 0;
+};
+
+// Calls begin(rows of a piece at most, device, resources), then assign(backend, rows, first, exponent, meter) for piece
+// after piece. `sample_of` takes the sample of an open source.
+template <typename SampleOf, typename Begin, typename Assign>
+void assign_pieces(const KMeansParams& params, const AssignedData& data, const PlannedKMeans& planned,
+                   const SampleOf& sample_of, const Begin& begin, const Assign& assign) {
+  const KMeansShape shape(data.rows.info, data.centres.rows());
+  const KMeansWish wish = assign_wish(params, shape.dtype, data.result_space);
   const Resources& resources = planned.resources();
-  int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
-  const std::unique_ptr<RowSource> source = rows.open(piece, resources);
+  const Device device = planned.plan.device;
+  int64_t piece = std::min(planned.plan.piece_rows, shape.rows);
+  const std::unique_ptr<RowSource> source = data.rows.open(piece, resources);
   if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
     piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
   }
-  if (exponent != 0) sample = sample_data(*source, shape.cols, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, std::move(sample), resources);
+      make_kmeans_backend(shape, wish, planned.plan, sample_of(*source, resources), resources);
   begin(piece, device, resources);
   const bool checks = params.check_finite && !planned.plan.cpu.checks_finite && !planned.plan.cuda.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
-  backend->set_centres(centres);
+  backend->set_centres(data.centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
     const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
     if (checks) check_rows_finite(part, first, meter, resources);
-    assign(*backend, part, first, exponent, meter);
+    assign(*backend, part, first, data.exponent, meter);
     meter.poll();
   }
   meter.finish();
+}
+
+// On the device that suits the rows as they came.
+PlannedKMeans plan_assignment(const AssignTask& task, const AssignedData& data, const Resources& outer) {
+  const KMeansShape given(task.rows.info, data.centres.rows());
+  const Device device =
+      resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
+  const KMeansShape shape(data.rows.info, data.centres.rows());
+  return plan_kmeans(shape, assign_wish(task.params, shape.dtype, data.result_space), outer.with_device(device));
+}
+
+template <typename Begin, typename Assign>
+void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const Resources& outer, const Begin& begin,
+                         const Assign& assign) {
+  const KMeansRows& given = task.rows;
+  if (given.info.rows == 0) return;
+  MatrixBuffer scaled;
+  AssignedData data{given, task.centres, result_space};
+  const DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
+  if (!task.params.spherical) {
+    data.exponent = scale_exponent(given, sample, task.centres, outer);
+    if (data.exponent != 0) {
+      scaled = scaled_copy(task.centres, data.exponent, outer);
+      data.centres = scaled.view();
+      data.rows = scaled_rows(given, data.exponent, outer);
+    }
+  }
+  const PlannedKMeans planned = plan_assignment(task, data, outer);
+  const auto sample_of = [&](RowSource& source, const Resources& inner) {
+    return data.exponent == 0 ? sample : sample_data(source, given.info.cols, inner);
+  };
+  assign_pieces(task.params, data, planned, sample_of, begin, assign);
+}
+
+// Rows on a GPU that are compared pair by pair need no sample but to tell whether they are to be scaled, as rows hardly
+// ever are: so they are assigned as they are while it is taken, and the host waits once. False: they are not, or are to
+// be scaled. Not under a limit, which the plan has to itself.
+template <typename Assign>
+bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, const Resources& outer,
+                            const Assign& assign) {
+  const RowsInfo& info = task.rows.info;
+  if (info.rows == 0 || info.space.host_readable() || task.params.spherical) return false;
+  if (outer.options().device_memory_limit != kNoLimit) return false;
+  if (!compares_pairs({info.rows, 0, task.centres.rows(), info.cols, info.dtype, KeyKind::squared_l2, true})) {
+    return false;
+  }
+  const AssignedData data{task.rows, task.centres, result_space};
+  const PlannedKMeans planned = plan_assignment(task, data, outer);
+  const CentreSearchPlan& search = planned.plan.cuda.search;
+  if (planned.plan.device.kind != DeviceKind::cuda || !(search.few || search.direct)) return false;
+  const std::unique_ptr<RowSource> source = task.rows.open(1, outer);
+  const std::function<DataSample()> sample = begin_sample(*source, info.cols, outer);
+  assign_pieces(
+      task.params, data, planned, [](RowSource&, const Resources&) { return DataSample(); },
+      [](int64_t, Device, const Resources&) {}, assign);
+  return scale_exponent(task.rows, sample(), task.centres, outer) == 0;
 }
 
 }  // namespace
@@ -360,15 +412,16 @@ void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources&
 }
 
 void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources) {
-  for_assigned_pieces(
-      task, out.space, resources, [](int64_t, Device, const Resources&) {},
-      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
-        backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
-                          out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
-        backend.begin_pass({});
-        backend.scan(part, 0, meter);
-        backend.finish_on_device(exponent);
-      });
+  const auto assign = [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent,
+                          ProgressMeter& meter) {
+    backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
+                      out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
+    backend.begin_pass({});
+    backend.scan(part, 0, meter);
+    backend.finish_on_device(exponent);
+  };
+  if (assign_before_sampling(task, out.space, resources, assign)) return;
+  for_assigned_pieces(task, out.space, resources, [](int64_t, Device, const Resources&) {}, assign);
 }
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 #include "cluster/kmeans_rows.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
+#include "core/reused_array.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
@@ -23,7 +24,7 @@ KMeansRows rows_of(const VectorFile& file);
 struct KMeansModel {
   MatrixBuffer centres;
   HostArray<double> counts;
-  HostArray<int32_t> labels;
+  ReusedArray<int32_t> labels;
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;

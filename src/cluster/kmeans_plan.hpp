@@ -55,6 +55,7 @@ struct KMeansCudaPlan {
   bool operands_stay = false;  // so do the operands of all rows
   bool plus_plus = false;      // k-means++ chooses there
   bool checks_finite = false;  // the first pass refuses rows that are not finite
+  bool lists_rows = false;     // rows are added up by lists of a block's, not sorted (few_sums_cuda.cu)
   int64_t pinned_bytes = 0;    // host memory that rows pass through on their way
   CentreSearchPlan search;
 };

@@ -10,6 +10,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/device_row_gather_cuda.hpp"
+#include "cluster/few_centre_screen.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
 #include "cluster/nearest_centre.hpp"
@@ -30,6 +31,8 @@ constexpr int64_t kGoodPiece = int64_t{1} << 17;
 constexpr int64_t kDeviceReadBytes = int64_t{256} << 20;  // of rows that come from the host in every pass
 constexpr int64_t kMostUnsettled = 16384;
 constexpr int64_t kLeastUnsettled = 64;
+// So few values are not worth the ten kernels of a sort.
+constexpr int64_t kListedValues = int64_t{1} << 23;
 
 int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
   const KMeansCudaPlan& cuda = plan.cuda;
@@ -84,13 +87,20 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     plan.cuda.pinned_bytes = kPinnedBytes;
   }
 
+  const auto lists_rows = [&] {
+    const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
+    return plan.cuda.search.few || (little && shape.clusters <= kFewCentres);
+  };
   // So many rows at a time are left to exact search, in so much memory.
   const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {
     PlanBudget some = budget;
     some.device = bytes;
-    plan.cuda.search = plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind()}, device, some,
-                                          unsettled, asked);
-    plan.cuda.checks_finite = wish.check_finite && (plan.cuda.search.products || plan.cuda.search.few);
+    plan.cuda.search =
+        plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind(), !wish.moves_centres}, device,
+                           some, unsettled, asked);
+    plan.cuda.lists_rows = lists_rows();
+    const CentreSearchPlan& search = plan.cuda.search;
+    plan.cuda.checks_finite = wish.check_finite && (search.products || search.few || search.direct);
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));

@@ -29,7 +29,7 @@ bool packs(int64_t cols) { return cols >= kFewestPackedColumns; }
 // As scikit-learn has it, 2 + ln(clusters), and for few centres twice that: there they cost little, and one cluster
 // that is missed counts. Whole numbers only, so that no machine rounds another way.
 int64_t plus_plus_trials(int64_t clusters) {
-  constexpr int64_t kFewCentres = 256;
+  constexpr int64_t kFewClusters = 256;
   constexpr double kE = 2.718281828459045;
   double power = kE;
   int64_t trials = 2;
@@ -37,7 +37,7 @@ int64_t plus_plus_trials(int64_t clusters) {
     power *= kE;
     ++trials;
   }
-  return clusters <= kFewCentres ? 2 * trials : trials;
+  return clusters <= kFewClusters ? 2 * trials : trials;
 }
 
 double plus_plus_share(const CounterRng& rng, uint64_t number) {

@@ -78,7 +78,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     search = take(CentreSearchLayout(search_shape, cuda.search).bytes, 1);
     gathered = take(host_rows ? 0 : wish.batch_rows, row_bytes);
     gather_list = take(host_rows ? 0 : wish.batch_rows, sizeof(uint32_t));
-    const int64_t sorted = sums_up && !cuda.search.few ? piece_capacity : 0;
+    const int64_t sorted = sums_up && !cuda.lists_rows ? piece_capacity : 0;
     for (int i = 0; i < 2; ++i) {
       sort_keys[i] = take(sorted, sizeof(uint32_t));
       sort_rows[i] = take(sorted, sizeof(uint32_t));

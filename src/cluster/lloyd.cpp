@@ -40,8 +40,9 @@ void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
   backend.set_centres(outcome.centres);
   // Without a history the last pass alone is scored, unless that is one which adds up.
   const bool scores = run.params.history || !run.params.compute_labels;
-  bool settled = false;  // labels and objective are those of the centres
-  for (int64_t i = 0; i < run.params.iterations && !settled; ++i) {
+  bool labelled = false;  // labels are those of the centres,
+  bool settled = false;   // and so is the objective
+  for (int64_t i = 0; i < run.params.iterations && !labelled; ++i) {
     run_pass(run, {.adds_up = true, .scores = scores}, outcome);
     if (run.params.history) outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
@@ -49,12 +50,13 @@ void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
     if (!scores && has_empty_cluster(run, outcome)) run_pass(run, {.adds_up = true}, outcome);  // it wants the farthest
     const int64_t filled = fill_empty_clusters(run, outcome);
     const double moved = backend.move_to_means(outcome.centres);
-    settled = scores && filled == 0 && moved == 0;
+    labelled = filled == 0 && moved == 0;
+    settled = labelled && scores;
     if (moved <= run.tolerance) break;
   }
   backend.get_centres(outcome.centres);
   if (!run.params.compute_labels) return;
-  if (!settled) run_pass(run, {}, outcome);
+  if (!settled) run_pass(run, {.labels_known = labelled}, outcome);
   backend.get_labels();
   if (!settled) backend.get_counts(outcome.counts);
 }

@@ -15,7 +15,22 @@
 
 namespace kith {
 
-// How far above the least value of a row's products the nearest centre's can be, whatever the least one is.
+// The centres' terms as products compare them (centre_window.hpp), for rows whose operands have been measured.
+struct LowerTermsTask {
+  int64_t cols = 0;
+  int64_t rows = 0;
+  const QueryFacts* facts = nullptr;      // of the rows
+  const OperandFacts* centres = nullptr;  // of each place of the centres' tiles, as the terms
+  const float* terms = nullptr;
+  int64_t places = 0;
+  float* lowered = nullptr;         // two for each place: a tile's terms, then its widths
+  float* marking = nullptr;         // the terms alone; or null
+  OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
+};
+void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
+
+// How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a typical
+// row is given, beside the width of the centre that has it.
 // Where rows come with a guess, the nearest centre of the pass before, the least value is no more than that centre's,
 // which has moved by so much since; then there is a limit from the start.
 struct SlacksTask {
@@ -24,7 +39,8 @@ struct SlacksTask {
   int64_t rows = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
-  const int32_t* labels = nullptr;  // null: no guesses
+  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
+  const int32_t* labels = nullptr;        // null: no guesses
   const float* keys = nullptr;
   const double* squared_moves = nullptr;  // of each centre
   float* slacks = nullptr;
@@ -39,6 +55,8 @@ struct SettleTask {
   int64_t cols = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
+  const OperandFacts* typical = nullptr;  // as in SlacksTask
+  const float* lowered = nullptr;         // terms and widths
   NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int parts = 1;
@@ -57,12 +75,24 @@ void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of the rows that have one candidate: the others got theirs when it was chosen.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
-// The labels of the unsettled rows, by the canonical keys of the centres that products at or below the thresholds have
-// marked (ProductMarks): up to kMostMarkedCentres.
-void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
-                          cudaStream_t stream);
-
 // The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
+
+// The labels and keys of all rows, by the canonical keys of all centres: for little work. Of the task rows, centres, labels
+// and keys. The first row that is not finite goes to `first_bad`, if not null, which holds kNoBadRow.
+void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream);
+
+// The same as of few rows where only the device knows how many rows are unsettled: where they are no more than `most_few`, by all centres;
+// else by those that products at or below the thresholds mark (ProductMarks), up to kMostMarkedCentres.
+struct UnsettledTask {
+  int64_t clusters = 0;
+  uint32_t most_few = 0;
+  int32_t items = 0;                // of the marking product
+  int32_t* marked_items = nullptr;  // what of them is to be done: all or none
+  const uint32_t* marks = nullptr;
+};
+void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
+// After that product.
+void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
 
 }  // namespace kith

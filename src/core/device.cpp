@@ -3,12 +3,14 @@
 #include <kith/error.hpp>
 
 #include "core/cpu_target.hpp"
+#include "core/machine_memory.hpp"
 
 #include <fmt/format.h>
 
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <thread>
@@ -57,7 +59,7 @@ DeviceInfo cpu_info() {
   info.name = cpu_name();
   const int64_t page = sysconf(_SC_PAGESIZE);
   info.memory_total = page * sysconf(_SC_PHYS_PAGES);
-  info.memory_free = page * sysconf(_SC_AVPHYS_PAGES);
+  info.memory_free = std::min(info.memory_total, free_host_memory());
   info.threads = static_cast<int>(std::thread::hardware_concurrency());
   apply_cpu_target_from_environment();
   info.instruction_set = cpu_target_name();

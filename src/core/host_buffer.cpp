@@ -5,6 +5,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/machine_memory.hpp"
 #include "core/memory_budget.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +20,9 @@ namespace kith {
 namespace {
 
 // Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
-// its promise; huge pages keep the scans of packed panels clear of TLB misses.
-constexpr int64_t kMapFrom = 1 << 20;
+// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of a
+// few megabytes are the C library's, which uses them again: fresh pages take longer than the search of so few rows.
+int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 4 << 20; }
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;
 // Smaller ones are aligned here, with the distance from the block's beginning in the byte before: the system's aligned
@@ -43,8 +45,8 @@ void* map_aligned(int64_t bytes) {
   return first + before;
 }
 
-std::byte* take(int64_t bytes) {
-  if (bytes >= kMapFrom) {
+std::byte* take(int64_t bytes, const MemoryBudget& budget) {
+  if (bytes >= map_from(budget)) {
     void* const memory = bytes >= kHugePage ? map_aligned(bytes) : map(bytes);
     if (memory == MAP_FAILED) return nullptr;
     madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: refusal costs speed alone
@@ -60,8 +62,8 @@ std::byte* take(int64_t bytes) {
   return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(round_up(bytes, kAlignment))));
 }
 
-void give_back(std::byte* data, int64_t bytes) {
-  if (bytes >= kMapFrom) {
+void give_back(std::byte* data, int64_t bytes, const MemoryBudget& budget) {
+  if (bytes >= map_from(budget)) {
     munmap(data, static_cast<size_t>(bytes));
   } else {
     std::free(bytes < kAlignFrom ? data - static_cast<int64_t>(data[-1]) : data);
@@ -74,7 +76,13 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
     : bytes_(bytes), budget_(resources.host_memory()) {
   if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
-  data_ = take(bytes);
+  try {
+    check_machine_has(bytes, budget_->used(), purpose);
+  } catch (...) {
+    budget_->release(bytes);
+    throw;
+  }
+  data_ = take(bytes, *budget_);
   if (data_ == nullptr) {
     budget_->release(bytes);
     throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {} free on this machine", purpose,
@@ -85,7 +93,7 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
 
 void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
-  give_back(data_, bytes_);
+  give_back(data_, bytes_, *budget_);
   budget_->release(bytes_);
   data_ = nullptr;
 }

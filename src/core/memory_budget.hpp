@@ -16,9 +16,11 @@ namespace kith {
 class MemoryBudget {
  public:
   // `name` says which limit an error speaks of: "host" or "device".
-  MemoryBudget(std::string_view name, int64_t limit) : name_(name), limit_(limit) {}
+  MemoryBudget(std::string_view name, int64_t limit) : MemoryBudget(name, limit, limit != INT64_MAX) {}
+  // Of what an operation has planned for: whether someone has set a limit is told apart.
+  MemoryBudget(std::string_view name, int64_t limit, bool promised) : name_(name), limit_(limit), promised_(promised) {}
   explicit MemoryBudget(std::shared_ptr<MemoryBudget> whole)
-      : name_(whole->name_), limit_(whole->limit_), whole_(std::move(whole)) {}
+      : name_(whole->name_), limit_(whole->limit_), promised_(whole->promised_), whole_(std::move(whole)) {}
 
   // Throws OutOfMemory, and changes nothing, when `bytes` do not fit.
   void reserve(int64_t bytes, std::string_view purpose);
@@ -28,6 +30,8 @@ class MemoryBudget {
   }
 
   int64_t limit() const { return limit_; }
+  // Whether the process is held to a limit: then what is freed goes back to the system at once.
+  bool promised() const { return promised_; }
   int64_t used() const { return whole_ ? whole_->used() : used_.load(std::memory_order_relaxed); }
   int64_t available() const { return limit_ - used(); }
   // The most that was ever taken at a time, from this part alone.
@@ -36,6 +40,7 @@ class MemoryBudget {
  private:
   std::string_view name_;
   int64_t limit_;
+  bool promised_;
   std::shared_ptr<MemoryBudget> whole_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> peak_{0};

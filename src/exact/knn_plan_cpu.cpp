@@ -23,13 +23,17 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this.
+// Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
+// where it cannot, for fewer than this of rows that would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
 constexpr int64_t kCountedUpTo = 64;
+constexpr int64_t kCountedUnpackedUpTo = 12;
 // From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
 constexpr int64_t kScreenFromRows = 2048;
+// For each answer: with fewer every third panel holds one, which a screen lets through.
+constexpr int64_t kScreenFromRowsEach = 36;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
@@ -48,13 +52,21 @@ constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
 
-// What a base is packed in: with a screen where there are many rows, and either many queries or one there already.
+// What a base is packed in: with a screen where there are many rows, few of them answers, and either many queries or
+// one there already.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
                                                  task.shape.base_dtype, task.shape.cols, cpu);
   const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
-  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows;
+  const bool few = task.within() || task.scope.k <= task.scope.rows / kScreenFromRowsEach;
+  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows && few;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
+// Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
+bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
+  return cpu.dotprod && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
+         is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
 }
 
 // Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time
@@ -64,10 +76,11 @@ struct RowCosts {
   double direct;   // for each query
   double product;  // likewise
 
-  explicit RowCosts(int64_t columns) {
+  RowCosts(int64_t columns, bool dots_bytes) {
     const auto cols = static_cast<double>(columns);
     pack = 60 + 1.15 * cols;
     direct = columns <= kMostColumnsSideBySide ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
+    if (dots_bytes) direct = 2.5 + 0.02 * cols;
     product = 0.2 + 0.012 * cols;
   }
   bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
@@ -192,8 +205,10 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
   const bool counts_words = format == PanelFormat::bits && cpu.vpopcnt && task.shape.cols >= kFewestCountedColumns;
   if (counts_words && task.shape.queries < kCountedUpTo) return CpuEngine::direct;
   if (!task.scope.prepared) {
-    const bool pays = holds_bytes(format) ? task.shape.queries >= kProductFrom
-                                          : RowCosts(task.shape.cols).packing_pays(task.shape.queries);
+    const bool counts = format == PanelFormat::bits && task.shape.cols >= kFewestCountedColumns;
+    const bool pays = holds_bytes(format) ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
+                                          : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu))
+                                                .packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
   if (task.shape.queries >= kProductFrom) return CpuEngine::panels;

@@ -102,6 +102,9 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   plan.device_bytes = RangeWorkspace(task, plan).bytes;
 }
 
+// Rows in range are left on the device: the fewer tiles, the less is put together.
+bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.result_space.host_readable(); }
+
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
   const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
@@ -115,7 +118,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
-  const int64_t tile_keys = task.scope.k > kFilterLargestK ? kTileKeysLargeK : kTileKeys;
+  const int64_t tile_keys = leaves_range(task)                ? kTileKeysStaying
+                            : task.scope.k > kFilterLargestK ? kTileKeysLargeK
+                                                             : kTileKeys;
   const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   if (task.keys_in_place()) {
@@ -237,7 +242,7 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
 // take another, and a write.
 bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
-  return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
+  return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
          task.scope.k <= kFilterLargestK && has_fast_doubles(device.compute_capability);
 }
 
@@ -285,9 +290,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
   product.rows = piece_rows;
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
-  const bool stays =
-      task.within() && !task.wish.result_space.host_readable();  // the fewer tiles, the less is put together
-  plan.row_tile = std::min(rows, (stays ? kTileKeysStaying : kTileKeys) / plan.query_tile);
+  plan.row_tile = std::min(rows, (leaves_range(task) ? kTileKeysStaying : kTileKeys) / plan.query_tile);
   const int64_t k = task.within() ? 1 : task.scope.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);

@@ -47,13 +47,16 @@ class ProductStep {
   // all, without.
   DeviceRowsView gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const;
   DeviceRowsView gather_left(const DeviceRowsView& queries, int64_t count) const;
-  // Whether every key of so many failed queries is computed in less time than another try takes, which many failures
-  // make unlikely to help: half a millisecond on Hopper, whose matrix units multiply doubles too.
-  bool failed_are_quick_directly(int64_t queries, int64_t rows) const {
+  // Whether every key of so many queries is computed in half a millisecond: on Hopper, whose matrix units multiply
+  // doubles too.
+  bool are_quick_directly(int64_t queries, int64_t rows) const {
     constexpr int64_t kQuickSteps = int64_t{1} << 33;
+    return shape_.product.engine == ProductEngine::wgmma && queries * rows <= kQuickSteps / shape_.cols;
+  }
+  // Whether that is less time than another try of failed queries takes, which many failures make unlikely to help.
+  bool failed_are_quick_directly(int64_t queries, int64_t rows) const {
     constexpr int64_t kManyQueries = 64;
-    return queries >= kManyQueries && shape_.product.engine == ProductEngine::wgmma &&
-           queries * rows <= kQuickSteps / shape_.cols;
+    return queries >= kManyQueries && are_quick_directly(queries, rows);
   }
   // Waits.
   uint32_t read(const uint32_t* count) const;

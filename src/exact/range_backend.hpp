@@ -32,7 +32,8 @@ class RangeBackend {
   virtual CollectedHits finish(ProgressMeter& meter) = 0;
 
   // The same into a device's memory, where that was wished for: all queries' at once. False where there is no memory to
-  // put them together.
+  // put them together. The device may begin to while a caller's memory is made for them.
+  virtual void begin_finish_on_device() {}
   virtual bool finish_on_device(const RangeOnDevice& out);
 
   // Whether some rows were only counted.

@@ -264,7 +264,7 @@ class RangeSearch : private ProductStep {
   void search_failed(int64_t count, const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
     std::vector<uint32_t> numbers = read_numbers(failed().queries, count);
     for (uint32_t& number : numbers) number += static_cast<uint32_t>(first_query);
-    const bool quick = failed_are_quick_directly(count, piece.rows.count);
+    const bool quick = are_quick_directly(count, piece.rows.count);  // slices are many tries
     for (int64_t first = 0; first < count; first += shape_.query_tile) {
       const int64_t tile = std::min(shape_.query_tile, count - first);
       const DeviceRowsView gathered = gather_failed(queries, first, tile);
@@ -364,6 +364,10 @@ class RangeCuda final : public RangeBackend {
   }
 
   CollectedHits finish(ProgressMeter& meter) override { return runs_.collect(queries_.count, meter); }
+  void begin_finish_on_device() override {
+    const DeviceGuard guard(plan_.device.index);
+    staying_->sort_ahead(queries_.count);
+  }
   bool finish_on_device(const RangeOnDevice& out) override {
     const DeviceGuard guard(plan_.device.index);
     return staying_->write(queries_.count, out.offsets, {task_.shape.metric, out.ids, out.distances});

@@ -186,6 +186,7 @@ std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const Ra
   scan_batch(*backend, rows, 0, shape.queries, meter);
   meter.finish();
   if (backend->overflowed()) return std::nullopt;
+  if (params.allocate) backend->begin_finish_on_device();  // what is allocated here comes before the memory to sort in
   RangeNeighbors result(shape.queries, backend->counted(), params.result_space, params.allocate, resources);
   if (!backend->finish_on_device(parts_of(result))) return std::nullopt;
   return result;

@@ -30,10 +30,13 @@ void DeviceRangeRuns::clear() {
   by_key_ = by_row_ = single_ = true;
   overflowed_ = false;
   words_.reset();
+  sorted_ = nullptr;
+  for (DeviceBuffer& buffer : sorted_with_) buffer = DeviceBuffer();
   context_->copy(extremes(), kNoExtremes, sizeof kNoExtremes);
 }
 
 uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
+  if (words_) throw InvalidState("rows in range were added as words, which are the only part");
   counted_ += rows;
   if (overflowed_ || rows == 0) return nullptr;
   try {
@@ -100,17 +103,26 @@ RangeWord DeviceRangeRuns::word_of(const uint32_t (&extremes)[2]) const {
   return word;
 }
 
-void DeviceRangeRuns::sort_only_words(const std::vector<int64_t>& offsets, const RangeOutput& out) const {
-  const int64_t count = offsets.back();
-  const auto queries = static_cast<uint64_t>(offsets.size() - 1);
-  const DeviceBuffer other(count * 8, "sorting the rows in range", context_, resources_);
-  const DeviceBuffer memory(sort_words_bytes(count), "sorting the rows in range", context_, resources_);
+void DeviceRangeRuns::sort_only_words(int64_t queries) {
+  DeviceBuffer other(counted_ * 8, "sorting the rows in range", context_, resources_);
+  DeviceBuffer memory(sort_words_bytes(counted_), "sorting the rows in range", context_, resources_);
   uint64_t* const both[2] = {reinterpret_cast<uint64_t*>(parts_.back().data()),
                              reinterpret_cast<uint64_t*>(other.data())};
-  const int end_bit = words_->row_bits + words_->key_bits + static_cast<int>(std::bit_width(queries - 1));
+  const int query_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(queries - 1)));
+  const int end_bit = words_->row_bits + words_->key_bits + query_bits;
   const int sorted =
-      sort_words(both, count, words_->row_bits, end_bit, memory.data(), memory.bytes(), context_->stream());
-  launch_write_words(both[sorted], count, *words_, out, context_->stream());
+      sort_words(both, counted_, words_->row_bits, end_bit, memory.data(), memory.bytes(), context_->stream());
+  sorted_ = both[sorted];
+  sorted_with_[0] = std::move(other);
+  sorted_with_[1] = std::move(memory);
+}
+
+void DeviceRangeRuns::sort_ahead(int64_t queries) {
+  if (!words_ || sorted_ != nullptr) return;
+  try {
+    sort_only_words(queries);
+  } catch (const OutOfMemory&) {  // write() will find the same
+  }
 }
 
 void DeviceRangeRuns::sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device,
@@ -153,7 +165,8 @@ bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput
   if (runs_.empty()) return true;
   if (words_) {
     try {
-      sort_only_words(places, out);
+      if (sorted_ == nullptr) sort_only_words(queries);
+      launch_write_words(sorted_, counted_, *words_, out, context_->stream());
       return true;
     } catch (const OutOfMemory&) {
       return false;

@@ -42,6 +42,8 @@ class DeviceRangeRuns {
   void clear();
   void only_count() { overflowed_ = true; }
 
+  // Sorts what write() will write, where that is one part of words and there is memory for it. After the last part.
+  void sort_ahead(int64_t queries);
   // Each query's rows, sorted, and where they begin: `queries` + 1 offsets. False where there is no memory to sort in.
   bool write(int64_t queries, int64_t* offsets, const RangeOutput& out);
 
@@ -49,7 +51,8 @@ class DeviceRangeRuns {
   // Places for the runs; returns the offsets.
   std::vector<int64_t> place(int64_t queries);
   void sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device, const RangeOutput& out) const;
-  void sort_only_words(const std::vector<int64_t>& offsets, const RangeOutput& out) const;
+  // Throws OutOfMemory where there is no memory for it.
+  void sort_only_words(int64_t queries);
   RangeWord word() const;
   RangeWord word_of(const uint32_t (&extremes)[2]) const;
 
@@ -66,6 +69,8 @@ class DeviceRangeRuns {
   bool single_ = true;  // no query has two runs
   bool overflowed_ = false;
   std::optional<RangeWord> words_;  // the form of the only part
+  DeviceBuffer sorted_with_[2];     // what its words are sorted with, and the sort's own memory
+  const uint64_t* sorted_ = nullptr;
 };
 
 }  // namespace kith

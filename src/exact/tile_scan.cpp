@@ -19,8 +19,6 @@ constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: millisecon
 
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
 
-constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turned to bytes
-
 // False where some value is no byte.
 bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
   bool whole = true;
@@ -42,33 +40,53 @@ class KeyBounds {
         query_error_(static_cast<float>(product_error(cols) * std::sqrt(query_squared_norm))),
         query_known_(query_squared_norm < kLargestSquaredNorm) {}
 
-  // False where nothing is known. What `fact` is: scan_rows_cpu.hpp.
-  bool bound(float value, float fact, float* lower, float* upper) const {
-    float key = value;
-    float error = value * relative_ + absolute_;  // sums of terms that are not negative
-    bool known = value < kInfinity;
-    if (kind_ == KeyKind::inner_product) {
-      key = -value;
-      error = query_error_ * std::sqrt(fact + absolute_) + absolute_;
-      known = query_known_ && fact < static_cast<float>(kLargestSquaredNorm);
-    } else if (kind_ == KeyKind::cosine) {  // the query is normalised
-      key = 1.0f - value / std::sqrt(fact);
-      error = 2 * relative_;
-      known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
-    } else if (kind_ == KeyKind::linf) {
-      known = std::isfinite(fact);
+  // Of `count` rows, by vectors; infinite where nothing is known. What a fact is: scan_rows_cpu.hpp.
+  void bound(const float* values, const float* facts, int64_t count, float* lower, float* upper) const {
+    switch (kind_) {
+      case KeyKind::inner_product:
+        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
+          return Near{-value, query_error_ * std::sqrt(fact + absolute_) + absolute_,
+                      query_known_ & (fact < static_cast<float>(kLargestSquaredNorm))};
+        });
+      case KeyKind::cosine:  // the query is normalised
+        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
+          return Near{1.0f - value / std::sqrt(fact), 2 * relative_,
+                      (fact > kSmallestSquaredNorm) & (fact < static_cast<float>(kLargestSquaredNorm))};
+        });
+      case KeyKind::linf:
+        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
+          return Near{value, value * relative_ + absolute_, (fact < kInfinity) & (value < kInfinity)};
+        });
+      default:  // sums of terms that are not negative
+        bound_each(values, facts, count, lower, upper, [=, this](float value, float) {
+          return Near{value, value * relative_ + absolute_, value < kInfinity};
+        });
     }
-    known = known && std::isfinite(value);
-    *lower = known ? key - error : -kInfinity;
-    *upper = known ? key + error : kInfinity;
-    if (known && kind_ == KeyKind::l2) {
-      *lower = root_below(*lower);
-      *upper = root_above(*upper);
+    if (kind_ != KeyKind::l2) return;
+    for (int64_t i = 0; i < count; ++i) {
+      lower[i] = lower[i] > -kInfinity ? root_below(lower[i]) : -kInfinity;
+      upper[i] = root_above(upper[i]);
     }
-    return known;
   }
 
  private:
+  // A key is within `error` of this one, if anything is known of it.
+  struct Near {
+    float key;
+    float error;
+    int known;  // 0 or 1, as comparisons by vectors give it
+  };
+  template <typename Of>
+  static void bound_each(const float* values, const float* facts, int64_t count, float* lower, float* upper,
+                         const Of& of) {
+    for (int64_t i = 0; i < count; ++i) {
+      const Near near = of(values[i], facts[i]);
+      const bool known = (near.known & (std::fabs(values[i]) < kInfinity)) != 0;
+      lower[i] = known ? near.key - near.error : -kInfinity;
+      upper[i] = known ? near.key + near.error : kInfinity;
+    }
+  }
+
   KeyKind kind_;
   float relative_;
   float absolute_;
@@ -165,7 +183,7 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 }
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  uint8_t bytes[kMostScannedBytes];
+  uint8_t bytes[kMostDotColumns];
   const CanonicalQuery own = context_.queries.canonical(query);
   if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
     const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
@@ -179,7 +197,7 @@ int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first
 bool TileScan::takes_bytes(const ScanContext& context) {
   const MatrixView& base = context.base;
   return has_byte_scan() && base.dtype() == DType::u8 && is_product(context.kind) &&
-         base.cols() >= kFewestDotColumns && base.cols() <= kMostScannedBytes;
+         base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
 }
 
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns
@@ -191,26 +209,18 @@ bool TileScan::puts_side_by_side(const ScanContext& context) {
 
 void TileScan::put_side_by_side(const MatrixView& rows) {
   const int64_t cols = rows.cols();
-  if (rows.dtype() == DType::f32) {
-    return pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), rows.rows(), cols, kTileRows,
-                      reinterpret_cast<uint32_t*>(columns_));
+  const auto pack = [&](const void* floats, int64_t stride) {
+    pack_units(static_cast<const uint32_t*>(floats), stride, rows.rows(), cols, kTileRows,
+               reinterpret_cast<uint32_t*>(columns_));
+  };
+  if (rows.dtype() == DType::f32) return pack(rows.data(), rows.row_stride());
+  float widened[kMostColumnsSideBySide * kTileRows];
+  if (rows.row_stride() == cols) {  // as one row, which short ones do not end
+    widen_row(MatrixView(rows.data(), rows.dtype(), {1, rows.rows() * cols, rows.rows() * cols}), 0, widened);
+  } else {
+    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, widened + i * cols);
   }
-  if (rows.dtype() == DType::u8) {
-    const auto* const bytes = static_cast<const uint8_t*>(rows.data());
-    for (int64_t c = 0; c < cols; ++c) {
-      float* const column = columns_ + c * kTileRows;
-      for (int64_t i = 0; i < rows.rows(); ++i) column[i] = static_cast<float>(bytes[i * rows.row_stride() + c]);
-      std::fill(column + rows.rows(), column + kTileRows, 0.0f);
-    }
-    return;
-  }
-  float widened[kMostColumnsSideBySide];
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    widen_row(rows, i, widened);
-    for (int64_t c = 0; c < cols; ++c) columns_[c * kTileRows + i] = widened[c];
-  }
-  for (int64_t c = 0; c < cols; ++c)
-    std::fill(columns_ + c * kTileRows + rows.rows(), columns_ + (c + 1) * kTileRows, 0.0f);
+  pack(widened, cols);
 }
 
 int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
@@ -236,15 +246,20 @@ int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first
   const float* const facts = facts_ + begin;
   const QuickTest quick(context_.kind, rows.cols(), squared_norm, threshold, facts, end - begin);
   const int64_t count = quick.run(values, facts, end - begin, left);
+  float some_values[kTileRows];
+  float some_facts[kTileRows];
+  for (int64_t n = 0; n < count; ++n) some_values[n] = values[left[n]];
+  for (int64_t n = 0; n < count; ++n) some_facts[n] = facts[left[n]];
+  float lower[kTileRows];
+  float upper[kTileRows];
+  bounds.bound(some_values, some_facts, count, lower, upper);
   for (int64_t n = 0; n < count; ++n) {
     const int64_t i = begin + left[n];
-    float lower;
-    float upper;
-    const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
-    const bool counts = !(lower > threshold) && context_.keeps_row(first + i);
+    const bool counts = !(lower[n] > threshold) && context_.keeps_row(first + i);
+    const bool known = lower[n] > -kInfinity;
     if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
-    list.push_if(counts, lower, upper, static_cast<uint32_t>(first + i));
-    if (counts && context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper));
+    list.push_if(counts, lower[n], upper[n], static_cast<uint32_t>(first + i));
+    if (counts && context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper[n]));
     if (list.has_room()) continue;
     context_.make_room(query, split_, slot_);
     threshold = list.threshold();

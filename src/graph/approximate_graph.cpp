@@ -184,8 +184,9 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
     bytes += smallest_host_bytes(ranks, {.k = wish.probes + 1}, RowFilter(), on_cpu);
   }
   if (!by_cells) {
-    bytes += descent_steps_bytes_cpu(x.rows(), x.cols(), format, descent_wish(params, length).rules,
-                                     resources.threads());
+    DescentRules rules = descent_wish(params, length).rules;
+    rules.random_lists = true;  // which takes more
+    bytes += descent_steps_bytes_cpu(x.rows(), x.cols(), format, rules, resources.threads());
   }
   return bytes;
 }

@@ -14,6 +14,7 @@
 #include "graph/graph_limit.hpp"
 #include "graph/graph_output.hpp"
 #include "graph/method_choice.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -192,7 +193,7 @@ GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGr
   params.validate();
   const auto start = std::chrono::steady_clock::now();
   const PeakMemory memory(resources);
-  GraphReport report = build(x, out, params, memory.resources());
+  GraphReport report = naming_rows("x", [&] { return build(x, out, params, memory.resources()); });
   report.seconds = seconds_since(start);
   report.peak_host_bytes = memory.host_bytes();
   report.peak_device_bytes = memory.device_bytes();

@@ -6,7 +6,6 @@
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/custom_wish.hpp"
-#include "graph/exact_graph.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "graph/pairs/pair_keys.hpp"
@@ -67,16 +66,14 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
                       const Resources& given) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  params.validate();
-  check_graph_size(x.rows(), params.k);
-  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
+  check_custom_graph(x, params);
   check_host_readable("x", x);
   if (given.device().kind == DeviceKind::cuda) {
     throw Unsupported("knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
   }
   const PeakMemory memory(given);
   const Resources resources = memory.resources().with_device(Device::cpu());
-  if (params.check_finite) refuse_not_finite("base", x, {}, resources.with_progress({}));
+  if (params.check_finite) refuse_not_finite("x", x, {}, resources.with_progress({}));
   const int64_t length = custom_list_length(params);
   CustomGraph graph{Neighbors(x.rows(), params.k, resources), {}};
   graph.report.method = name_of(GraphMethod::nn_descent);

@@ -4,16 +4,15 @@
 #include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
 #include "exact/custom_device.hpp"
-#include "exact/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/custom_wish.hpp"
-#include "graph/exact_graph.hpp"
 #include "graph/graph_backend_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/without_self.hpp"
+#include "rows/finite_check.hpp"
 
 #include <chrono>
 #include <utility>
@@ -64,9 +63,7 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
                            const Resources& given) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  params.validate();
-  check_graph_size(x.rows(), params.k);
-  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
+  check_custom_graph(x, params);
   const Device device = custom_device({x.space()}, given, "knn_graph_by_cuda", "knn_graph_by");
   const PeakMemory memory(given);
   const Resources resources = memory.resources().with_device(device);
@@ -77,7 +74,11 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   if (!exact) check_descent(wish.rules, custom_list_length(params), device);
   CustomGraph graph = naming_device_limit([&] { return enough_there(x, params, wish.rules); }, resources, [&] {
     return naming_host_limit([&] { return enough_here(x, params); }, resources,
-                             [&] { return build(metric, x, params, wish, std::move(report), resources); });
+                             [&] {
+                               return naming_rows("x", [&] {
+                                 return build(metric, x, params, wish, std::move(report), resources);
+                               });
+                             });
   });
   graph.report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   graph.report.peak_host_bytes = memory.host_bytes();

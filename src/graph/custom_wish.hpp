@@ -4,6 +4,8 @@
 #include <kith/custom_metric.hpp>
 #include <kith/knn_graph.hpp>
 
+#include "exact/knn_checks.hpp"
+#include "graph/exact_graph.hpp"
 #include "graph/method_choice.hpp"
 #include "graph/nn_descent/descent_wish.hpp"
 
@@ -17,6 +19,13 @@ inline constexpr Metric kLikeCustom = Metric::l1;
 
 inline int64_t custom_list_length(const CustomGraphParams& params) {
   return params.list_length.value_or(default_list_length(params.k));
+}
+
+// What is wrong at first sight, on any device.
+inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& params) {
+  params.validate();
+  check_graph_size(x.rows(), params.k);
+  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
 }
 
 // The report gets the parameters.

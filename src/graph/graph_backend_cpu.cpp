@@ -49,6 +49,7 @@ class GraphBackendCpu final : public GraphBackend {
   }
   void add_random_rows(uint64_t seed, int64_t boundary) override {
     kith::add_random_rows(rows_, boundary, seed, lists_, resources_);
+    has_random_lists_ = true;
   }
   void add_rows(const NamedRows& rows) override { add_named_rows(rows_, rows, lists_, resources_); }
   ListSurvey survey(int64_t k, Flags flags) override { return survey_lists(lists_, k, metric_, flags, resources_); }
@@ -70,6 +71,7 @@ class GraphBackendCpu final : public GraphBackend {
   std::unique_ptr<DescentSteps> descent_steps(const DescentRules& rules) override {
     DescentRules ordered = rules;
     if (order_.size() > 0) ordered.order = order_.data();
+    ordered.random_lists = has_random_lists_;
     return make_descent_steps_cpu(rows_, ordered, lists_, resources_);
   }
 
@@ -80,6 +82,7 @@ class GraphBackendCpu final : public GraphBackend {
   WorkingLists& lists_;
   const Resources resources_;
   HostArray<uint32_t> order_;  // cell by cell, once cells were cut
+  bool has_random_lists_ = false;
 };
 
 }  // namespace

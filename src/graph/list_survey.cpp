@@ -12,6 +12,17 @@ namespace {
 
 constexpr int64_t kSurveyedRowsPerTask = 2048;
 
+// Four sums, which do not wait for each other.
+double sum_of_distances(const ResultExit& exit, const uint64_t* list, int64_t count) {
+  double sums[4] = {};
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    for (int64_t i = 0; i < 4; ++i) sums[i] += exit.distance(list[j + i]);
+  }
+  for (; j < count; ++j) sums[0] += exit.distance(list[j]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 }  // namespace
 
 ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources) {
@@ -25,11 +36,14 @@ ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Fla
     const int64_t end = std::min((task + 1) * kSurveyedRowsPerTask, lists.rows());
     for (int64_t row = task * kSurveyedRowsPerTask; row < end; ++row) {
       uint64_t* const list = lists.list(row);
-      for (int64_t j = 0; j < lists.length() && list[j] != kPadding; ++j) {
-        if (j < k) part.phi += exit.distance(list[j]);
-        part.updates += is_old(list[j]) ? 0 : 1;
-        if (flags == Flags::set) list[j] |= kOldFlag;
-        if (flags == Flags::clear) list[j] = without_flag(list[j]);
+      int64_t count = lists.length();
+      while (count > 0 && list[count - 1] == kPadding) --count;
+      part.phi += sum_of_distances(exit, list, std::min(k, count));
+      for (int64_t j = 0; j < count; ++j) part.updates += is_old(list[j]) ? 0 : 1;
+      if (flags == Flags::set) {
+        for (int64_t j = 0; j < count; ++j) list[j] |= kOldFlag;
+      } else if (flags == Flags::clear) {
+        for (int64_t j = 0; j < count; ++j) list[j] = without_flag(list[j]);
       }
     }
     parts[static_cast<size_t>(task)] = part;

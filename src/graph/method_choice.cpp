@@ -29,9 +29,14 @@ constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
 constexpr double kGpuProbeRow = 5.5e-10;
 constexpr double kGpuDescentRow = 5e-7;
-// A column of a pair whose key is no product, in products.
-constexpr double kGpuOtherColumn = 30;
-constexpr double kGpuOtherDescentRow = 4e-6;
+// Keys that are no products: a column of a pair, in products, and what rounds take for a row.
+struct GpuKeyCost {
+  double column;
+  double descent_row;
+};
+constexpr GpuKeyCost kGpuProduct{1, kGpuDescentRow};
+constexpr GpuKeyCost kGpuChiSquare{1250, 1.4e-5};  // divisions in f64
+constexpr GpuKeyCost kGpuOther{30, 4e-6};
 constexpr int64_t kLongestGpuList = 8192;  // of rounds there
 
 bool is_product_metric(Metric metric) {
@@ -50,6 +55,11 @@ double column_cost(Metric metric) {
   }
 }
 
+const GpuKeyCost& gpu_key_cost(Metric metric) {
+  if (is_product_metric(metric)) return kGpuProduct;
+  return metric == Metric::chi_square ? kGpuChiSquare : kGpuOther;
+}
+
 double predicted_probes(const GraphProblem& problem) {
   const double missing = std::max(1 - problem.recall, 1e-6);
   return std::max(1.0, 17 * std::pow(static_cast<double>(problem.rows) / 1e5, 0.36) * std::sqrt(0.01 / missing));
@@ -65,8 +75,8 @@ struct GpuCosts {
   explicit GpuCosts(const GraphProblem& problem) {
     const auto rows = static_cast<double>(problem.rows);
     const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
-    const bool product = is_product_metric(problem.metric);
-    const double pair = 2 * static_cast<double>(problem.cols) * (product ? 1 : kGpuOtherColumn) / kGpuProducts;
+    const GpuKeyCost& key = gpu_key_cost(problem.metric);
+    const double pair = 2 * static_cast<double>(problem.cols) * key.column / kGpuProducts;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
     exact = kGpuStart + rows * rows * pair;
@@ -76,7 +86,7 @@ struct GpuCosts {
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
     descent = default_list_length(problem.k) > kLongestGpuList
                   ? std::numeric_limits<double>::infinity()
-                  : kGpuStart + rows * (product ? kGpuDescentRow : kGpuOtherDescentRow) * columns * lists;
+                  : kGpuStart + rows * key.descent_row * columns * lists;
   }
 };
 

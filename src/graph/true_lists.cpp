@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kGathered = 4096;  // vectors at a time, unless one list has more: a GPU is waited for each time
 
+int64_t rows_together(int64_t k) { return std::max<int64_t>(1, kGathered / (k + 1)); }
+
 // Of some rows, one after the other.
 HostArray<int64_t> ids_of(const NeighborsView& graph, const std::vector<uint32_t>& rows, const Resources& resources) {
   const int64_t row_bytes = array_bytes<int64_t>(graph.k);
@@ -26,6 +28,8 @@ HostArray<int64_t> ids_of(const NeighborsView& graph, const std::vector<uint32_t
 
 }  // namespace
 
+int64_t true_lists_rows(int64_t count, int64_t k) { return std::min(rows_together(k), count) * (k + 1); }
+
 HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows,
                                const NeighborsView& graph, const Resources& resources) {
   const auto count = static_cast<int64_t>(rows.size());
@@ -33,8 +37,8 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
   const HostArray<int64_t> ids = ids_of(graph, rows, resources);
   HostArray<uint64_t> lists(count * k, "neighbours to look at", resources);
   std::fill_n(lists.data(), lists.size(), kPadding);
-  const int64_t together = std::max<int64_t>(1, kGathered / (k + 1));
-  MatrixBuffer vectors(x.dtype(), std::min(together, count) * (k + 1), x.cols(), "rows and their neighbours", resources);
+  const int64_t together = rows_together(k);
+  MatrixBuffer vectors(x.dtype(), true_lists_rows(count, k), x.cols(), "rows and their neighbours", resources);
   ViewSource source(x);
   std::vector<uint32_t> places(static_cast<size_t>(k));
   std::iota(places.begin(), places.end(), 1u);

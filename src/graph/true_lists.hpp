@@ -19,4 +19,7 @@ namespace kith {
 HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows,
                                const NeighborsView& graph, const Resources& resources);
 
+// Vectors that it holds at a time, for the lists of `count` rows.
+int64_t true_lists_rows(int64_t count, int64_t k);
+
 }  // namespace kith

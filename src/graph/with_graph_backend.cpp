@@ -6,18 +6,22 @@
 
 namespace kith {
 
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
+namespace {
+
+void check_rows(const MatrixView& x, const GraphRowsWish& wish, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
-  if (check_finite) refuse_not_finite("base", x, {}, quiet);
-  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
+  if (wish.check_finite) refuse_not_finite("base", x, {}, quiet);
+  if (wish.metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
 }
+
+}  // namespace
 
 void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
                         const std::function<void(GraphBackend&)>& use) {
   dispatch(
       resources.device(),
       [&] {
-        check_graph_rows(x, rows.metric, rows.check_finite, resources);
+        check_rows(x, rows, resources);
         const PairRows pairs(x, key_kind(rows.metric), resources);
         const ControlRows control(x, rows.metric, rows.k, rows.seed, resources);
         WorkingLists lists(0, rows.k, resources);

@@ -15,7 +15,4 @@ namespace kith {
 void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
                         const std::function<void(GraphBackend&)>& use);
 
-// That rows in host memory can be compared, naming the first that cannot.
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources);
-
 }  // namespace kith

@@ -2,10 +2,12 @@
 
 #include <kith/error.hpp>
 
+#include "core/named_limit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/search_limit.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/graph_output.hpp"
@@ -13,6 +15,7 @@
 #include "graph/without_self.hpp"
 #include "graph/without_self_cuda.hpp"
 #include "index/index_access.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -48,37 +51,53 @@ GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric me
   return {estimate.recall, estimate.recall_at_10, estimate.error, static_cast<int64_t>(control.rows().size())};
 }
 
+SearchParams search_of(const IndexGraphParams& params) {
+  return {.k = params.k + 1, .probes = params.probes, .refine = params.refine, .refine_from = params.refine_from};
+}
+
+int64_t batch_of(int64_t rows, int64_t k) {
+  return std::min(std::clamp<int64_t>(kBatchEntries / (k + 1), 1, kLargestBatch), rows);
+}
+
+// What the host needs beside the graph: a batch's results, and a search of it or then the recall of control rows.
+int64_t smallest_bytes(const Index& index, const MatrixView& x, const IndexGraphParams& params, bool on_host,
+                       const Resources& resources) {
+  if (x.rows() == 0) return 0;
+  const int64_t batch = batch_of(x.rows(), params.k);
+  const int64_t searched = IndexAccess::smallest_search_bytes(index, x.slice(0, batch), search_of(params), resources);
+  const int64_t controlled = std::min(kControlRows, x.rows());
+  const SearchShape control{.queries = controlled, .rows = x.rows(), .cols = x.cols(), .query_dtype = x.dtype(),
+                            .base_dtype = x.dtype(), .metric = index.params().metric};
+  const int64_t row_bytes = x.cols() * size_of(x.dtype());
+  const int64_t drawn = x.rows() / 8 + controlled * (row_bytes + 12 * (params.k + 1));
+  const int64_t measured = std::max(smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), resources),
+                                    16 * controlled * params.k + true_lists_rows(controlled, params.k) * row_bytes);
+  return (on_host ? neighbors_bytes(batch, params.k + 1) : 0) + std::max(searched, drawn + measured);
+}
+
 void put_others(const NeighborsView& found, int64_t first, const NeighborsView& out, const Resources& resources) {
   if (out.space.host_readable()) return put_without_self(found, first, out);
   put_without_self_cuda(found, first, out, resources);
 }
 
-}  // namespace
-
-void IndexGraphParams::validate() const {
-  if (k < 1) throw InvalidArgument(fmt::format("k = {}; it must be at least 1", k));
-}
-
-GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
-                      const Resources& given) {
+GraphReport search_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
+                         const Resources& given) {
   const auto start = std::chrono::steady_clock::now();
-  params.validate();
   const Index still = index.to(index.runs_on(), given);  // of this version, whatever is added meanwhile
   check_graph_size(x.rows(), params.k);
   check_rows(still, x);
   check_output(out, x.rows(), params.k);
   const PeakMemory memory(given);
   const Resources& resources = memory.resources();
-  const SearchParams search{
-      .k = params.k + 1, .probes = params.probes, .refine = params.refine, .refine_from = params.refine_from};
+  const SearchParams search = search_of(params);
   const Resources quiet = resources.with_progress({});
-  const int64_t batch = std::min(std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch), x.rows());
+  const int64_t batch = batch_of(x.rows(), params.k);
   const GraphOutput some({batch, search.k, out.space}, resources);
   ProgressMeter meter("search", x.rows(), resources);
   for (int64_t first = 0; first < x.rows(); first += batch) {
     NeighborsView found = some.view();
     found.queries = std::min(batch, x.rows() - first);
-    still.search(x.slice(first, found.queries), found, search, quiet);
+    naming_rows("x", [&] { still.search(x.slice(first, found.queries), found, search, quiet); }, first);
     put_others(found, first, out, quiet);
     meter.add(found.queries);
     meter.poll();
@@ -98,14 +117,34 @@ GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsVi
   return report;
 }
 
+}  // namespace
+
+void IndexGraphParams::validate() const {
+  if (k < 1) throw InvalidArgument(fmt::format("k = {}; it must be at least 1", k));
+}
+
+GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
+                      const Resources& resources) {
+  params.validate();
+  return naming_whole_host_limit(
+      [&] { return smallest_bytes(index, x, params, out.space.host_readable(), resources); }, resources,
+      [&] { return search_graph(index, x, out, params, resources); });
+}
+
 KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_rows(index, x);
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
-  return make_graph(shape, index.params().metric, resources, [&](const NeighborsView& out, const Resources& counted) {
-    return knn_graph(index, x, out, params, counted);
-  });
+  const bool on_host = shape.space.host_readable();
+  const auto needed = [&] {
+    return (on_host ? neighbors_bytes(x.rows(), params.k) : 0) + smallest_bytes(index, x, params, on_host, resources);
+  };
+  const auto fill = [&](const NeighborsView& out, const Resources& counted) {
+    return search_graph(index, x, out, params, counted);
+  };
+  return naming_whole_host_limit(needed, resources,
+                                 [&] { return make_graph(shape, index.params().metric, resources, fill); });
 }
 
 }  // namespace kith

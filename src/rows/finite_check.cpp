@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -49,16 +50,17 @@ int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const
 
 }  // namespace
 
+RefusedRow::RefusedRow(std::string_view what, int64_t row, std::string problem)
+    : InvalidArgument(fmt::format("{} row {} {}", what, row, problem)), row_(row), problem_(std::move(problem)) {}
+
 void throw_not_finite(std::string_view what, int64_t row) {
-  throw InvalidArgument(fmt::format(
-      "{} row {} holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)", what, row));
+  throw RefusedRow(what, row, "holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)");
 }
 
 void throw_negative(std::string_view what, int64_t row) {
-  throw InvalidArgument(
-      fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
-                  "are zero or more: choose another metric, or shift the data",
-                  what, row));
+  throw RefusedRow(what, row,
+                   "holds a value below zero; chi_square compares histograms, whose values are zero or more: choose another "
+                   "metric, or shift the data");
 }
 
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,

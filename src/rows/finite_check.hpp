@@ -2,17 +2,43 @@
 // What is said of them is the same on every device.
 #pragma once
 
+#include <kith/error.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kith {
 
+// A row that is refused, so that who calls rows otherwise than what refused it can say so.
+class RefusedRow : public InvalidArgument {
+ public:
+  // `what` row `row` `problem`.
+  RefusedRow(std::string_view what, int64_t row, std::string problem);
+
+  int64_t row() const { return row_; }
+  [[noreturn]] void throw_as(std::string_view what, int64_t row) const { throw RefusedRow(what, row, problem_); }
+
+ private:
+  int64_t row_;
+  std::string problem_;
+};
+
 // `what` is "query" or "base"; `row` counts from the caller's first.
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);
 [[noreturn]] void throw_negative(std::string_view what, int64_t row);
+
+// Does the work; rows that it refuses are called `what`, and counted from `first` on.
+template <typename Work>
+decltype(auto) naming_rows(std::string_view what, const Work& work, int64_t first = 0) {
+  try {
+    return work();
+  } catch (const RefusedRow& refused) {
+    refused.throw_as(what, first + refused.row());
+  }
+}
 
 // What the caller calls row i: number first + i, or list[first + i]; rows whose number `kept` leaves out do not count.
 struct RowNumbers {

@@ -14,8 +14,8 @@ std::vector<float> sample_mean(RowSource& rows, int64_t cols) {
   std::vector<float> row(means.size());
   const int64_t samples = std::min(kMostSamples, rows.rows());
   for (int64_t s = 0; s < samples; ++s) {
-    widen_row(rows.fetch(s * rows.rows() / samples, 1), 0, row.data());
-    for (size_t c = 0; c < row.size(); ++c) sums[c] += row[c];
+    const float* const values = floats_of(rows.fetch(s * rows.rows() / samples, 1), 0, row.data());
+    for (size_t c = 0; c < row.size(); ++c) sums[c] += values[c];
   }
   for (size_t c = 0; c < means.size() && samples > 0; ++c) {
     const auto mean = static_cast<float>(sums[c] / static_cast<double>(samples));

@@ -89,6 +89,12 @@ HWY_EXPORT(RowsAreFinite);
 
 void widen_row(const MatrixView& view, int64_t i, float* out) { HWY_DYNAMIC_DISPATCH(WidenRow)(view, i, out); }
 
+const float* floats_of(const MatrixView& view, int64_t i, float* room) {
+  if (view.dtype() == DType::f32) return reinterpret_cast<const float*>(view.row(i));
+  widen_row(view, i, room);
+  return room;
+}
+
 bool rows_are_finite(const MatrixView& rows) {
   if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return true;
   return HWY_DYNAMIC_DISPATCH(RowsAreFinite)(rows);

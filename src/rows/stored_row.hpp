@@ -9,6 +9,8 @@ namespace kith {
 
 // Row i of `view` as f32: exact for every dtype.
 void widen_row(const MatrixView& view, int64_t i, float* out);
+// The same, where it lies if it is f32; else in `room`.
+const float* floats_of(const MatrixView& view, int64_t i, float* room);
 
 // Whether every value is finite, of all rows or of row i.
 bool rows_are_finite(const MatrixView& rows);

@@ -184,6 +184,29 @@ TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
   }
 }
 
+TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
+  Problem problem = million();
+  problem.shape.rows = 2000;
+  problem.shape.cols = 90;
+  problem.shape.clusters = 60;
+  const auto plan = [&] { return plan_within(problem, kGiB).cuda; };
+  EXPECT_TRUE(plan().search.products && plan().lists_rows && !plan().search.direct);
+  problem.shape.clusters = 257;
+  EXPECT_TRUE(!plan().lists_rows);
+  problem.shape.clusters = 60;
+  problem.wish.moves_centres = false;
+  problem.wish.check_finite = true;
+  EXPECT_TRUE(plan().search.direct && !plan().search.products && plan().checks_finite);
+  problem.shape.rows = 20000;
+  EXPECT_TRUE(!plan().search.direct && plan().search.products);
+  problem.shape.clusters = 16;  // a read of the rows
+  EXPECT_TRUE(plan().search.few && !plan().search.products);
+  problem.shape.clusters = 60;
+  problem.wish.moves_centres = true;
+  problem.shape.rows = 200000;
+  EXPECT_TRUE(!plan().lists_rows);
+}
+
 TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;

@@ -297,6 +297,19 @@ TEST(KMeans, WithoutAHistoryAllElseIsTheSame) {
       expect_same(rows, params, {});
     }
   }
+  for (const bool spherical : {false, true}) {  // until nothing moves: the last labels are scored by themselves
+    const auto rows = make_floats(Shape::gaussian, 700, 150, 22);
+    const std::vector<float> weights(700, 0.5f);
+    KMeansParams params;
+    params.clusters = 60;
+    params.iterations = 100;
+    params.init = KMeansInit::random;
+    params.tol = 0;
+    params.spherical = spherical;
+    EXPECT_LT(fit(rows.view(), params, {}).iterations, 100);
+    expect_same(rows, params, {});
+    expect_same(rows, params, {{weights.data(), 700, {}}, {}});
+  }
   reference::Matrix<float> rows(7, 1);
   rows.values = {0, 1, 2, 3, 100, 101, 60};
   reference::Matrix<float> first(3, 1);

@@ -15,6 +15,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
+class CudaCellsTiny : public OnCuda {};  // every kernel once, small enough for tools that watch each access
 class CudaCellsSmall : public OnCuda {};
 class CudaCells : public OnCuda {};
 
@@ -61,6 +62,8 @@ TEST_F(CudaCellsSmall, SameAsOnTheCpu) {
   }
 }
 
+TEST_F(CudaCellsTiny, AWaveOrTwo) { expect_cells_parity(make_floats(Shape::gaussian, 90, 9, 3).view(), by_cells(3, Metric::l2, 4, 2)); }
+
 TEST_F(CudaCellsSmall, EveryDtype) {
   for (const DType dtype : kAllDtypes) {
     for (const Metric metric : kAllMetrics) {
@@ -86,7 +89,10 @@ TEST_F(CudaCellsSmall, RefuseNan) {
   auto x = make_floats(Shape::gaussian, 300, 5, 4);
   x.row(123)[2] = std::nanf("");
   const auto text = text_thrown<InvalidArgument>([&] { knn_graph(x.view(), by_cells(3, Metric::l2, 4, 2), on_cuda()); });
-  EXPECT_NE(text.find("123"), std::string::npos) << text;
+  EXPECT_NE(text.find("x row 123"), std::string::npos) << text;
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::nn_descent}) {
+    EXPECT_EQ(text_thrown<InvalidArgument>([&] { knn_graph(x.view(), {.k = 3, .method = method}, on_cuda()); }), text);
+  }
 }
 
 TEST_F(CudaCells, ShapesAroundTiles) {

@@ -57,33 +57,37 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         }
       }
       const Nearest expected = by_cpu(kind, rows, centres);
-      const CentreSearchShape shape{256, 0, centres.rows, 24, DType::f32, kind};
-      const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
-      ASSERT_TRUE(plan.products);
-      const auto context = std::make_shared<DeviceContext>(0);
-      const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
-      CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f}, static_cast<std::byte*>(memory.data()),
-                              context, resources);
-      const DeviceMatrix on_device(rows.view());
-      const DeviceMatrix lists(centres.view());
-      const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
-      const DeviceArray keys(expected.keys.size() * sizeof(float));
-      ProgressMeter meter("test", rows.rows, resources);
-      search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
-      for (int64_t first = 0; first < rows.rows; first += shape.rows) {
-        const MatrixView batch = on_device.view().slice(first, std::min(shape.rows, rows.rows - first));
-        CentreSearchTask task;
-        task.rows = {batch.data(), DType::f32, batch.row_stride(), batch.rows(), nullptr};
-        task.labels = static_cast<int32_t*>(labels.data()) + first;
-        task.keys = static_cast<float*>(keys.data()) + first;
-        search.run(task, meter);
+      for (const bool once : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << (once ? ", once" : ""));
+        const CentreSearchShape shape{256, 0, centres.rows, 24, DType::f32, kind, once};
+        const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
+        ASSERT_EQ(plan.products, !once);
+        ASSERT_EQ(plan.direct, once);
+        const auto context = std::make_shared<DeviceContext>(0);
+        const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
+        CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f}, static_cast<std::byte*>(memory.data()),
+                                context, resources);
+        const DeviceMatrix on_device(rows.view());
+        const DeviceMatrix lists(centres.view());
+        const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
+        const DeviceArray keys(expected.keys.size() * sizeof(float));
+        ProgressMeter meter("test", rows.rows, resources);
+        search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
+        for (int64_t first = 0; first < rows.rows; first += shape.rows) {
+          const MatrixView batch = on_device.view().slice(first, std::min(shape.rows, rows.rows - first));
+          CentreSearchTask task;
+          task.rows = {batch.data(), DType::f32, batch.row_stride(), batch.rows(), nullptr};
+          task.labels = static_cast<int32_t*>(labels.data()) + first;
+          task.keys = static_cast<float*>(keys.data()) + first;
+          search.run(task, meter);
+        }
+        context->synchronize();
+        Nearest found(rows.rows);
+        labels.read(found.labels.data());
+        keys.read(found.keys.data());
+        EXPECT_EQ(found.labels, expected.labels);
+        EXPECT_EQ(found.keys, expected.keys);
       }
-      context->synchronize();
-      Nearest found(rows.rows);
-      labels.read(found.labels.data());
-      keys.read(found.keys.data());
-      EXPECT_EQ(found.labels, expected.labels);
-      EXPECT_EQ(found.keys, expected.keys);
     }
   }
 }

@@ -4,9 +4,12 @@
 
 #include <kith/pairwise_distances.hpp>
 
+#include "cuda/float_quotients.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
+#include "reference/brute_force.hpp"
 
+#include <cmath>
 #include <vector>
 
 namespace kith {
@@ -132,6 +135,26 @@ TEST_F(CudaDistance, ManyPairs) {
     const Vectors x = random_vectors(DType::f32, 500, cols, 8);
     const Vectors y = random_vectors(DType::f32, 3000, cols, 9, 3);
     for (const Metric metric : kAllMetrics) expect_same_distances(x.view(), y.view(), metric);
+  }
+}
+
+TEST_F(CudaDistance, QuotientsOfFloatsAreThoseOfADivision) {
+  for (const FloatPairs pairs : {FloatPairs::any_bits, FloatPairs::neighbors, FloatPairs::integers}) {
+    double first[2] = {};
+    EXPECT_EQ(wrong_float_quotients(pairs, 1 + static_cast<uint64_t>(pairs), int64_t{1} << 30, first), 0u)
+        << first[0] << " / " << first[1];
+  }
+}
+
+// Histograms of every magnitude: numbers below the normal ones, zeros, and the largest.
+TEST_F(CudaDistance, ChiSquareOfEveryMagnitude) {
+  for (const int64_t cols : {7, 40}) {
+    reference::Matrix<float> x(90, cols);
+    for (int64_t i = 0; i < 90 * cols; ++i) {
+      x.values[static_cast<size_t>(i)] = i % 7 == 0 ? 0.0f : std::ldexp(1.0f + static_cast<float>(i % 29) / 31.0f,
+                                                                        static_cast<int>(i * 37 % 270) - 149);
+    }
+    expect_same_distances(x.view(), x.view(), Metric::chi_square);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <kith/graph_merge.hpp>
 #include <kith/knn_graph.hpp>
 
+#include <cmath>
 #include <string>
 
 namespace kith {
@@ -223,6 +224,13 @@ TEST_F(CudaGraphMergeSmall, RefusesWhatIsNoGraphThere) {
   EXPECT_THROW(merge_graphs(right, other.view(), right, device.view(), {}, Resources()), InvalidArgument);
   const DeviceResult small(299, 6);
   EXPECT_THROW(refine_graph(right, device.view(), small.view, {}, Resources()), InvalidArgument);
+  // New rows that cannot be compared are counted from the first new one.
+  auto z = make_floats(Shape::gaussian, 50, 8, 5);
+  z.row(17)[3] = std::nanf("");
+  const DeviceMatrix fresh(z.view());
+  const std::string new_row =
+      text_thrown<InvalidArgument>([&] { extend_graph(right, device.view(), fresh.view(), {}, Resources()); });
+  EXPECT_NE(new_row.find("new row 17 holds a NaN"), std::string::npos) << new_row;
 }
 
 // The device's limit that is named does for the whole call.
@@ -250,6 +258,30 @@ TEST_F(CudaGraphMerge, NamesADeviceLimitThatWouldDo) {
     options.device_memory_limit = limit;
     work(Resources(options));
   };
+  // Graphs that lie there are not brought.
+  const KnnGraph of_a_there = of_a.to(MemorySpace::cuda(0), on_cuda());
+  const auto needed = [&](const KnnGraph& graph) {
+    ResourceOptions options = cuda_options();
+    options.device_memory_limit = 1000;
+    try {
+      refine_graph(graph, a, {}, Resources(options));
+    } catch (const OutOfMemory& error) {
+      return error.bytes_needed();
+    }
+    return int64_t{0};
+  };
+  EXPECT_LT(needed(of_a_there), needed(of_a));
+  ResourceOptions small_host = cuda_options();  // what the host keeps beside a GPU
+  small_host.host_memory_limit = 20'000;
+  const auto three = [&](const Resources& resources) { merge_graphs({{of_a, a}, {of_b, b}, {of_a, a}}, {}, resources); };
+  try {
+    three(Resources(small_host));
+    ADD_FAILURE() << "it was enough";
+  } catch (const OutOfMemory& error) {
+    small_host.host_memory_limit = error.bytes_needed();
+    three(Resources(small_host));
+  }
+  named([&](const Resources& resources) { merge_graphs({{of_a, a}, {of_b, b}, {of_a, a}}, {}, resources); });
   named([&](const Resources& resources) { merge_graphs(of_a, a, of_b, b, {}, resources); });
   named([&](const Resources& resources) { extend_graph(of_a, a, b, {}, resources); });
   named([&](const Resources& resources) { refine_graph(of_a, a, {}, resources); });

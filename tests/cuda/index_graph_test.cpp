@@ -42,7 +42,7 @@ TEST_F(CudaIndexGraphSmall, LiesWhereTheVectorsDo) {
 TEST_F(CudaIndexGraphSmall, OfNoRowsAndFewerThanNeighbors) {
   const auto rows = make_floats(Shape::gaussian, 3, 4, 3);
   const DeviceMatrix device(rows.view());
-  for (const int64_t count : {1, 3}) {
+  for (const int64_t count : {0, 1, 3}) {
     Index index("Flat");
     index.add(rows.view().slice(0, count), Ownership::copy, on_cpu());
     const KnnGraph there = knn_graph(index, device.view().slice(0, count), {.k = 5}, on_cuda());

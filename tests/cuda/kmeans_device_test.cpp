@@ -209,23 +209,40 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsIntoDeviceMemory) {
   }
 }
 
-// Rows about as near to many centres, equal centres, and values whose squares leave f32.
+// Rows about as near to many centres, equal centres, and values whose squares leave f32: by the few centres' pass and
+// pair by pair, to the host and to device memory, where rows that are to be scaled are assigned twice.
 TEST_F(CudaKMeansSmallOnDevice, PredictsTiesAndExtremesOfFewCentresAsTheCpuDoes) {
-  for (const float unit : {1.0f, 1e-23f, 1e-21f, 1e19f, 3e38f}) {
-    auto data = make_floats(Shape::gaussian, 900, 12, 8);
-    for (int64_t i = 0; i < 900; ++i) {
-      for (int64_t c = 0; c < 12; ++c) data.row(i)[c] = unit * std::clamp(std::round(data.row(i)[c]), -1.0f, 1.0f);
+  constexpr int64_t kRows = 900;
+  for (const int64_t cols : {12, 70}) {
+    for (const float unit : {1.0f, 1e-23f, 1e-21f, 1e19f, 3e38f}) {
+      SCOPED_TRACE(::testing::Message() << cols << " columns of " << unit);
+      auto data = make_floats(Shape::gaussian, kRows, cols, 8);
+      for (float& value : data.values) value = unit * std::clamp(std::round(value), -1.0f, 1.0f);
+      auto centres = make_floats(Shape::gaussian, 30, cols, 9);
+      for (int64_t i = 0; i < 30; ++i) std::copy_n(data.row(i % 13), cols, centres.row(i));
+      KMeans model(random_start(30, 1));
+      model.set_centres(centres.view());
+      std::vector<int32_t> labels[3];
+      std::vector<float> far[3];
+      for (int i = 0; i < 3; ++i) {
+        labels[i].resize(kRows);
+        far[i].resize(kRows);
+      }
+      const DeviceMatrix there(data.view());
+      model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
+      model.predict(there.view(), labels[1].data(), far[1].data(), on_cuda());
+      const DeviceArray found(kRows * sizeof(int32_t));
+      const DeviceArray found_far(kRows * sizeof(float));
+      const MemorySpace space = MemorySpace::cuda(0);
+      model.predict(there.view(), {static_cast<int32_t*>(found.data()), kRows, space},
+                    {static_cast<float*>(found_far.data()), kRows, space}, on_cuda());
+      found.read(labels[2].data());
+      found_far.read(far[2].data());
+      for (const int i : {1, 2}) {
+        EXPECT_EQ(labels[0], labels[i]);
+        EXPECT_EQ(far[0], far[i]);
+      }
     }
-    auto centres = make_floats(Shape::gaussian, 30, 12, 9);
-    for (int64_t i = 0; i < 30; ++i) std::copy_n(data.row(i % 13), 12, centres.row(i));
-    KMeans model(random_start(30, 1));
-    model.set_centres(centres.view());
-    std::vector<int32_t> labels[2] = {std::vector<int32_t>(900), std::vector<int32_t>(900)};
-    std::vector<float> far[2] = {std::vector<float>(900), std::vector<float>(900)};
-    model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
-    model.predict(DeviceMatrix(data.view()).view(), labels[1].data(), far[1].data(), on_cuda());
-    EXPECT_EQ(labels[0], labels[1]) << unit;
-    EXPECT_EQ(far[0], far[1]) << unit;
   }
 }
 

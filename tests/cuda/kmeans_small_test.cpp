@@ -129,7 +129,12 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
   const DeviceInfo device = cuda_devices().front();
   for (const bool spherical : {false, true}) {
     for (const std::tuple<int64_t, int64_t, int64_t>& size :
-         {std::tuple<int64_t, int64_t, int64_t>{300, 40, 300}, {129, 100, 2}, {5, 8100, 3}}) {
+         {std::tuple<int64_t, int64_t, int64_t>{300, 40, 300},
+          {129, 100, 2},
+          {5, 8100, 3},
+          {1, 70, 1},
+          {1025, 67, 17},
+          {300, 131, 257}}) {
       const int64_t rows = std::get<0>(size);
       const int64_t cols = std::get<1>(size);
       const int64_t clusters = std::get<2>(size);
@@ -164,12 +169,15 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       const DataSample sample{std::vector<float>(static_cast<size_t>(cols), 0.1f), 3.0f};
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
       const Found expected = run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu));
-      for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
+      for (const ProductEngine engine : {ProductEngine::automatic, ProductEngine::mma, ProductEngine::wgmma}) {
         if (engine == ProductEngine::wgmma && device.compute_capability != 90) continue;
         SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
-        EXPECT_EQ(plan.cuda.search.products, cols <= 8000);
+        const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 16;
+        EXPECT_EQ(plan.cuda.search.few, few);
+        EXPECT_EQ(plan.cuda.search.products, cols <= 8000 && !few);
+        EXPECT_EQ(plan.cuda.lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
         const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);
         EXPECT_EQ(found.keys, expected.keys);

@@ -23,6 +23,7 @@ using reference::Shape;
 
 class CudaNnDescentSmall : public OnCuda {};
 class CudaNnDescent : public OnCuda {};
+class CudaNnDescentTiny : public OnCuda {};  // every kernel once, small enough for tools that watch each access
 class CudaWorkingListsSmall : public OnCuda {};
 
 // Lists on the device, empty.
@@ -205,6 +206,16 @@ TEST_F(CudaNnDescentSmall, OnlyPairsAcrossMeetInAMerge) {
   }
 }
 
+TEST_F(CudaNnDescentTiny, ARoundOfEveryJoin) {
+  const auto x = make_floats(Shape::near_duplicates, 40, 12, 3);
+  for (const bool all : {false, true}) {
+    expect_same_descent(x.view(), {Metric::l2, 8, 2}, {.samples = 4, .inbox_slots = 4, .all_pairs = all, .seed = 4});
+  }
+  expect_same_descent(x.view(), {Metric::l1, 8, 1}, {.samples = 4, .inbox_slots = 4, .seed = 4});
+  expect_same_descent(x.view(), {Metric::inner_product, 8, 1}, {.samples = 4, .inbox_slots = 4, .boundary = 15, .seed = 4});
+  expect_same_descent(make_floats(Shape::gaussian, 90, 130, 3).view(), {Metric::l2, 80, 1}, {.samples = 40, .seed = 4});
+}
+
 // One tile of a product, many, and lists that are never full.
 TEST_F(CudaNnDescent, SamplesAndColumnsOfEverySize) {
   for (const auto& [rows, cols, samples, length] :
@@ -228,6 +239,20 @@ TEST_F(CudaNnDescent, ManyRoundsInAnyOrder) {
   expect_same_descent(x.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 4}, order.data());
   const auto y = make_floats(Shape::gaussian, 5000, 24, 3);
   expect_same_descent(y.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 5}, nullptr);
+}
+
+// One row is so long that the halves of the others lose all their digits; rows that are equal but for last bits.
+TEST_F(CudaNnDescent, PairsThatProductsDoNotDecide) {
+  auto x = make_floats(Shape::gaussian, 2000, 24, 3);
+  for (int64_t c = 0; c < 24; ++c) x.row(77)[c] = 3e4f;
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
+    expect_same_descent(x.view(), {metric, 40, 4}, {.samples = 16, .inbox_slots = 4, .seed = 4});
+  }
+  auto y = make_floats(Shape::gaussian, 2000, 24, 3);
+  for (int64_t i = 0; i < 2000; ++i) {
+    for (int64_t c = 0; c < 24; ++c) y.row(i)[c] = y.row(i % 20)[c] * (1 + static_cast<float>(i * 24 + c) * 0x1p-23f);
+  }
+  expect_same_descent(y.view(), {Metric::l2, 40, 4}, {.samples = 16, .inbox_slots = 4, .seed = 4});
 }
 
 TEST_F(CudaNnDescentSmall, BeginsWithAGraph) {

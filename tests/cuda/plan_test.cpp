@@ -140,6 +140,28 @@ TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
   }
 }
 
+TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
+  for (const int64_t queries : {1, 1000}) {
+    for (const int64_t k : {int64_t{1} << 20, int64_t{1} << 28, int64_t{2147483647}}) {
+      for (const int64_t room : {kGiB, 138 * kGiB}) {
+        SearchTask problem = million();
+        problem.shape.queries = queries;
+        problem.shape.rows = problem.scope.rows = 2147483647;
+        problem.scope.k = problem.wish.k = k;
+        SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
+        try {
+          const KnnCudaPlan plan = plan_within(problem, room);
+          expect_sound(problem, plan);
+          EXPECT_LE(plan.device_bytes, room);
+        } catch (const OutOfMemory& error) {
+          EXPECT_GT(error.bytes_needed(), room);
+          EXPECT_NE(std::string(error.what()).find("lower k"), std::string::npos) << error.what();
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
   for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
     SearchTask problem = million();
@@ -212,6 +234,23 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
   problem.scope.prepared = false;
   problem.shape.base_space = {};  // the copy takes longer than either
   EXPECT_EQ(engine(), CudaEngine::product);
+}
+
+TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
+  SearchTask problem = million();
+  problem.wish.what = Wanted::within;
+  problem.scope.k = 256;
+  problem.wish.k = 0;
+  problem.shape.queries = 16;
+  problem.shape.base_space = MemorySpace::cuda(0);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);  // for the host
+  problem.wish.result_space = MemorySpace::cuda(0);
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+  EXPECT_EQ(plan.engine, CudaEngine::direct);
+  EXPECT_EQ(plan.row_tile, problem.scope.rows);  // one tile, so that nothing is put together
+  EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
+  problem.shape.queries = 65;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
 }
 
 TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {

@@ -266,8 +266,64 @@ TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
   }
 }
 
+// A second term for each row of the tiles: its slack.
+std::vector<float> with_slacks(const ProductOperands& operands, float slack) {
+  std::vector<float> terms(static_cast<size_t>(operand_tiles(operands.row_count) * kOperandTile));
+  KITH_CUDA_CHECK(cudaMemcpy(terms.data(), operands.terms, terms.size() * 4, cudaMemcpyDeviceToHost));
+  std::vector<float> both;
+  for (auto tile = terms.begin(); tile != terms.end(); tile += kOperandTile) {
+    both.insert(both.end(), tile, tile + kOperandTile);
+    both.insert(both.end(), kOperandTile, slack);
+  }
+  return both;
+}
+
+// What the nearest rows are is the matter of centre_search_test; here, that a row's slack counts, and odd tiles.
+TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
+  constexpr int64_t kRows = 300;  // three tiles
+  const DeviceOperands data(DType::f32, kItemQueries, kRows, 40);
+  const std::vector<float> none(static_cast<size_t>(kItemQueries), 0.0f);
+  const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
+  const DeviceArray slacks(none.data(), none.size() * 4);
+  const DeviceArray limits(limit.data(), limit.size() * 4);
+  ProductSchedule schedule;
+  schedule.query_tiles = 3;
+  schedule.base_tiles = 3;
+  schedule.tiles_per_item = 4;
+  schedule.items = 3;
+  for (const ProductEngine engine : engines_here()) {
+    const auto found_with = [&](float slack) {
+      const std::vector<float> terms = with_slacks(data.view(), slack);
+      const DeviceArray on_device(terms.data(), terms.size() * 4);
+      const DeviceArray out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
+      ProductOperands operands = data.view();
+      operands.terms = on_device.data();
+      launch_product<ProductNearest>(
+          engine, operands, schedule,
+          {as<float>(slacks), as<float>(limits), as<NearestRows>(out), kItemQueries, 4 * kOperandTile, kItemQueries}, nullptr);
+      return read_back<NearestRows>(out, kItemQueries);
+    };
+    const std::vector<NearestRows> one = found_with(0.0f);
+    const std::vector<NearestRows> all = found_with(1e30f);
+    int64_t in_last_tile = 0;
+    for (size_t q = 0; q < one.size(); ++q) {
+      ASSERT_LT(one[q].rows[0], kRows);
+      EXPECT_EQ(all[q].rows[0], one[q].rows[0]) << "query " << q;
+      EXPECT_EQ(all[q].values[0], one[q].values[0]) << "query " << q;
+      EXPECT_NE(all[q].rows[kNearestKept - 1], kNoNearest) << "query " << q;
+      EXPECT_LT(all[q].values[kNearestKept], kFarthestValue) << "query " << q;
+      in_last_tile += one[q].rows[0] >= 2 * kOperandTile ? 1 : 0;
+    }
+    EXPECT_GT(in_last_tile, 0);
+  }
+}
+
 TEST_F(CudaProductItemsSmall, Nearest) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
+  const std::vector<float> terms = with_slacks(data.view(), 0.25f);
+  const DeviceArray both_terms(terms.data(), terms.size() * 4);
+  ProductOperands operands = data.view();
+  operands.terms = both_terms.data();
   const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
   const DeviceArray slacks(slack.data(), slack.size() * 4);
@@ -282,7 +338,7 @@ TEST_F(CudaProductItemsSmall, Nearest) {
     expect_covered<NearestRows>(
         random_items(7, kPartTiles), all, kTiles / kPartTiles * kItemQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
-          launch_product<ProductNearest>(engine, data.view(), schedule,
+          launch_product<ProductNearest>(engine, operands, schedule,
                                          {as<float>(slacks), as<float>(limits), out, kItemQueries, kPartRows, kItemQueries},
                                          nullptr);
         },

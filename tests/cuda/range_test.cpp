@@ -86,7 +86,7 @@ TEST_F(CudaRange, RadiiAtTheEnds) {
 // All rows of queries that are more than a word tells apart, for some of which products have found fewer.
 TEST_F(CudaRange, StaysOnTheDeviceHoweverManyThereAre) {
   for (const auto& [query_count, rows, cols] :
-       {std::tuple<int64_t, int64_t, int64_t>{70, 30000, 8}, {300, 6000, 40}, {2, 200000, 3}}) {
+       {std::tuple<int64_t, int64_t, int64_t>{70, 30000, 8}, {300, 6000, 40}, {2, 200000, 3}, {16, 20000, 47}}) {
     const Vectors queries = random_vectors(DType::f32, query_count, cols, 31);
     const Vectors base = random_vectors(DType::f32, rows, cols, 32);
     const DeviceMatrix there(base);

@@ -142,6 +142,47 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
 }
 
+// A screen lets every panel through that holds an answer.
+TEST(KnnPlan, FloatsAreNotScreenedWhereMostPanelsHoldAnswers) {
+  const PlanBudget bytes{kNoLimit, 0, 2, {true, false, false}};
+  EXPECT_EQ(plan_knn_cpu(problem(1000, 3600, 128, 100), bytes).format, PanelFormat::screened);
+  EXPECT_EQ(plan_knn_cpu(problem(1000, 3600, 128, 101), bytes).format, PanelFormat::f32);
+  SearchTask within = problem(1000, 3600, 128, 101);
+  within.wish.what = Wanted::within;
+  EXPECT_EQ(plan_knn_cpu(within, bytes).format, PanelFormat::screened);
+}
+
+TEST(KnnPlan, RowsOfBytesThatAreMultipliedAsTheyLieArePackedForManyQueriesOnly) {
+  SearchTask p = problem(40, 100000, 128, 10);
+  p.shape.metric = Metric::cosine;
+  p.shape.query_dtype = p.shape.base_dtype = DType::u8;
+  const PlanBudget multiplies{kNoLimit, 0, 2, {true, false, false}};
+  EXPECT_EQ(plan_knn_cpu(p, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
+  EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::direct);
+  p.shape.queries = 1000;
+  EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
+  p.shape.queries = 40;
+  p.shape.cols = 5000;
+  EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
+  p.shape.cols = 128;
+  p.shape.query_dtype = DType::f32;
+  EXPECT_EQ(plan_knn_cpu(p, multiplies).engine, CpuEngine::panels);
+}
+
+TEST(KnnPlan, BitsOfLongRowsAreCountedAsTheyLieForMoreQueries) {
+  const auto engine = [](int64_t queries, int64_t cols, bool prepared) {
+    SearchTask p = problem(queries, 10000, cols, 10);
+    p.shape.metric = Metric::hamming;
+    p.shape.query_dtype = p.shape.base_dtype = DType::u8;
+    p.scope.prepared = prepared;
+    return plan_knn_cpu(p, {kNoLimit, 0, 2, {true, false, false}}).engine;
+  };
+  EXPECT_EQ(engine(6, 63, false), CpuEngine::panels);
+  EXPECT_EQ(engine(11, 64, false), CpuEngine::direct);
+  EXPECT_EQ(engine(12, 64, false), CpuEngine::panels);
+  EXPECT_EQ(engine(1, 64, true), CpuEngine::panels);
+}
+
 TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {
   DeviceInfo h200;
   h200.device = Device::cuda(0);

@@ -94,6 +94,9 @@ TEST(CellItems, RanksReachTheEndOfAWave) {
     }
   }
   EXPECT_EQ(first_ranked(7, 39, 1000), 7);
+  EXPECT_GE(hinted_ranked(90, 1000, 1000), enough_probes(90 + 2));
+  EXPECT_LE(hinted_ranked(90, 1000, 1000), 100);
+  EXPECT_EQ(hinted_ranked(90, 92, 1000), 92);
   EXPECT_GE(next_ranked(23, 0, 1000, 1000), 46);
   EXPECT_EQ(next_ranked(23, 60, 62, 1000), 62);
   EXPECT_GE(next_ranked(23, 60, 1000, 1000), 66);

@@ -3,6 +3,7 @@
 #include <kith/knn.hpp>
 
 #include "exact/exact_check.hpp"
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -47,6 +48,21 @@ TEST(CellRanks, TakeBytesAndAnyThreads) {
   const auto vectors = reference::make_bytes(700, 33, 1);
   const auto centres = make_floats(Shape::gaussian, 200, 33, 4);
   for (const int threads : {1, 3}) expect_as_searched(vectors.view(), centres.view(), 40, threads);
+}
+
+// Of whole numbers less whole numbers tiles leave a product out; with every instruction set, and of others not.
+TEST(CellRanks, WholeNumbersAmongFarCentres) {
+  const auto bytes = reference::make_bytes(100, 70, 1);
+  auto others = make_floats(Shape::gaussian, 100, 70, 2);
+  auto centres = make_floats(Shape::gaussian, 300, 70, 4);
+  for (float& value : others.values) value = 100 + 40 * value;
+  for (float& value : centres.values) value = 120.3f + 40 * value;
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    expect_as_searched(bytes.view(), centres.view(), 60, 1);
+    expect_as_searched(others.view(), centres.view(), 60, 1);
+  }
 }
 
 // Of equal centres the smaller number comes first, however many there are.

@@ -161,6 +161,21 @@ TEST(Cells, WavesCoverEveryProbeOnce) {
     EXPECT_EQ(at, probes);
   }
   EXPECT_EQ(wave_end(0, 50), 1);  // the own cell alone
+  // To where it is expected to be done, if that is near.
+  for (int64_t first = 1; first < 300; ++first) {
+    for (int64_t expected = 0; expected < 600; ++expected) {
+      const int64_t end = wave_end(first, 500, expected);
+      ASSERT_GT(end, first);
+      ASSERT_LE(end, std::min<int64_t>(500, longest_wave_end(wave_end(first, 500))));
+      if (expected <= first || longest_wave_end(wave_end(first, 500)) < expected) {
+        ASSERT_EQ(end, wave_end(first, 500));
+      } else if (end < expected) {
+        ASSERT_GE(end, std::min<int64_t>(500, wave_end(first, 500)));
+      } else {
+        ASSERT_LE(end, std::max(wave_end(first, 500), enough_probes(expected)));
+      }
+    }
+  }
 }
 
 }  // namespace

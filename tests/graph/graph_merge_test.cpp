@@ -119,6 +119,24 @@ TEST(GraphMerge, RefinesAPoorGraph) {
   EXPECT_GE(measure_recall(after, x.view(), {.rows = 2500}, on_cpu()).recall, 0.98);
 }
 
+// Lists filled up with random rows hold most of them, and joins met nobody new: rounds ended with a recall of 0.8.
+TEST(GraphMerge, RefinesPaddedGraphsOfFewRowsExactly) {
+  for (const int64_t rows : {66, 80, 103, 129}) {
+    const auto x = make_floats(Shape::gaussian, rows, 8, 3);
+    const KnnGraph graph = exact(x.view(), 15);
+    Neighbors half(rows, 15, on_cpu());
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t j = 0; j < 15; ++j) {
+        half.view().ids[row * 15 + j] = j < 8 ? graph.ids(row)[j] : -1;
+        half.view().distances[row * 15 + j] = j < 8 ? graph.distances(row)[j] : std::numeric_limits<float>::infinity();
+      }
+    }
+    const KnnGraph refined = refine_graph(KnnGraph(std::move(half), Metric::l2, on_cpu()), x.view(), {}, on_cpu());
+    EXPECT_EQ(ids_of(refined), ids_of(graph));
+    EXPECT_EQ(refined.report().recall->recall, 1);
+  }
+}
+
 TEST(GraphMerge, IsExactWhereAllOthersFitAList) {
   for (const int64_t rows : {2, 3, 40, 64}) {
     const auto x = make_floats(Shape::gaussian, rows, 4, 3);
@@ -159,9 +177,36 @@ TEST(GraphMerge, TakesInfiniteDistancesAndUncheckedRows) {
   y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
   const MatrixView old = y.view().slice(0, 30);
   GraphMergeParams params;
-  EXPECT_THROW(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()), InvalidArgument);
+  try {
+    extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("new row 15 holds a NaN"));
+  }
   params.check_finite = false;
   EXPECT_EQ(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()).rows(), 60);
+}
+
+// By the names of the arguments, counted from the first row of each.
+TEST(GraphMerge, NamesTheRowsThatItRefuses) {
+  const auto x = make_floats(Shape::gaussian, 300, 4, 3);
+  const KnnGraph graph = exact(x.view(), 5);
+  auto y = x;
+  y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
+  const auto told = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(told([&] { refine_graph(graph, y.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, x.view(), graph, y.view(), {}, on_cpu()); }), HasSubstr("x2 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs(graph, y.view(), graph, x.view(), {}, on_cpu()); }), HasSubstr("x1 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { merge_graphs({{graph, x.view()}, {graph, x.view()}, {graph, y.view()}}, {}, on_cpu()); }),
+              HasSubstr("x3 row 45 holds a NaN"));
+  EXPECT_THAT(told([&] { extend_graph(graph, y.view(), x.view(), {}, on_cpu()); }), HasSubstr("x row 45 holds a NaN"));
 }
 
 // Who follows the error need not try again.
@@ -201,6 +246,7 @@ TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
       }
       ASSERT_GT(named, bytes) << "it was enough";
       EXPECT_EQ(ids_of(expected), ids_of(calls[i](with(named))));
+      EXPECT_LT(static_cast<double>(named), 1.1 * static_cast<double>(expected.report().peak_host_bytes));
     }
   }
 }

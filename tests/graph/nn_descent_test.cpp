@@ -43,9 +43,11 @@ TEST(NnDescent, RoundsAreThoseOfTheReference) {
       SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const auto x = reference::without_sign(make_floats(shape, 150, 20, 3));
       for (const bool all : {false, true}) {
-        const DescentRules rules{.samples = 5, .inbox_slots = 8, .all_pairs = all, .seed = 4};
+        DescentRules rules{.samples = 5, .inbox_slots = 8, .all_pairs = all, .seed = 4};
         reference::Lists expected = after(x.view(), metric, rules, 12, 0, on_cpu());
         for (int64_t round = 0; round < 3; ++round) reference::descend(x, metric, rules, round, 12, expected);
+        EXPECT_EQ(reference::difference(after(x.view(), metric, rules, 12, 3, on_cpu()), expected), "");
+        rules.random_lists = true;  // floats are compared as they are
         EXPECT_EQ(reference::difference(after(x.view(), metric, rules, 12, 3, on_cpu()), expected), "");
       }
     }
@@ -56,16 +58,19 @@ TEST(NnDescent, RoundsAreThoseOfTheReference) {
 TEST(NnDescent, RoundsDoNotDependOnTheInstructionSet) {
   const auto bytes = reference::make_bytes(700, 128, 1);
   const auto floats = reference::without_sign(make_floats(Shape::gaussian, 700, 37, 2));
-  const DescentRules rules{.samples = 32, .inbox_slots = 32, .seed = 4};
+  DescentRules rules{.samples = 32, .inbox_slots = 32, .seed = 4};
   for (const Metric metric : {Metric::l2, Metric::chi_square}) {
     for (const MatrixView& all : {bytes.view(), floats.view()}) {
       const MatrixView x = all.slice(0, reference::fewer_if_sanitized(700, 250));
       std::optional<reference::Lists> first;
       for (const std::string& target : cpu_targets()) {
         const ForcedTarget forced(target);
-        const reference::Lists lists = after(x, metric, rules, 64, 2, on_cpu(2));
-        if (!first) first = lists;
-        EXPECT_EQ(reference::difference(lists, *first), "") << target << " " << name_of(metric) << " " << x.cols();
+        for (const bool random_lists : {false, true}) {
+          rules.random_lists = random_lists;
+          const reference::Lists lists = after(x, metric, rules, 64, 2, on_cpu(2));
+          if (!first) first = lists;
+          EXPECT_EQ(reference::difference(lists, *first), "") << target << " " << name_of(metric) << " " << x.cols();
+        }
       }
     }
   }

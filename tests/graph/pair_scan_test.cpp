@@ -29,8 +29,12 @@ float key_of(const reference::Matrix<float>& x, Metric metric, int64_t a, int64_
   return reference::canonical(metric, x.row(a), x.row(b), x.cols);
 }
 
-// `ordered`: as the copy that cells are compared by.
-enum class Rows { as_they_are, ordered };
+// `ordered`: as the copy that cells are compared by. `not_rounded`: as NN-Descent from random rows does.
+enum class Rows { as_they_are, ordered, not_rounded };
+
+FloatPairs floats_of(Rows kind) {
+  return kind == Rows::not_rounded ? FloatPairs::as_they_are : FloatPairs::may_be_rounded;
+}
 
 // The numbers of rows, in the order they have.
 std::vector<uint32_t> all_rows(const MatrixView& view) {
@@ -46,7 +50,7 @@ void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x,
   const std::vector<uint32_t> order = all_rows(view);
   const PairRows copy(given, order.data(), on_cpu());
   const PairRows& all = kind == Rows::ordered ? copy : given;
-  const auto scan = make_pair_scan(all, 40, row_count, on_cpu());
+  const auto scan = make_pair_scan(all, 40, row_count, on_cpu(), floats_of(kind));
   std::vector<uint32_t> queries;
   std::vector<uint32_t> rows;
   for (uint32_t i = 0; i < 37; ++i) queries.push_back((i * 5 + 1) % static_cast<uint32_t>(view.rows()));
@@ -154,6 +158,7 @@ TEST(PairScan, HandsOutWhateverMayMatterToEitherSide) {
           SCOPED_TRACE(::testing::Message() << target << " " << shape << " " << cols << " " << name_of(metric));
           expect_all_found(x.view(), x, metric);
           expect_all_found(x.view(), x, metric, 66, Rows::ordered);
+          expect_all_found(x.view(), x, metric, 66, Rows::not_rounded);
         }
       }
     }
@@ -203,11 +208,12 @@ TEST(PairScan, ComparesTinyAndLargeHistograms) {
 
 // Of each query the nearest rows, all of them where several are as near, and of each row that has a limit; where keys are
 // known, nobody else.
-void expect_nearest(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, bool same) {
+void expect_nearest(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, bool same,
+                    Rows kind = Rows::as_they_are) {
   const int64_t set = view.rows() / 2;
   constexpr float kAny = std::numeric_limits<float>::infinity();
   const PairRows all(view, key_kind(metric), on_cpu());
-  const auto scan = make_pair_scan(all, set, set, on_cpu());
+  const auto scan = make_pair_scan(all, set, set, on_cpu(), floats_of(kind));
   std::vector<uint32_t> queries(static_cast<size_t>(set));
   std::vector<uint32_t> rows(static_cast<size_t>(set));
   for (uint32_t i = 0; i < set; ++i) {
@@ -241,7 +247,7 @@ void expect_nearest(const MatrixView& view, const reference::Matrix<float>& x, M
       const bool for_row = !same && key(q, r) <= of_row[static_cast<size_t>(r)];
       ASSERT_TRUE(!for_query || (there && hit->second.for_query)) << q << " " << r;
       ASSERT_TRUE(!for_row || (there && hit->second.for_row)) << q << " " << r;
-      if (!scan->exact() || !there) continue;
+      if (!scan->exact() || !there || set > kMostNearest) continue;  // of larger sets all that limits leave
       ASSERT_EQ(hit->second.for_query, for_query) << q << " " << r;
       ASSERT_EQ(hit->second.for_row, for_row) << q << " " << r;
       ASSERT_EQ(hit->second.lower, key(q, r));
@@ -257,11 +263,12 @@ TEST(PairScan, HandsOutTheNearestOfEither) {
                                   Metric::chi_square}) {
         SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
         expect_nearest(x.view(), x, metric, same);
+        expect_nearest(x.view(), x, metric, same, Rows::not_rounded);
       }
     }
     for (const std::string& target : targets_for_next_case()) {
       const ForcedTarget forced(target);
-      for (const int64_t rows : {2, 90, 300}) {
+      for (const int64_t rows : {2, 90, 600}) {  // of the last, sets of more than 256
         const auto bytes = reference::make_bytes(rows, 24, 3);
         for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
           SCOPED_TRACE(::testing::Message() << target << " bytes " << rows << " " << name_of(metric));
@@ -355,6 +362,37 @@ TEST(PairScan, RanOutOfLimitsFindsEverything) {
   Found found;
   scan->run(found);
   EXPECT_EQ(found.hits.size(), 900u);
+}
+
+// |a - b|, of a single column.
+struct FirstColumnApart {
+  float init() const { return 0; }
+  float step(float sum, float a, float b) const { return sum + (a < b ? b - a : a - b); }
+  float finish(float sum) const { return sum; }
+};
+
+TEST(PairScan, RowsInAnotherOrderKeepAMetricOfTheUsers) {
+  const auto x = make_floats(Shape::gaussian, 30, 1, 4);
+  const FirstColumnApart metric;
+  const custom::PanelMetric panels{&metric, &custom::panel_distances<FirstColumnApart>};
+  const PairRows given(x.view(), panels);
+  std::vector<uint32_t> order = all_rows(x.view());
+  std::reverse(order.begin(), order.end());
+  const PairRows turned(given, order.data(), on_cpu());
+  ASSERT_EQ(turned.custom(), given.custom());
+  const auto scan = make_pair_scan(turned, 2, 3, on_cpu());
+  const std::vector<uint32_t> queries{0, 7};
+  const std::vector<uint32_t> rows{1, 2, 29};
+  scan->set_queries(queries.data(), 2);
+  scan->set_rows(rows.data(), 3);
+  Firsts firsts;
+  scan->run_first(3, firsts);
+  for (size_t q = 0; q < queries.size(); ++q) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const float apart = std::abs(x.row(29 - queries[q])[0] - x.row(29 - rows[r])[0]);
+      EXPECT_EQ(firsts.told[static_cast<int64_t>(q)][r], apart);
+    }
+  }
 }
 
 }  // namespace

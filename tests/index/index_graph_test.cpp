@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace kith {
@@ -106,6 +107,45 @@ TEST(IndexGraph, RefusesWhatIsNotItsRows) {
   const int64_t first = 0;
   index.remove({&first, 1, {}}, on_cpu());
   EXPECT_THROW(knn_graph(index, rows.view().slice(1, 48), {}, on_cpu()), InvalidArgument);
+}
+
+// Counted from the first of all, in whichever batch.
+TEST(IndexGraph, NamesTheRowThatItRefuses) {
+  auto rows = make_floats(Shape::gaussian, 3000, kGraphCols, 5);
+  const Index index = filled("Flat", Metric::l2, rows);
+  rows.row(2777)[3] = std::nanf("");
+  try {
+    knn_graph(index, rows.view(), {.k = 999}, on_cpu());  // 1,048 rows at a time
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("x row 2777 holds a NaN"));
+  }
+}
+
+TEST(IndexGraph, NamesALimitThatWouldDo) {
+  const auto rows = make_floats(Shape::gaussian, 4000, kGraphCols, 5);
+  for (const char* const factory : {"Flat", "IVF8,Flat", "IVF8,PQ3x4"}) {
+    SCOPED_TRACE(factory);
+    const Index index = filled(factory, Metric::l2, rows);
+    const KnnGraph expected = knn_graph(index, rows.view(), {.k = 20}, on_cpu());
+    for (const int64_t bytes : {1000, 1'200'000, 2'200'000}) {  // the graph does not fit, a batch beside it, a search
+      ResourceOptions options;
+      options.device = Device::cpu();
+      options.threads = 2;
+      options.host_memory_limit = bytes;
+      int64_t named = 0;
+      try {
+        knn_graph(index, rows.view(), {.k = 20}, Resources(options));
+      } catch (const OutOfMemory& error) {
+        named = error.bytes_needed();
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("would do"));
+      }
+      if (bytes > 2'000'000 && named == 0) continue;
+      ASSERT_GT(named, bytes);
+      options.host_memory_limit = named;
+      expect_same_bytes(expected, knn_graph(index, rows.view(), {.k = 20}, Resources(options)));
+    }
+  }
 }
 
 TEST(IndexGraph, IsCancelledBetweenBatches) {

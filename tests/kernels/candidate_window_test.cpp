@@ -2,8 +2,8 @@
 // bound allows for, each addition truncated, on data chosen to strain the bound.
 #include "kernels/matrix/candidate_window.hpp"
 
-#include "core/half.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/rounded_operand.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -18,43 +18,6 @@ namespace kith {
 namespace {
 
 using reference::Shape;
-
-// Towards zero, as the matrix units' sums are.
-float truncated(double value) {
-  const auto rounded = static_cast<float>(value);
-  return std::abs(static_cast<double>(rounded)) > std::abs(value) ? std::nextafter(rounded, 0.0f) : rounded;
-}
-
-// A vector rounded to halves, as half_operands_cuda.cu does it.
-struct Rounded {
-  std::vector<float> values;
-  float squares = 0;
-  OperandFacts facts = {0, 0};
-
-  Rounded(const float* from, const std::vector<float>& centre, double factor, float scale, int64_t cols)
-      : values(static_cast<size_t>(cols)) {
-    double residuals = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      float value = from[i] - centre[i];
-      if (factor != 1) value = static_cast<float>(static_cast<double>(value) * factor);
-      value *= scale;
-      values[i] = static_cast<float>(half_of(value));
-      squares += values[i] * values[i];
-      const double residual = static_cast<double>(value) - static_cast<double>(values[i]);
-      residuals += residual * residual;
-    }
-    facts.norm = std::sqrt(squares) * 1.0002f;
-    facts.residual = static_cast<float>(std::sqrt(residuals)) * 1.0002f + facts.norm * 2.4e-7f + 1e-30f;
-  }
-};
-
-float truncated_product(const Rounded& q, const Rounded& x) {
-  float sum = 0;
-  for (size_t i = 0; i < q.values.size(); ++i) {
-    sum = truncated(static_cast<double>(sum) - static_cast<double>(q.values[i]) * static_cast<double>(x.values[i]));
-  }
-  return sum;
-}
 
 constexpr int64_t kWindowRows = 400;
 
@@ -80,13 +43,13 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
   const auto factor = [&](const float* row) {
     return kind == KeyKind::cosine ? canonical_inverse_norm(canonical_squared_norm(row, cols)) : 1.0;
   };
-  const Rounded q(query, centre, factor(query), scale, cols);
+  const RoundedOperand q(query, centre, factor(query), scale, cols);
   if (kind == KeyKind::cosine && q.squares == 0) return kWindowRows;  // never sure
   std::vector<float> values;
   std::vector<float> keys;
   OperandFacts rows = {0, 0};
   for (int64_t i = 0; i < kWindowRows; ++i) {
-    const Rounded x(base.row(i), centre, factor(base.row(i)), scale, cols);
+    const RoundedOperand x(base.row(i), centre, factor(base.row(i)), scale, cols);
     float term = kind == KeyKind::inner_product ? 0.0f : 0.5f * x.squares;
     if (kind == KeyKind::cosine && x.squares == 0) term = 0.5f * scale * scale;  // at distance 1
     values.push_back(term + truncated_product(q, x));
@@ -161,8 +124,8 @@ TEST(CandidateWindow, AMovedRowIsNoFartherThanItsKeyAndMoveTell) {
         SCOPED_TRACE(::testing::Message() << unit << " moved by " << step << ", " << name_of(metric));
         const bool product = metric == Metric::inner_product;
         for (int64_t i = 0; i < 40; ++i) {
-          const Rounded q(queries.row(i), centre, 1, scale, kCols);
-          const Rounded x(after.row(i), centre, 1, scale, kCols);
+          const RoundedOperand q(queries.row(i), centre, 1, scale, kCols);
+          const RoundedOperand x(after.row(i), centre, 1, scale, kCols);
           const float value = (product ? 0.0f : 0.5f * x.squares) + truncated_product(q, x);
           const float key = reference::canonical(metric, queries.row(i), before.row(i), kCols);
           double moved = 0;

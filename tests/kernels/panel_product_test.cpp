@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -103,6 +104,36 @@ TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
       }
       EXPECT_GT(reported, 0);
       EXPECT_LT(reported, query_count * row_panels);
+    }
+  }
+}
+
+// Two to a unit, the first below; what rounding to bf16 leaves, rounded likewise, follows.
+TEST(EncodeFloats, RoundsToNearestWithEveryInstructionSet) {
+  const auto rounded = [](float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    return (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
+  };
+  const auto values = reference::make_floats(reference::Shape::mixed_norms, 1, 75, 5);
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {1, 2, 7, 8, 15, 31, 32, 33, 64, 75}) {
+      SCOPED_TRACE(::testing::Message() << target << " " << cols);
+      const int64_t units = units_per_part(PanelFormat::bf16, cols);
+      std::vector<uint32_t> found(static_cast<size_t>(2 * units), 77);
+      encode_floats(PanelFormat::bf16, values.row(0), cols, 1.5f, found.data());
+      for (int64_t u = 0; u < units; ++u) {
+        uint32_t high = 0;
+        uint32_t low = 0;
+        for (int64_t half = 0; half < 2 && 2 * u + half < cols; ++half) {
+          const float value = values.row(0)[2 * u + half] * 1.5f;
+          const uint32_t near = rounded(value);
+          high |= near >> (half == 0 ? 16 : 0);
+          low |= rounded(value - std::bit_cast<float>(near)) >> (half == 0 ? 16 : 0);
+        }
+        EXPECT_EQ(found[static_cast<size_t>(u)], high) << u;
+        EXPECT_EQ(found[static_cast<size_t>(units + u)], low) << u;
+      }
     }
   }
 }

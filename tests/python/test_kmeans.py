@@ -278,3 +278,15 @@ def test_a_broken_pickle_is_refused(blobs):
     for broken in ((centres[:2], counts, labels), (centres, counts[:2], labels), (centres, counts, labels + 1)):
         with pytest.raises(ValueError, match="snapshot"):
             kith.KMeans.__new__(kith.KMeans).__setstate__({**state, "_fit": (*broken, *rest)})
+
+
+def test_labels_are_a_copy_of_the_fit_that_was_asked(blobs):
+    model = kith.KMeans(5)
+    with pytest.raises(AttributeError, match="call fit first"):
+        _ = model.labels_
+    true = model.fit(blobs).labels_.copy()
+    assert model.labels_ is model.labels_
+    model.labels_[:] = -1
+    assert (pickle.loads(pickle.dumps(model)).labels_ == true).all()
+    model.fit(blobs[:100])
+    assert model.labels_.shape == (100,) and (model.labels_ >= 0).all()

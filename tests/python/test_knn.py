@@ -246,6 +246,20 @@ def test_plain_arrays_take_a_short_way_to_the_same_result(vectors, monkeypatch):
     assert alone.ids.shape == (4,) and alone.ids[0] == 3 and (alone.ids == kith.knn(x[3:4], x, 4, device="cpu").ids[0]).all()
 
 
+def test_of_two_wrong_names_both_ways_say_the_same(vectors):
+    x = vectors(5, 3)
+    for given in (x, x.astype(np.float64)):  # the short way and the long one
+        for call in (kith.knn, kith.pairwise_distances):
+            with pytest.raises(ValueError, match="unknown metric"):
+                call(given, given, metric="nearness", device="tpu")
+
+
+def test_more_results_than_the_machine_can_hold(vectors):
+    x = vectors(3, 2)
+    with pytest.raises(MemoryError, match="free on this machine"):
+        kith.knn(np.zeros((300, 2), np.float32), x, 2**31 - 1)
+
+
 def test_what_is_not_plain_takes_the_long_way(vectors):
     x = vectors(60, 8)
     unaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(60, 8)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kith
+from kith import _kith
 from conftest import METRICS, distances_of
 
 
@@ -41,6 +42,46 @@ def test_of_one_set(vectors):
     found = kith.pairwise_distances(x)
     assert (found == found.T).all() and (found.diagonal() == 0).all()
     assert (found == kith.pairwise_distances(x, x.copy(), threads=1)).all()
+
+
+def test_plain_arrays_take_a_short_way_to_the_same_result(vectors, monkeypatch):
+    x = vectors(40, 7)
+    others = {
+        "f32": (x[:5], x),
+        "f16": (x[:5].astype(np.float16), x.astype(np.float16)),
+        "mixed": (vectors(5, 7, np.uint8), x),
+        "rows apart": (x[:10:2], vectors(40, 20)[:, 3:10]),
+        "none": (x[:0], x),
+        "one set": (x, None),
+    }
+    for name, (rows, columns) in others.items():
+        assert _kith.pairwise_distances_plain(rows, rows if columns is None else columns, "l2", "cpu", 1) is not None, name
+        short = kith.pairwise_distances(rows, columns, device="cpu")
+        with monkeypatch.context() as patch:
+            patch.setattr(_kith, "pairwise_distances_plain", lambda *_: None)
+            long = kith.pairwise_distances(rows, columns, device="cpu")
+        assert short.dtype == long.dtype and short.shape == long.shape and short.tobytes() == long.tobytes(), name
+
+
+def test_what_is_not_plain_takes_the_long_way(vectors):
+    x = vectors(40, 8)
+    for other in (x.astype(np.float64), x[:, ::2], x[::-1], x.tolist(), x[0], x.reshape(1, 40, 8)):
+        assert _kith.pairwise_distances_plain(other, x, "l2", "cpu", 1) is None
+        assert _kith.pairwise_distances_plain(x, other, "l2", "cpu", 1) is None
+    for metric, device, threads in ((b"l2", "cpu", 1), ("l2", None, 1), ("l2", "cpu", 1.0), ("l2", "cpu", -1)):
+        assert _kith.pairwise_distances_plain(x, x, metric, device, threads) is None
+    many = np.zeros((_kith.MOST_NUMPY_BYTES // 4 // 40 + 1, 8), np.float32)
+    assert _kith.pairwise_distances_plain(many, x, "l2", "cpu", 1) is None  # much to write: Kith's own memory
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("metric", ["l2", "inner_product", "cosine", "l1", "linf", "chi_square"])
+def test_few_rows_as_many(queries, dtype, metric, vectors_for):
+    for cols in (1, 2, 3, 7, 8, 9, 15, 16, 17, 21, 33, 40):
+        x, y = vectors_for(metric, 12, cols, dtype), vectors_for(metric, 30, cols, dtype)
+        found = kith.pairwise_distances(x[:queries], y, metric, device="cpu")  # row by row, and all in blocks
+        assert found.tobytes() == kith.pairwise_distances(x, y, metric, device="cpu")[:queries].tobytes(), cols
 
 
 def test_empty(vectors):

@@ -208,6 +208,9 @@ def test_unconnected_parts(vectors):
         graph.spanning_tree(unconnected="maybe")
     at_inf = graph.spanning_tree(unconnected="at_inf")
     assert np.isinf(at_inf.weights).sum() == count - 1 and (at_inf.labels(1e30) == labels).all()
+    assert (graph.labels(1e30) == labels).all()
+    middle = np.median(at_inf.weights)
+    assert (graph.labels(middle) == at_inf.labels(middle)).all() and graph.labels(0).max() == 89
     nearest = graph.spanning_tree(unconnected="nearest", x=x)
     full = kith.knn_graph(x, k=89).spanning_tree()
     np.testing.assert_array_equal(nearest.weights[-2:], full.weights[-2:])

@@ -57,5 +57,14 @@ TEST(StoredRow, TheLargestAndSmallestNumbersAreFinite) {
   EXPECT_TRUE(rows_are_finite(rows.view()));
 }
 
+TEST(StoredRow, FloatsAreTakenWhereTheyLie) {
+  const auto floats = make_floats(Shape::gaussian, 3, 20, 3);
+  float room[20];
+  EXPECT_EQ(floats_of(floats.view(), 1, room), floats.row(1));
+  const auto halves = stored_as<Half>(floats);
+  EXPECT_EQ(floats_of(halves.view(), 2, room), room);
+  for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(room[c], static_cast<float>(halves.row(2)[c]));
+}
+
 }  // namespace
 }  // namespace kith

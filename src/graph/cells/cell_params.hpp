@@ -26,9 +26,21 @@ constexpr int64_t ranked_probes(const CellParams& params) {
   return params.probes < most ? params.probes : most;
 }
 
-// The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
-constexpr int64_t wave_end(int64_t first, int64_t probes) {
-  const int64_t end = first == 0 ? 1 : first + (first < 10 ? 2 : first < 18 ? 3 : first / 6);
+// How far a wave may go beyond its end, to where all is expected to be done.
+constexpr int64_t longest_wave_end(int64_t end) { return end + end / 7; }
+
+// Probes to be made where so many are expected to do: one more wave would take longer.
+constexpr int64_t enough_probes(int64_t expected) { return expected + expected / 64 + 1; }
+
+// The end of the wave that begins with a probe: waves grow, so that few are needed, but not so much that what one holds takes
+// much memory. `expected`: probes that will do in all, as far as is known, or 0: the wave that comes near them ends just
+// behind, so that little is done in vain.
+constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) {
+  constexpr int64_t kWide = 16;
+  const int64_t wide = first / 3 < kWide ? kWide : first / 3;
+  int64_t end = first == 0 ? 1 : first < 8 ? first + 2 + first / 4 : first + (first < wide ? first : wide);
+  const int64_t enough = enough_probes(expected);
+  if (expected > first && enough <= longest_wave_end(end)) end = enough;
   return end < probes ? end : probes;
 }
 

@@ -13,6 +13,8 @@
 #include "graph/pairs/pair_scan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -42,7 +44,8 @@ class CellWorker final : private PairHits, private PairFirsts {
         lists_(lists),
         scan_(make_pair_scan(rows, kQueryBlock, kTileRows, resources)),
         keys_(rows.view(), rows.kind()),
-        waiting_(kMostWaiting, "candidates", resources) {}
+        waiting_(kMostWaiting, "candidates", resources),
+        together_(kMostWaiting, "candidates", resources) {}
 
   // Rows against queries of the same cell, which meet them from the other side too.
   void run_own(uint32_t first_row, int64_t row_count, uint32_t first_query, int64_t query_count, ProgressMeter& meter) {
@@ -85,12 +88,21 @@ class CellWorker final : private PairHits, private PairFirsts {
     }
   }
 
-  // Largest first. Sorted by what the limits are now: others lower them meanwhile, and an order must not change in a sort.
+  // Largest first, in so many classes: which of two that differ little comes first does not matter.
   void put_similar_limits_together() {
-    order_.clear();
-    for (const uint32_t row : rows_) order_.push_back(uint64_t{~lists_.threshold(all_.row_at(row))} << 32 | row);
-    std::sort(order_.begin(), order_.end());
-    std::transform(order_.begin(), order_.end(), rows_.begin(), [](uint64_t one) { return static_cast<uint32_t>(one); });
+    constexpr int kClassBits = 8;
+    limits_.clear();
+    for (const uint32_t row : rows_) limits_.push_back(lists_.threshold(all_.row_at(row)));  // others lower them meanwhile
+    const auto [least, most] = std::minmax_element(limits_.begin(), limits_.end());
+    const int shift = std::max(0, static_cast<int>(std::bit_width(*most - *least)) - kClassBits);
+    const uint32_t largest = *most;
+    for (uint32_t& limit : limits_) limit = (largest - limit) >> shift;
+    std::array<uint32_t, (1 << kClassBits) + 1> next{};
+    for (const uint32_t limit : limits_) ++next[limit + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    ordered_.resize(rows_.size());
+    for (size_t i = 0; i < rows_.size(); ++i) ordered_[next[limits_[i]]++] = rows_[i];
+    rows_.swap(ordered_);
   }
 
   // Of the rows and queries that are compared.
@@ -129,18 +141,14 @@ class CellWorker final : private PairHits, private PairFirsts {
 
   // Computes the keys of the pairs that wait and offers them.
   void settle() {
-    Waiting* const first = waiting_.data();
-    Waiting* const end = first + waiting_count_;
-    waiting_count_ = 0;
-    if (!scan_->exact()) {
-      std::sort(first, end, [](const Waiting& a, const Waiting& b) {
-        return a.query != b.query ? a.query < b.query : a.row < b.row;
-      });
-    }
+    const int64_t count = std::exchange(waiting_count_, 0);
     const bool needs_keys = !scan_->exact();
-    Waiting* ahead = first;
-    for (Waiting* at = first; at < end;) {
-      Waiting* next = at;
+    if (needs_keys) put_queries_together(count);
+    const Waiting* const first = waiting_.data();
+    const Waiting* const end = first + count;
+    const Waiting* ahead = first;
+    for (const Waiting* at = first; at < end;) {
+      const Waiting* next = at;
       while (next < end && next->query == at->query) ++next;
       for (; needs_keys && ahead < end && ahead < next + kAhead; ++ahead) {
         keys_.prefetch(row_of_place(ahead->row));
@@ -152,6 +160,15 @@ class CellWorker final : private PairHits, private PairFirsts {
       if (pair->for_query) scan_->limit_query(pair->query, lists_.largest_key(row_of_query(pair->query)));
       if (pair->for_row) scan_->limit_row(pair->row, lists_.largest_key(row_of_place(pair->row)));
     }
+  }
+
+  // The pairs of a query come panel by panel, so that they stay in the order of their rows.
+  void put_queries_together(int64_t count) {
+    std::array<int64_t, kQueryBlock + 1> next{};
+    for (int64_t i = 0; i < count; ++i) ++next[static_cast<size_t>(waiting_[i].query) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    for (int64_t i = 0; i < count; ++i) together_[next[static_cast<size_t>(waiting_[i].query)]++] = waiting_[i];
+    std::swap(waiting_, together_);
   }
 
   // Pairs of one query.
@@ -188,11 +205,13 @@ class CellWorker final : private PairHits, private PairFirsts {
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;
   HostArray<Waiting> waiting_;
+  HostArray<Waiting> together_;  // the same by query
   int64_t waiting_count_ = 0;
   const uint32_t* queries_ = nullptr;  // places
   std::vector<uint32_t> rows_;         // places
   std::vector<uint32_t> own_queries_;  // places, of run_own
-  std::vector<uint64_t> order_;  // of rows_, by limit
+  std::vector<uint32_t> limits_;       // of rows_
+  std::vector<uint32_t> ordered_;      // rows_, by limit
   std::vector<uint32_t> others_;
   std::vector<const Waiting*> pairs_;
   std::vector<float> found_;
@@ -313,7 +332,7 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartiti
 
 int64_t cell_steps_bytes_cpu(int64_t rows, const ComparedCells& compared, int64_t wave, int64_t cells, int threads) {
   const int64_t worker = pair_scan_bytes(compared.format, compared.product_cols, kQueryBlock, kTileRows) +
-                         first_scan_bytes(compared.list_length + 1, kTileRows) + array_bytes<Waiting>(kMostWaiting);
+                         first_scan_bytes(compared.list_length + 1, kTileRows) + 2 * array_bytes<Waiting>(kMostWaiting);
   return PairRows::ordered_bytes_for(rows, compared.product_cols, compared.format) + rows * 4 * wave +
          (16 + 8 * threads) * cells + threads * worker;
 }

@@ -48,7 +48,7 @@ class CellStepsCuda final : public CellSteps {
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
     const int64_t hint = cells_.probes_for(control, params.recall);
     const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
-    cells_.rank(will_do ? next_ranked(hint, hint + 1, cells_.probes(), lists.rows)
+    cells_.rank(will_do ? hinted_ranked(hint, cells_.probes(), lists.rows)
                         : first_ranked(cells_.probes(), params.likely, lists.rows));
     layout_.emplace(cells_.sizes());
     place_rows();

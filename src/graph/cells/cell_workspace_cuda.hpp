@@ -28,14 +28,21 @@ constexpr int64_t most_ranked(int64_t rows) {
 }
 constexpr int64_t first_ranked(int64_t probes, int64_t likely, int64_t rows) {
   constexpr int64_t kFewest = 20;
-  constexpr int64_t kMost = 46;
+  constexpr int64_t kMost = 32;
   const int64_t wanted = likely < kFewest ? kFewest : likely < kMost ? likely : kMost;
   const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
   return probes < end ? probes : end;
 }
+// Where so many will do by what control rows say, who are the ones that the recall is measured on: waves end near there.
+constexpr int64_t hinted_ranked(int64_t hint, int64_t probes, int64_t rows) {
+  const int64_t wanted = enough_probes(hint) + hint / 16;
+  const int64_t most = most_ranked(rows) > hint ? most_ranked(rows) : hint;
+  const int64_t ranked = wanted < most ? wanted : most;
+  return ranked < probes ? ranked : probes;
+}
 // Where `needed` are to be made now and `expected` in all, if anything is.
 constexpr int64_t next_ranked(int64_t needed, int64_t expected, int64_t probes, int64_t rows) {
-  const int64_t wanted = expected > needed ? expected + expected / 10 : 2 * needed;
+  const int64_t wanted = expected >= needed ? expected + expected / 10 : 2 * needed;
   const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
   const int64_t ranked = end > needed ? end : needed;
   return probes < ranked ? probes : ranked;

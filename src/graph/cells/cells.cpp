@@ -31,8 +31,9 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
   outcome.reached = !wish.recall;
   std::vector<int64_t> ends;  // of the waves
   ProgressMeter meter("compare", backend.rows() * steps->probes(), resources);
+  int64_t expected = 0;  // probes, in all
   for (int64_t probe = 0; probe < steps->probes();) {
-    const int64_t end = wave_end(probe, steps->probes());
+    const int64_t end = wave_end(probe, steps->probes(), expected);
     GraphRound round;
     round.comparisons = steps->wave(probe, end, meter);
     const ListSurvey survey = backend.survey(wish.k, Flags::set);
@@ -50,7 +51,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
       outcome.reached = true;
       break;
     }
-    constexpr int64_t kFewest = 7;  // probes, before anything is concluded from them
+    constexpr int64_t kFewest = 5;      // probes, before anything is concluded from them
+    constexpr int64_t kFewestToEnd = 7;
     if (!wish.recall || !round.recall || end < kFewest) continue;
     // From half as many probes: neighbouring rounds differ by no more than their recall errs.
     const auto half = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), end / 2) - ends.begin());
@@ -58,8 +60,9 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
     const double needed = probes_needed(static_cast<double>(ends[earlier]), 1 - *outcome.rounds[earlier].recall,
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
     const auto most = static_cast<double>(steps->probes());
-    if (wish.gives_up && needed > 1.3 * most) break;
-    steps->expect(static_cast<int64_t>(std::min(needed, most)));
+    if (wish.gives_up && end >= kFewestToEnd && needed > 1.3 * most) break;
+    expected = static_cast<int64_t>(std::ceil(std::min(needed, most)));
+    steps->expect(std::min(enough_probes(expected), steps->probes()));
   }
   backend.survey(wish.k, Flags::clear);
   meter.finish();
@@ -73,8 +76,9 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
 
 int64_t cells_bytes(int64_t rows, int64_t cols, const ComparedCells& compared, const CellsWish& wish, int threads) {
   int64_t widest = 1;
-  for (int64_t probe = 0; probe < wish.probes; probe = wave_end(probe, wish.probes)) {
-    widest = std::max(widest, wave_end(probe, wish.probes) - probe);
+  for (int64_t probe = 0; probe < wish.probes; ++probe) {
+    const int64_t end = wave_end(probe, wish.probes);
+    widest = std::max(widest, std::min(longest_wave_end(end), wish.probes) - probe);
   }
   // With the extra column and cell of inner_product.
   return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +

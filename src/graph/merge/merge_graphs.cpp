@@ -18,6 +18,7 @@
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/with_graph_backend.hpp"
 #include "graph/write_lists.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -145,6 +146,24 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
   warn_if_missed(work.report(), params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
 }
 
+// What the rows of two parts are called where they are refused.
+struct PartNames {
+  std::string first;
+  std::string second;
+};
+
+PartNames names_of_parts(size_t i, size_t j) { return {fmt::format("x{}", i + 1), fmt::format("x{}", j + 1)}; }
+
+template <typename Work>
+void naming_parts(const PartNames& names, int64_t boundary, const Work& work) {
+  try {
+    work();
+  } catch (const RefusedRow& refused) {
+    const bool first = refused.row() < boundary;
+    refused.throw_as(first ? names.first : names.second, first ? refused.row() : refused.row() - boundary);
+  }
+}
+
 // A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
 void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t boundary, WorkingLists& lists) {
   const Metric metric = pair.metric();
@@ -177,7 +196,8 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
           {parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric, resources,
           [&](const NeighborsView& out, const Resources& counted) {
             GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
-            merge_two(pair, parts[i], parts[j], params, false);
+            naming_parts(names_of_parts(i, j), parts[i].x.rows(),
+                         [&] { merge_two(pair, parts[i], parts[j], params, false); });
             return pair.finish();
           });
       const int64_t begin[2] = {begins[i], begins[j]};
@@ -206,7 +226,7 @@ GraphReport merge_all(const std::vector<GraphPart>& parts, const NeighborsView& 
     check_part(near[i], name_of_part(i), PartDistances::of_rows, work.resources());
   }
   if (near.size() == 2) {
-    merge_two(work, near[0], near[1], params, false);
+    naming_parts(names_of_parts(0, 1), near[0].x.rows(), [&] { merge_two(work, near[0], near[1], params, false); });
   } else {
     merge_pairs(work, near, params);
   }
@@ -220,7 +240,6 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
   check_part(old, kTheGraph, PartDistances::of_rows, work.resources());
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
-  if (fresh.space().host_readable()) check_graph_rows(fresh, metric, params.check_finite, work.resources());
   // The same method on every device, so that the graph is the same too.
   const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
   const KnnGraphParams of_fresh{.k = k,
@@ -230,8 +249,9 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
                                 .recall = params.recall,
                                 .seed = params.seed};
   const GraphOutput added({fresh.rows(), k, work.space()}, work.resources());
-  GraphReport told = knn_graph(fresh, added.view(), of_fresh, work.resources());
-  merge_two(work, old, {added.graph(metric, std::move(told)), fresh}, params, true);
+  GraphReport told = naming_rows("new", [&] { return knn_graph(fresh, added.view(), of_fresh, work.resources()); });
+  const GraphPart added_part{added.graph(metric, std::move(told)), fresh};
+  naming_parts({"x", "new"}, old.x.rows(), [&] { merge_two(work, old, added_part, params, true); });
   return work.finish();
 }
 
@@ -243,7 +263,8 @@ GraphReport refine(const GraphPart& given, const NeighborsView& out, const Graph
   const int64_t k = part.graph.k();
   check_part(part, kTheGraph, PartDistances::any, work.resources());  // its distances are computed again
   const int64_t length = length_of(params, k);
-  if (part.x.rows() - 1 <= length) {
+  // Where lists hold most of the rows, joins meet nearly nobody new and rounds end at once.
+  if (part.x.rows() - 1 <= 2 * length) {
     work.fill_exactly(part.x, metric, params.check_finite);
     return work.finish();
   }
@@ -318,7 +339,7 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, parts[0].graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
                         return merge_all(parts, out, params, counted);
@@ -330,7 +351,7 @@ GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsVie
                          const Resources& resources) {
   params.validate();
   check_output(out, checked_rows(parts), parts[0].graph.k());
-  return naming_merge_limit({parts, false, params}, resources, [&] { return merge_all(parts, out, params, resources); });
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] { return merge_all(parts, out, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
@@ -338,7 +359,7 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, true, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, true, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
                         return extend(parts[0], fresh, out, params, counted);
@@ -351,7 +372,7 @@ GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const Matri
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   check_output(out, checked_rows(parts[0], fresh), graph.k());
-  return naming_merge_limit({parts, true, params}, resources,
+  return naming_merge_limit({parts, true, params, out.space}, resources,
                             [&] { return extend(parts[0], fresh, out, params, resources); });
 }
 
@@ -361,10 +382,10 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape}, resources, [&] {
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
     return make_graph(shape, graph.metric(), resources,
                       [&](const NeighborsView& out, const Resources& counted) {
-                        return refine(parts[0], out, params, counted);
+                        return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
                       });
   });
 }
@@ -375,7 +396,9 @@ GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const Neigh
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   check_output(out, x.rows(), graph.k());
-  return naming_merge_limit({parts, false, params}, resources, [&] { return refine(parts[0], out, params, resources); });
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
+    return naming_rows("x", [&] { return refine(parts[0], out, params, resources); });
+  });
 }
 
 }  // namespace kith

@@ -2,11 +2,13 @@
 
 #include "exact/search_limit.hpp"
 #include "graph/approximate_graph.hpp"
+#include "graph/control_rows.hpp"
 #include "graph/merge/joined_rows.hpp"
+#include "graph/method_choice.hpp"
 #include "graph/working_lists.hpp"
-#include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace kith {
 namespace {
@@ -33,46 +35,65 @@ int64_t rounds_bytes(const GraphPart& like, int64_t rows, const GraphMergeParams
 
 int64_t row_bytes(const GraphPart& part) { return part.x.cols() * size_of(part.x.dtype()); }
 
-// What building a graph of these rows takes, by the method that wants most.
-int64_t build_bytes(const GraphPart& part, const GraphMergeParams& params, const Resources& resources) {
-  KnnGraphParams wish{.k = part.graph.k(), .metric = part.graph.metric(), .recall = params.recall};
-  int64_t most = 0;
-  const bool products = wish.metric == Metric::l2 || wish.metric == Metric::sqeuclidean ||
-                        wish.metric == Metric::cosine || wish.metric == Metric::inner_product;
-  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
-    if (method == GraphMethod::cells && !products) continue;
-    wish.method = method;
-    if (part.x.rows() > 0) most = std::max(most, approximate_graph_bytes(part.x, wish, resources));
-  }
-  const SearchShape shape{.queries = part.x.rows(), .rows = part.x.rows(), .cols = part.x.cols(),
-                          .query_dtype = part.x.dtype(), .base_dtype = part.x.dtype(), .metric = wish.metric};
-  return std::max(most, smallest_host_bytes(shape, {.k = wish.k, .without_self = true}, RowFilter(), resources));
+// How the graph of new rows is built, the same way on every device; none: every pair is compared.
+std::optional<KnnGraphParams> build_of(const GraphPart& fresh, const GraphMergeParams& params) {
+  KnnGraphParams wish{.k = fresh.graph.k(), .metric = fresh.graph.metric(), .recall = params.recall};
+  wish.method = choose_graph_method({fresh.x.rows(), fresh.x.cols(), wish.k, wish.metric, wish.recall}, DeviceKind::cpu);
+  const int64_t length = wish.method == GraphMethod::nn_descent ? default_list_length(wish.k) : wish.k;
+  if (wish.method == GraphMethod::exact || fresh.x.rows() - 1 <= length) return std::nullopt;
+  return wish;
+}
+
+int64_t build_bytes(const GraphPart& fresh, const GraphMergeParams& params, const Resources& resources) {
+  if (const auto wish = build_of(fresh, params)) return approximate_graph_bytes(fresh.x, *wish, resources);
+  const SearchShape shape{.queries = fresh.x.rows(), .rows = fresh.x.rows(), .cols = fresh.x.cols(),
+                          .query_dtype = fresh.x.dtype(), .base_dtype = fresh.x.dtype(), .metric = fresh.graph.metric()};
+  return smallest_host_bytes(shape, {.k = fresh.graph.k(), .without_self = true}, RowFilter(), resources);
+}
+
+// Whether a GPU is sure to work, where rows do not leave it.
+bool works_on_gpu(const std::vector<GraphPart>& parts, const Resources& resources) {
+  if (resources.device().kind == DeviceKind::cuda) return true;
+  return std::any_of(parts.begin(), parts.end(), [](const GraphPart& part) { return !part.x.space().host_readable(); });
+}
+
+// What the host keeps of rounds on a GPU: control rows, their lists and results, surveys, rows on their way.
+int64_t bytes_beside_gpu(const GraphPart& like, int64_t rows, const GraphMergeParams& params) {
+  constexpr int64_t kSmall = int64_t{32} << 20;
+  const int64_t length = params.list_length.value_or(default_list_length(like.graph.k()));
+  return kControlRows * (row_bytes(like) + 12 * (like.graph.k() + 1) + 8 * length) + rows / 16 + kSmall;
 }
 
 }  // namespace
 
 int64_t merge_host_bytes(const MergeNeeds& needs, const Resources& resources) {
   const std::vector<GraphPart>& parts = needs.parts;
+  const bool on_gpu = works_on_gpu(parts, resources);
   const Resources on_cpu = resources.with_device(Device::cpu());
   const int64_t k = parts[0].graph.k();
   int64_t rows = 0;
   int64_t kept = 0;  // for the whole time
   for (const GraphPart& part : parts) {
     rows += part.x.rows();
-    if (!part.graph.space().host_readable()) kept += neighbors_bytes(part.x.rows(), k);
+    if (!on_gpu && !part.graph.space().host_readable()) kept += neighbors_bytes(part.x.rows(), k);
   }
   if (needs.results.space.host_readable()) kept += neighbors_bytes(needs.results.rows, k);
-  if (needs.fresh) kept += neighbors_bytes(parts[1].x.rows(), k);
-  if (parts.size() > 2) kept += WorkingLists::bytes_for(rows, k) + neighbors_bytes(rows, k);
-  int64_t most = needs.fresh ? build_bytes(parts[1], needs.params, on_cpu) : 0;
+  if (needs.fresh && !on_gpu) kept += neighbors_bytes(parts[1].x.rows(), k);
+  if (parts.size() > 2) {
+    kept += WorkingLists::bytes_for(rows, k);
+    if (!needs.out_space.host_readable()) kept += neighbors_bytes(rows, k);  // on their way there
+  }
+  const auto rounds = [&](const GraphPart& like, int64_t count) {
+    return on_gpu ? bytes_beside_gpu(like, count, needs.params) : rounds_bytes(like, count, needs.params, on_cpu);
+  };
+  int64_t most = needs.fresh && !on_gpu ? build_bytes(parts[1], needs.params, on_cpu) : 0;
+  if (parts.size() == 1) most = std::max(most, rounds(parts[0], rows));
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts.size() == 1) most = std::max(most, rounds_bytes(parts[0], rows, needs.params, on_cpu));
     for (size_t j = i + 1; j < parts.size(); ++j) {
       const int64_t both = parts[i].x.rows() + parts[j].x.rows();
-      const bool copied = !JoinedRows::lie_together(parts[i].x, parts[j].x);
+      const bool copied = !on_gpu && !JoinedRows::lie_together(parts[i].x, parts[j].x);
       const int64_t results = parts.size() > 2 ? neighbors_bytes(both, k) : 0;
-      most = std::max(most, rounds_bytes(parts[i], both, needs.params, on_cpu) + results +
-                                (copied ? both * row_bytes(parts[i]) : 0));
+      most = std::max(most, rounds(parts[i], both) + results + (copied ? both * row_bytes(parts[i]) : 0));
     }
   }
   return kept + most;
@@ -85,15 +106,13 @@ int64_t merge_device_bytes(const MergeNeeds& needs) {
     return GraphOutputShape{part.x.rows(), part.graph.k()}.bytes() + kRounding;
   };
   int64_t kept = needs.results.space.host_readable() ? 0 : needs.results.bytes() + kRounding;
-  for (const GraphPart& part : parts) kept += graph_bytes(part);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool made = needs.fresh && i == 1;  // there; others lie there, or are brought
+    if (made || parts[i].graph.space().host_readable()) kept += graph_bytes(parts[i]);
+  }
   int64_t most = 0;
-  if (needs.fresh && parts[1].x.rows() > 0) {
-    KnnGraphParams wish{.k = parts[1].graph.k(), .metric = parts[1].graph.metric(), .recall = needs.params.recall};
-    for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
-      if (method == GraphMethod::cells && !is_product(key_kind(wish.metric))) continue;
-      wish.method = method;
-      most = std::max(most, approximate_graph_device_bytes(parts[1].x, wish));
-    }
+  if (needs.fresh) {
+    if (const auto wish = build_of(parts[1], needs.params)) most = approximate_graph_device_bytes(parts[1].x, *wish);
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts.size() == 1) {

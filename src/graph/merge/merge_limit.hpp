@@ -17,13 +17,14 @@ struct MergeNeeds {
   const std::vector<GraphPart>& parts;
   bool fresh;
   const GraphMergeParams& params;
+  MemorySpace out_space;          // where the results lie
   GraphOutputShape results = {};  // arrays that are made for them; none: the caller's are filled
 };
 
-// Of all parts, with the results, on the CPU: the largest pair, and what is kept beside it.
+// Of all parts, with the results: the largest pair, and what is kept beside it. On a GPU where that is sure to work.
 int64_t merge_host_bytes(const MergeNeeds& needs, const Resources& resources);
 
-// The same on a GPU: with the graphs that are brought there, and the largest pair's rows where these are.
+// The same of a GPU's memory: with the graphs that are brought or made there, and the largest pair's rows where these are.
 int64_t merge_device_bytes(const MergeNeeds& needs);
 
 // Does the work; an OutOfMemory of a limit, whichever step was refused, leaves it as a NamedLimit of the whole.

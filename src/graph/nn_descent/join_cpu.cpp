@@ -24,7 +24,8 @@ JoinWorker::JoinWorker(const PairRows& rows, const DescentRules& rules, const Wo
     : rules_(rules),
       lists_(lists),
       inbox_(inbox),
-      scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources)),
+      scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources,
+                           choose_float_pairs(rows.cols(), rules.random_lists))),
       keys_(rows) {}
 
 int64_t JoinWorker::join(const JoinSets& sets, uint64_t salt) {

@@ -23,6 +23,21 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int64_t kBatchRows = int64_t{1} << 18;
 
+// Whether two of a warp's numbers are equal, up to two for each lane.
+__device__ bool any_twice(const uint32_t* numbers, int64_t count) {
+  const auto lane = static_cast<uint32_t>(lane_index());
+  const uint32_t first = lane < count ? numbers[lane] : kNobody - lane;  // rows are smaller
+  const uint32_t second = lane + 32 < count ? numbers[lane + 32] : kNobody - 32 - lane;
+  bool twice = first == second;
+  for (uint32_t apart = 1; apart < 32; ++apart) {
+    const auto other = static_cast<int>((lane + apart) % 32);
+    const uint32_t a = __shfl_sync(kAllLanes, first, other);
+    const uint32_t b = __shfl_sync(kAllLanes, second, other);
+    twice = twice || a == first || b == second || b == first;
+  }
+  return __any_sync(kAllLanes, twice);
+}
+
 // A warp draws the rows of a list, as start_lists.cpp does one by one: all numbers at once, then those that were there
 // before become the largest possible.
 __global__ void __launch_bounds__(kThreads)
@@ -47,7 +62,8 @@ __global__ void __launch_bounds__(kThreads)
     drawn[draw] = start_draw(rng, number, draw, static_cast<uint32_t>(others - draws + draw + 1));
   }
   __syncwarp();
-  for (int64_t draw = 1; draw < draws; ++draw) {
+  const bool distinct = draws <= 64 && !any_twice(drawn, draws);  // mostly
+  for (int64_t draw = 1; draw < draws && !distinct; ++draw) {
     const uint32_t mine = drawn[draw];
     bool there = false;
     for (int64_t i = lane_index(); i < draw; i += 32) there = there || drawn[i] == mine;

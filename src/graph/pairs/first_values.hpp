@@ -34,6 +34,7 @@ class FirstValues {
   }
 
   int64_t wanted() const { return wanted_; }
+  int64_t stride() const { return stride_; }
   T* of(int64_t query) const { return values_.data() + query * stride_; }
   // At least `wanted` of a query's values are not above it; any limit where there are no more rows.
   T limit(int64_t query, int64_t rows) const {
@@ -45,8 +46,9 @@ class FirstValues {
   float* keys() const { return keys_.data(); }
 
  private:
-  // Whole panels of any width.
+  // Whole panels of any width, and what places_up_to() may write past the last.
   static int64_t stride_for(int64_t rows) { return round_up(rows, kMostRowsPerPanel) + kMostRowsPerPanel; }
+  static_assert(kMostRowsPerPanel >= kPlacesPast);
 
   int64_t wanted_ = 0;
   int64_t stride_ = 0;

@@ -18,7 +18,15 @@ namespace {
 constexpr int64_t kRowsPerTask = 1024;
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestRoundedColumns = 16;
-constexpr int64_t kLineBytes = 64;
+
+// The first of many.
+void prefetch_bytes(const void* from, int64_t count) {
+  constexpr int64_t kLineBytes = 64;
+  constexpr int64_t kMost = 16 * kLineBytes;
+  for (int64_t at = 0; at < std::min(count, kMost); at += kLineBytes) {
+    __builtin_prefetch(static_cast<const char*>(from) + at);
+  }
+}
 
 }  // namespace
 
@@ -81,8 +89,11 @@ int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFor
 PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
     : x_(rows.x_),
       kind_(rows.kind_),
-      format_(choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
+      format_(rows.custom_ != nullptr
+                  ? rows.format_
+                  : choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
       origin_(rows.origin_),
+      custom_(rows.custom_),
       order_(order) {
   const bool rounds = format_ == PanelFormat::rounded;
   if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
@@ -155,12 +166,14 @@ void PairRows::round(int64_t row, float* values) {
 
 void PairRows::prefetch(int64_t row) const {
   const bool rounds = format_ == PanelFormat::rounded;
-  const char* const from = rounds ? reinterpret_cast<const char*>(rounded_bytes(row))
-                                  : reinterpret_cast<const char*>(bytes(row));
-  const int64_t bytes = std::min<int64_t>(rounds ? rounded_stride() : cols() * size_of(x_.dtype()), 16 * kLineBytes);
-  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
+  prefetch_bytes(rounds ? static_cast<const void*>(rounded_bytes(row)) : bytes(row),
+                 rounds ? rounded_stride() : cols() * size_of(x_.dtype()));
   if (rounds) __builtin_prefetch(&rounded_[row]);
   if (sums_.size() > 0) __builtin_prefetch(&sums_[row]);
+}
+
+void PairRows::prefetch_values(int64_t row) const {
+  prefetch_bytes(x_.row(row_at(row)), cols() * size_of(x_.dtype()));
 }
 
 }  // namespace kith

@@ -85,6 +85,8 @@ class PairRows {
   const ByteSums& sums(int64_t row) const { return sums_[row]; }
   // Brings a row's values near, ahead of their use.
   void prefetch(int64_t row) const;
+  // The same of view(), where values are rounded here.
+  void prefetch_values(int64_t row) const;
 
  private:
   int64_t rounded_stride() const { return rounded_words(product_cols()) * 4; }

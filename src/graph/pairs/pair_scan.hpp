@@ -70,15 +70,22 @@ inline constexpr int64_t kFirstQueries = 32;
 // Of run_nearest: what it keeps grows with the square.
 inline constexpr int64_t kMostNearest = 256;
 
+// How floats are compared: rounded to bytes where that is faster, as it is where few pairs pass; or as they are, which leaves
+// fewer pairs open.
+enum class FloatPairs : uint8_t { may_be_rounded, as_they_are };
+// As they are, where many pairs pass and columns are not too many for products of floats to take the time.
+FloatPairs choose_float_pairs(int64_t cols, bool many_pass);
+
 // With room for so many of each. The collection must outlive it.
 std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
-                                         const Resources& resources);
+                                         const Resources& resources, FloatPairs floats = FloatPairs::may_be_rounded);
 std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                               const Resources& resources);
 std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                                 const Resources& resources);
 // What one takes, and what it takes more for run_nearest and for run_first.
-int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
+int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows,
+                        FloatPairs floats = FloatPairs::may_be_rounded);
 int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows);
 int64_t first_scan_bytes(int64_t wanted, int64_t most_rows);
 

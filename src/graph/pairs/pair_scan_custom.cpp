@@ -25,7 +25,7 @@ class CustomPairScan final : public PairScan {
 
   void set_queries(const uint32_t* rows, int64_t count) override {
     query_count_ = count;
-    for (int64_t i = 0; i < count; ++i) widen_row(all_.view(), rows[i], queries_.data() + i * all_.cols());
+    for (int64_t i = 0; i < count; ++i) widen_row(all_.view(), all_.row_at(rows[i]), queries_.data() + i * all_.cols());
     std::fill_n(query_limits_.data(), count, kNoKey);
   }
   void set_rows(const uint32_t* rows, int64_t count) override {
@@ -33,7 +33,7 @@ class CustomPairScan final : public PairScan {
     const int64_t cols = all_.cols();
     for (int64_t first = 0; first < count; first += kWidth) {
       const int64_t here = std::min(kWidth, count - first);
-      for (int64_t i = 0; i < here; ++i) widen_row(all_.view(), rows[first + i], scratch_.data() + i * cols);
+      for (int64_t i = 0; i < here; ++i) widen_row(all_.view(), all_.row_at(rows[first + i]), scratch_.data() + i * cols);
       pack_units(reinterpret_cast<const uint32_t*>(scratch_.data()), cols, here, cols, kWidth,
                  reinterpret_cast<uint32_t*>(panels_.data() + first * cols));
     }

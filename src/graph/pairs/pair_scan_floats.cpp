@@ -1,9 +1,9 @@
 // Sets of floats: rounded to bytes where that is faster, and within bounds either way.
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
+#include "graph/pairs/chi_square_pairs.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
-#include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -25,8 +25,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
-// More than what rounding a key, a limit or their products can change.
-constexpr float kFeatureSlack = 0x1p-20f;
 
 PanelStep step_of(KeyKind kind) {
   switch (kind) {
@@ -72,18 +70,19 @@ bool any_within(const float* __restrict values, float change, float most, const 
 
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
-  FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
+  FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources,
+                FloatPairs floats)
       : all_(rows),
         resources_(resources),
-        rounds_(rows.format() == PanelFormat::rounded),
+        rounds_(rows.format() == PanelFormat::rounded && floats == FloatPairs::may_be_rounded),
         tiles_(rounds_ && cpu_extensions().amx),
-        shape_(tiles_ ? kRoundedTileShape : panel_shape(rows.format())),
+        shape_(tiles_ ? kRoundedTileShape : panel_shape(rounds_ ? PanelFormat::rounded : PanelFormat::f32)),
         words_(tiles_    ? units_per_part(PanelFormat::i8, rows.product_cols())
                : rounds_ ? rounded_words(rows.product_cols())
                          : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         kind_(rows.product_kind()),
-        features_(rows.features()),
+        features_(rounds_ && rows.features()),
         query_scale_(!is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f),
         relative_(relative_error(kind_, rows.cols())),
         most_rows_(most_rows),
@@ -95,8 +94,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
         row_arrays_(padded_rows_ * 6, "a set of rows", resources),
         query_panels_(padded_queries_ * words_, "a set of rows", resources),
         query_arrays_(padded_queries_ * 8, "a set of rows", resources),
-        chi_relative_(relative_error(KeyKind::chi_square, rows.cols())),
-        chi_underflow_(static_cast<float>(underflow_error(rows.cols()))) {
+        chi_square_(rows) {
     float* at = row_arrays_.data();
     for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_}) {
       *array = at;
@@ -112,9 +110,9 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
-    rows_ = rows;
+    chi_square_.set_rows(rows);
     const int64_t width = shape_.rows_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    prefetch(rows, count);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       float norm = 0;
@@ -141,9 +139,9 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void set_queries(const uint32_t* rows, int64_t count) override {
     query_count_ = count;
-    queries_ = rows;
+    chi_square_.set_queries(rows);
     const int64_t width = shape_.queries_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    prefetch(rows, count);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       for (int64_t i = 0; i < width; ++i) {
@@ -242,10 +240,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
     if (std::isnan(key)) return kLowest;
-    if (features_) {  // of the key the values are no larger, but for their rounding
-      const double apart = std::sqrt(static_cast<double>(std::max(key, 0.0f))) + all_.features_error();
-      return static_cast<float>(apart * apart) * (1 + kFeatureSlack);
-    }
+    if (features_) return chi_square_.largest_value(key);
     if (kind_ == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
     return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
@@ -256,6 +251,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
     if (!(value < kInfinity)) return value;
     if (kind_ == KeyKind::l2) return square_above(root_above(value));
     return relative_ == 0 ? value : value + 2 * relative_ * value;  // the other's error, which is its share too
+  }
+
+  void prefetch(const uint32_t* rows, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) rounds_ ? all_.prefetch(rows[i]) : all_.prefetch_values(rows[i]);
   }
 
   // One vector as it is packed; returns its squared norm.
@@ -332,8 +331,13 @@ class FloatPairScan final : public PairScan, private PanelHits {
       if (error == kInfinity) break;
     }
     if (!(error < kInfinity)) return all_are_first(query, firsts);
-    if (features_) return pick_first_features(query, error, firsts);
     const float offset = offsets_[first_query_ + query];
+    if (features_) {
+      if (!chi_square_.pick_first({first_query_ + query, query, error, offset}, row_count_, firsts_, firsts)) {
+        all_are_first(query, firsts);
+      }
+      return;
+    }
     const float last = firsts_.limit(query, row_count_) + offset;
     float limit = most_with(last + error + relative_ * last) + error;
     limit += 2 * relative_ * limit - offset;
@@ -368,72 +372,12 @@ class FloatPairScan final : public PairScan, private PanelHits {
       const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
       sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
     }
-    if (features_) return look_closer(query, first, sides, count);
+    if (features_) return chi_square_.hand_out(query, first, sides, count, {most, row_most_}, *hits_);
     for_each_set(sides, count, [&](int64_t i) {
       const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
       const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
       if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
     });
-  }
-
-  // Of features: the distances of those that passed, in f32, decide which are handed out.
-  void look_closer(int64_t query, int64_t first, const uint8_t* sides, int64_t count) {
-    const float* near[kMostRowsPerPanel];
-    int64_t places[kMostRowsPerPanel];
-    float found[kMostRowsPerPanel];
-    int64_t passed = 0;
-    for_each_set(sides, count, [&](int64_t i) {
-      places[passed] = first + i;
-      near[passed++] = values_of(rows_[first + i]);
-    });
-    if (passed == 0) return;
-    chi_square_values_cpu(values_of(queries_[query]), near, passed, all_.cols(), found);
-    for (int64_t i = 0; i < passed; ++i) {
-      const float lower = chi_square_below(found[i]);  // a NaN bounds nothing, and passes
-      const bool for_query = !(lower > query_most_[query]) && query_most_[query] != kLowest;
-      const bool for_row = !(lower > row_most_[places[i]]) && row_most_[places[i]] != kLowest;
-      if (!for_query && !for_row) continue;
-      const float upper = chi_square_above(found[i]);
-      const bool known = std::isfinite(lower) && std::isfinite(upper);
-      hits_->on_pair({query, places[i], known ? lower : -kInfinity, known ? upper : kInfinity, for_query, for_row});
-    }
-  }
-
-  const float* values_of(uint32_t place) const {
-    return static_cast<const float*>(all_.view().data()) + int64_t{all_.row_at(place)} * all_.view().row_stride();
-  }
-  float chi_square_below(float value) const { return value - value * chi_relative_ - chi_underflow_; }
-  float chi_square_above(float value) const { return value + value * chi_relative_ + chi_underflow_; }
-
-  // Of features: as pick_first, with distances in f32 of the nearest by features, and of all that may be nearer than they.
-  void pick_first_features(int64_t query, float error, PairFirsts& firsts) {
-    const float offset = offsets_[first_query_ + query];
-    const int64_t wanted = std::min(firsts_.wanted(), row_count_);
-    int64_t count = firsts_.find(query, row_count_, firsts_.limit(query, row_count_));
-    put_distances(first_query_ + query, count);
-    const float most = *std::max_element(firsts_.keys(), firsts_.keys() + count);
-    const float limit = most_for(chi_square_above(most)) + error - offset;
-    if (!(limit < kInfinity)) return all_are_first(query, firsts);
-    count = firsts_.find(query, row_count_, limit);
-    if (count < wanted) return all_are_first(query, firsts);
-    put_distances(first_query_ + query, count);
-    float* const keys = firsts_.keys();
-    sorted_.assign(keys, keys + count);
-    std::nth_element(sorted_.begin(), sorted_.begin() + (wanted - 1), sorted_.end());
-    const float last = chi_square_above(sorted_[static_cast<size_t>(wanted - 1)]);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      firsts_.places()[kept] = firsts_.places()[i];
-      kept += chi_square_below(keys[i]) <= last ? 1 : 0;
-    }
-    firsts.on_first(first_query_ + query, firsts_.places(), nullptr, kept);
-  }
-
-  // Of a query and the rows at firsts_' places, to its keys.
-  void put_distances(int64_t query, int64_t count) {
-    near_.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) near_[static_cast<size_t>(i)] = values_of(rows_[firsts_.places()[i]]);
-    chi_square_values_cpu(values_of(queries_[query]), near_.data(), count, all_.cols(), firsts_.keys());
   }
 
   void all_are_first(int64_t query, PairFirsts& firsts) {
@@ -497,26 +441,26 @@ class FloatPairScan final : public PairScan, private PanelHits {
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
-  // Of features.
-  const float chi_relative_;
-  const float chi_underflow_;
-  const uint32_t* rows_ = nullptr;
-  const uint32_t* queries_ = nullptr;
-  std::vector<const float*> near_;
-  std::vector<float> sorted_;
+  ChiSquarePairs chi_square_;  // of features
 };
 
 }  // namespace
 
-std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
-                                         const Resources& resources) {
-  if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
-  if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
-  return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources);
+FloatPairs choose_float_pairs(int64_t cols, bool many_pass) {
+  constexpr int64_t kMostColumns = 256;
+  return many_pass && cols <= kMostColumns ? FloatPairs::as_they_are : FloatPairs::may_be_rounded;
 }
 
-int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows) {
-  const int64_t vector = std::max(packed_bytes(format, cols), rounded_words(cols) * 4);
+std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                         const Resources& resources, FloatPairs floats) {
+  if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
+  if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
+  return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources, floats);
+}
+
+int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows, FloatPairs floats) {
+  const bool whole = format == PanelFormat::rounded && floats == FloatPairs::as_they_are;
+  const int64_t vector = std::max(packed_bytes(whole ? PanelFormat::f32 : format, cols), rounded_words(cols) * 4);
   const int64_t queries = most_queries + kMostQueriesPerPanel;
   const int64_t rows = most_rows + kMostRowsPerPanel;
   return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);

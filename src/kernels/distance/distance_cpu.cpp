@@ -22,6 +22,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // that hold the 16 lanes
+[[maybe_unused]] constexpr int64_t kFloats = hn::MaxLanes(F32());
 // Rows summed side by side: as many as the registers hold lanes of.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kSideBySide = 4;
@@ -51,6 +52,20 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
       const int64_t here = std::clamp<int64_t>(count - v * kDoubles, 0, kDoubles);
       const auto mask = hn::FirstN(d, static_cast<size_t>(here));
       slab[v] = hn::PromoteTo(F64(), hn::MaskedLoad(mask, d, from + v * kDoubles));
+    }
+    return;
+  }
+#elif HWY_ARCH_ARM_A64
+  if constexpr (std::is_same_v<T, float>) {  // from where they lie: what was just stored in parts is slow to load
+    const hn::Rebind<float, F64> d;
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < kVectors; ++v) {
+      slab[v] = hn::Zero(F64());
+      if (count >= (v + 1) * kDoubles) {
+        slab[v] = load_doubles(from + v * kDoubles);
+      } else if (count > v * kDoubles) {
+        slab[v] = hn::PromoteTo(F64(), hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, from[v * kDoubles])));
+      }
     }
     return;
   }
@@ -175,6 +190,75 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
   for (int r = 0; r < kRows; ++r) keys[r] = canonical_key<kKind>(sums[r], query.inverse_norm, inverses[r]);
 }
 
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+// Rows of up to 16 values, which kCount vectors hold, `last` of them in the last: all of a lane's sum is its one
+// product or difference, and lanes without a column are left out of the tree, where they add nothing.
+template <int kCount, typename T>
+HWY_INLINE void load_short(const T* from, int64_t last, Doubles (&x)[kCount]) {
+  const hn::Rebind<float, F64> d;
+#pragma GCC unroll 8
+  for (int v = 0; v + 1 < kCount; ++v) x[v] = load_doubles(from + v * kDoubles);
+  from += (kCount - 1) * kDoubles;
+#if HWY_ARCH_ARM_A64
+  static_assert(kDoubles == 2);
+  const auto one = hn::IfThenElseZero(hn::FirstN(d, 1), hn::Set(d, static_cast<float>(*from)));
+  x[kCount - 1] = last == 1 ? hn::PromoteTo(F64(), one) : load_doubles(from);
+#else
+  x[kCount - 1] = hn::PromoteTo(F64(), hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(last)), d, from));
+#endif
+}
+
+template <KeyKind kKind, int kCount>
+HWY_INLINE double join_short(Doubles (&lanes)[kCount]) {
+#pragma GCC unroll 4
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int v = 0; v < half; ++v) {
+      if (v + half < kCount) lanes[v] = join_lanes<kKind>(F64(), lanes[v], lanes[v + half]);
+    }
+  }
+  return join_halves<kKind>(F64(), lanes[0]);
+}
+
+template <KeyKind kKind, int kCount, typename T>
+HWY_NOINLINE void keys_of_short_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                                     int64_t count, float* keys) {
+  const int64_t last = base.cols() - (kCount - 1) * kDoubles;
+  const auto* const first = static_cast<const T*>(base.data());
+  const int64_t stride = base.row_stride();
+  Doubles q[kCount];
+  load_short<kCount>(query.values, last, q);
+  if constexpr (kKind == KeyKind::cosine) {
+    for (Doubles& values : q) values = hn::Mul(values, hn::Set(F64(), query.inverse_norm));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    Doubles x[kCount];
+    load_short<kCount>(first + int64_t{rows[i]} * stride, last, x);
+    Doubles lanes[kCount];
+    double inverse = 0;
+    if constexpr (kKind == KeyKind::cosine) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kCount; ++v) lanes[v] = fused(x[v], x[v], hn::Zero(F64()));
+      inverse = canonical_inverse_norm(join_short<KeyKind::inner_product, kCount>(lanes));
+#pragma GCC unroll 8
+      for (int v = 0; v < kCount; ++v) x[v] = hn::Mul(x[v], hn::Set(F64(), inverse));
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kCount; ++v) lanes[v] = step_lanes<kKind>(hn::Zero(F64()), q[v], x[v]);
+    keys[i] = canonical_key<kKind>(join_short<kKind, kCount>(lanes), query.inverse_norm, inverse);
+  }
+}
+
+template <KeyKind kKind, typename T, int kCount = 1>
+HWY_INLINE void keys_of_short(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
+                              float* keys) {
+  if constexpr (kCount < kVectors) {
+    if (base.cols() > kCount * kDoubles) return keys_of_short<kKind, T, kCount + 1>(query, base, rows, count, keys);
+  }
+  keys_of_short_rows<kKind, kCount, T>(query, base, rows, count, keys);
+}
+#endif
+
 template <KeyKind kKind, typename T>
 void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
                   float* keys) {
@@ -185,6 +269,13 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     }
   }
   const int64_t cols = base.cols();
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+  if constexpr (std::is_same_v<T, float> || (HWY_ARCH_ARM_A64 && std::is_same_v<T, uint8_t>)) {
+    // For cosine, whose rows wait for their norms, longer ones are better off side by side.
+    constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
+    if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
+  }
+#endif
   const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
   const T* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
@@ -203,6 +294,25 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
   const double* const wide = widens ? widened : nullptr;
   int64_t i = 0;
+#if HWY_ARCH_ARM_A64
+  // Two values at a time take as long to widen as to add up: rows that are looked at twice are widened first, by whole
+  // vectors.
+  if constexpr (kKind == KeyKind::cosine && !std::is_same_v<T, float>) {
+    HWY_ALIGN float copies[kSideBySide][kMostWidened];
+    for (; cols >= kCanonicalLanes && cols <= kMostWidened && i + kSideBySide <= count; i += kSideBySide) {
+      const float* group[kSideBySide];
+      for (int r = 0; r < kSideBySide; ++r) {
+        const T* const from = row(i + r);
+        prefetch(i + r + 4);
+        int64_t c = 0;
+        for (; c + kFloats <= cols; c += kFloats) hn::StoreU(load_floats(from + c), F32(), copies[r] + c);
+        for (; c < cols; ++c) copies[r][c] = static_cast<float>(from[c]);
+        group[r] = copies[r];
+      }
+      keys_of_group<kKind, kSideBySide>(query, wide, group, cols, keys + i);
+    }
+  }
+#endif
   for (; i + kSideBySide <= count; i += kSideBySide) {
     const T* group[kSideBySide];
     for (int r = 0; r < kSideBySide; ++r) {

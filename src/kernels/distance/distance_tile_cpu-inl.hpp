@@ -68,6 +68,23 @@ HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t c
     Doubles x[kTileVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) x[v] = hn::Load(F64(), rows + v * kDoubles);
+#if HWY_ARCH_ARM_A64
+    if constexpr (kKind == KeyKind::inner_product) {  // by a lane: a value to all lanes takes an operation
+      static_assert(kTileQueries % 2 == 0 && kDoubles == 2);
+#pragma GCC unroll 4
+      for (int q = 0; q < kTileQueries; q += 2) {
+        const Doubles two = hn::Load(F64(), queries + q);
+#pragma GCC unroll 4
+        for (int v = 0; v < kTileVectors; ++v) tile[q][v] = fused(hn::Broadcast<0>(two), x[v], tile[q][v]);
+#pragma GCC unroll 4
+        for (int v = 0; v < kTileVectors; ++v) tile[q + 1][v] = fused(hn::Broadcast<1>(two), x[v], tile[q + 1][v]);
+        __asm__ volatile("" ::: "memory");
+      }
+      queries += kQueryWidth;
+      rows += kTileRows;
+      continue;
+    }
+#endif
 #pragma GCC unroll 8
     for (int q = 0; q < kTileQueries; ++q) {
       const Doubles value = hn::Set(F64(), queries[q]);

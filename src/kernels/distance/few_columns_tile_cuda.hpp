@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "kernels/distance/canonical_step_cuda.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/distance/stored_four_cuda.hpp"
 
@@ -67,7 +68,7 @@ KITH_DEVICE_INLINE void few_columns_tile(const Block& block, FewColumnsShared<kL
   for (int q = 0; q < count; ++q, place += task.stride) {
     double lanes[kLanes];
     KITH_UNROLL
-    for (int j = 0; j < kLanes; ++j) lanes[j] = canonical_step<kStep>(0.0, shared.queries[q][j], x[j], 0.0, 0.0);
+    for (int j = 0; j < kLanes; ++j) lanes[j] = canonical_step_cuda<kStep>(0.0, shared.queries[q][j], x[j]);
     join_tree<kStep, kLanes / 2>(lanes);
     *place = written_key(task, key_of_sum(task, lanes[0], first_query + q, row));
   }

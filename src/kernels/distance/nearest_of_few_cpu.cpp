@@ -20,6 +20,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
@@ -222,32 +223,52 @@ FewRows::FewRows(KeyKind kind, std::vector<float> origin, int64_t capacity, cons
   origin_.resize(static_cast<size_t>(padded(cols_)), 0.0f);
 }
 
+// Tile by tile and some columns at a time, which change places with the rows while they are in the cache.
 void FewRows::set(const MatrixView& rows) {
+  constexpr int64_t kChunk = 64;
+  constexpr int64_t kSums = 8;  // that do not wait for each other
   count_ = rows.rows();
   const int64_t width = padded(count_);
   const bool differences = kind_ != KeyKind::inner_product;
-  std::fill_n(table_.data(), cols_ * width, 0.0f);
-  std::fill_n(wide_.data(), count_ * padded(cols_), 0.0);
+  const float factor = differences ? -2.0f : -1.0f;
   std::fill_n(terms_.data(), width, HUGE_VALF);
   std::fill_n(columns_.data(), short_columns(cols_) * width, 0.0f);
   std::fill_n(lines_.data(), kHandful * padded(cols_), 0.0f);
   double largest = 0;
-  for (int64_t i = 0; i < count_; ++i) {
-    const auto* const row = reinterpret_cast<const float*>(rows.row(i));
-    double squares = 0;
-    for (int64_t c = 0; c < cols_; ++c) {
-      const float moved = row[c] - origin_[static_cast<size_t>(c)];
-      squares += static_cast<double>(moved) * static_cast<double>(moved);
-      const int64_t tile = i / kFewRowsTile * kFewRowsTile;
-      const float factor = (differences ? -2.0f : -1.0f) * moved;
-      table_[tile * cols_ + c * kFewRowsTile + i - tile] = factor;
-      if (count_ <= kHandful) lines_[i * padded(cols_) + c] = factor;
-      wide_[i * padded(cols_) + c] = static_cast<double>(row[c]);
-      if (cols_ <= kShortColumns) columns_[c * width + i] = row[c];
+  for (int64_t tile = 0; tile < width; tile += kFewRowsTile) {
+    const int64_t here = std::min(kFewRowsTile, count_ - tile);
+    double squares[kFewRowsTile][kSums] = {};
+    for (int64_t first = 0; first < cols_; first += kChunk) {
+      const int64_t count = std::min(kChunk, cols_ - first);
+      float block[kFewRowsTile][kChunk] = {};
+      for (int64_t r = 0; r < here; ++r) {
+        const auto* const row = reinterpret_cast<const float*>(rows.row(tile + r)) + first;
+        const float* const origin = origin_.data() + first;
+        double* const wide = wide_.data() + (tile + r) * padded(cols_) + first;
+        float* const moved = block[r];
+        for (int64_t c = 0; c < count; ++c) moved[c] = row[c] - origin[c];
+        for (int64_t c = 0; c < kChunk; c += kSums) {
+          for (int64_t j = 0; j < kSums; ++j) {
+            squares[r][j] += static_cast<double>(moved[c + j]) * static_cast<double>(moved[c + j]);
+          }
+        }
+        for (int64_t c = 0; c < count; ++c) moved[c] *= factor;
+        for (int64_t c = 0; c < count; ++c) wide[c] = static_cast<double>(row[c]);
+        if (count_ <= kHandful) std::copy_n(moved, count, lines_.data() + (tile + r) * padded(cols_) + first);
+        for (int64_t c = 0; cols_ <= kShortColumns && c < count; ++c) columns_[(first + c) * width + tile + r] = row[c];
+      }
+      float* const table = table_.data() + tile * cols_ + first * kFewRowsTile;
+      for (int64_t c = 0; c < count; ++c) {
+        for (int64_t r = 0; r < kFewRowsTile; ++r) table[c * kFewRowsTile + r] = block[r][c];
+      }
     }
-    terms_[i] = differences ? static_cast<float>(squares) : 0.0f;
-    largest = std::max(largest, squares);
-    if (std::isnan(squares)) largest = HUGE_VAL;
+    for (int64_t r = 0; r < here; ++r) {
+      std::fill(wide_.data() + (tile + r) * padded(cols_) + cols_, wide_.data() + (tile + r + 1) * padded(cols_), 0.0);
+      const double all = std::accumulate(squares[r], squares[r] + kSums, 0.0);
+      terms_[tile + r] = differences ? static_cast<float>(all) : 0.0f;
+      largest = std::max(largest, all);
+      if (std::isnan(all)) largest = HUGE_VAL;
+    }
   }
   norm_ = largest < kLargestSquaredNorm ? static_cast<float>(std::sqrt(largest) * 1.001) : HUGE_VALF;
 }

@@ -37,9 +37,10 @@ inline float32x4_t add_lanes(const uint32x4_t (&sums)[kRows]) {
   return vcvtq_f32_u32(vpaddq_u32(vpaddq_u32(sums[0], sums[1]), vpaddq_u32(sums[2], sums[3])));
 }
 
-// The last bytes are read with those before them, which are made zero on both sides.
+// The last bytes are read with those before them, which `mask` makes zero on both sides.
 template <bool kDifferences>
-void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64_t cols, DotSums& sums) {
+void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64_t cols, uint8x16_t mask,
+                DotSums& sums) {
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) sums.values[r] = sums.squares[r] = vdupq_n_u32(0);
   int64_t c = 0;
@@ -49,9 +50,6 @@ void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64
     for (int r = 0; r < kRows; ++r) step<kDifferences>(q, vld1q_u8(rows[r] + c), sums.values[r], sums.squares[r]);
   }
   if (c == cols) return;
-  alignas(16) uint8_t real[kBytes];
-  for (int64_t i = 0; i < kBytes; ++i) real[i] = cols - kBytes + i >= c ? 0xFF : 0;
-  const uint8x16_t mask = vld1q_u8(real);
   const uint8x16_t q = vandq_u8(vld1q_u8(query + cols - kBytes), mask);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
@@ -59,20 +57,33 @@ void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64
   }
 }
 
+uint8x16_t mask_of_last(int64_t cols) {
+  alignas(16) uint8_t real[kBytes];
+  for (int64_t i = 0; i < kBytes; ++i) real[i] = i >= kBytes - cols % kBytes ? 0xFF : 0;
+  return vld1q_u8(real);
+}
+
 template <bool kDifferences>
 void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
   const auto* const data = static_cast<const uint8_t*>(base.data());
+  const uint8x16_t mask = mask_of_last(base.cols());
   for (int64_t first = 0; first < base.rows(); first += kRows) {
     const uint8_t* rows[kRows];
     for (int64_t r = 0; r < kRows; ++r) rows[r] = data + std::min(first + r, base.rows() - 1) * base.row_stride();
     DotSums sums;
-    scan_group<kDifferences>(query, rows, base.cols(), sums);
+    scan_group<kDifferences>(query, rows, base.cols(), mask, sums);
+    const float32x4_t products = vmulq_n_f32(add_lanes(sums.values), scale);
+    const float32x4_t squares = add_lanes(sums.squares);
+    if (first + kRows <= base.rows()) {
+      vst1q_f32(values + first, products);
+      if constexpr (!kDifferences) vst1q_f32(facts + first, squares);
+      continue;
+    }
     alignas(16) float some[2][kRows];
-    vst1q_f32(some[0], vmulq_n_f32(add_lanes(sums.values), scale));
-    vst1q_f32(some[1], add_lanes(sums.squares));
-    const int64_t count = std::min<int64_t>(kRows, base.rows() - first);
-    std::copy_n(some[0], count, values + first);
-    if constexpr (!kDifferences) std::copy_n(some[1], count, facts + first);
+    vst1q_f32(some[0], products);
+    vst1q_f32(some[1], squares);
+    std::copy_n(some[0], base.rows() - first, values + first);
+    if constexpr (!kDifferences) std::copy_n(some[1], base.rows() - first, facts + first);
   }
 }
 

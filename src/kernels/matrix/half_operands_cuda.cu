@@ -131,7 +131,8 @@ __device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
     base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseFacts* facts,
-                     std::byte* operands, float* terms, uint32_t* first_bad) {
+                     std::byte* operands, BaseOperands target) {
+  auto* const terms = static_cast<float*>(target.terms);
   const float scale = operand_scale(facts->sample_largest);
   const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
   OperandFacts largest = {0, 0};
@@ -148,7 +149,8 @@ __global__ void __launch_bounds__(kOperandThreads)
     // A zero vector is at distance 1 of every other: as far as one at a right angle.
     if (kForm == Form::unit && sums.squares == 0.0f) term = 0.5f * scale * scale;
     terms[row] = row < rows.count ? term : __int_as_float(0x7F800000);
-    if (!sums.finite && first_bad != nullptr) atomicMin(first_bad, static_cast<uint32_t>(row));
+    if (target.facts != nullptr) target.facts[row] = mine;
+    if (!sums.finite && target.first_bad != nullptr) atomicMin(target.first_bad, static_cast<uint32_t>(row));
   }
   __shared__ OperandFacts warps[kOperandWarps];
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
@@ -223,7 +225,7 @@ void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStr
     with_form(task.kind, [&](auto form) {
       base_half_kernel<decltype(form)::value, T>
           <<<blocks, kOperandThreads, 0, stream>>>(task.rows, task.cols, tile_rows, task.centre, task.base_facts,
-                                                   task.operands, static_cast<float*>(base.terms), base.first_bad);
+                                                   task.operands, base);
     });
   });
   KITH_CUDA_CHECK_LAUNCH("base_half_kernel");

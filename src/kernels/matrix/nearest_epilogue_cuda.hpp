@@ -1,8 +1,8 @@
 // The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
 //
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
-// what is known from the start, or the least value seen so far by the four threads that share the query plus its slack:
-// no row that is farther can be the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs
+// what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack and
+// that row's: no row that is farther can be the nearest (cluster/centre_window.hpp). With one row in a few tiles below it, this costs
 // little more than the minima; and what was found can lie in shared memory, since the products take most registers.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace kith {
 class NearestEpilogue {
  public:
   using Target = ProductNearest;
-  static constexpr int kTerms = 1;
+  static constexpr int kTerms = 2;  // of a row: what is added to its product, and its slack
   static constexpr bool kShortItems = false;
   static constexpr int kKept = kNearestKept;
   static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
@@ -53,13 +53,16 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
-      limit_[q] = fminf(limit_[q], least[q] + slack_[q]);
+      const int nearest = __ffs(static_cast<int>(columns_below(products[q / 2], q % 2, terms, least[q]))) - 1;
+      const float width = terms[kOperandTile + column_of(nearest)];
+      limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + width));
       const uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
       if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
         best_value_[q] = least[q];
-        best_row_[q] = row_of_column(tile, __ffs(static_cast<int>(columns)) - 1);
+        best_row_[q] = row_of_column(tile, nearest);
       } else {
-        collect(q, least[q], columns, tile);
+        insert(q, least[q], __uint_as_float(row_of_column(tile, nearest)));
+        collect(q, least[q], columns & ~(1u << nearest), tile);
       }
     }
     if (!__any_sync(0xFFFFFFFFu, found)) return;
@@ -98,11 +101,14 @@ class NearestEpilogue {
   __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
   __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
 
+  // Of a tile.
+  static __device__ int column_of(int i) { return i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4); }
   static __device__ uint32_t row_of_column(int tile, int i) {
-    return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
+    return static_cast<uint32_t>(tile * kOperandTile + column_of(i));
   }
 
-  // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
+  // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has it
+  // came before them, so that the first row of a value is always one that has it.
   __device__ void collect(int q, float least, uint32_t columns, int tile) const {
 #pragma unroll 1
     while (columns != 0) {

@@ -36,6 +36,7 @@ struct OperandTask {
 struct BaseOperands {
   void* terms = nullptr;          // a float (halves) or int32_t (bytes) for each row of the tiles
   uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
+  OperandFacts* facts = nullptr;  // of each row of the tiles, if not null: of halves
 };
 
 struct QueryOperands {

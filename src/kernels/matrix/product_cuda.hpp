@@ -4,7 +4,7 @@
 //   parts       the same for parts of a tile, where there are few rows
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
 //   marks       the same as bits, where these rows are many of few
-//   nearest     for every query the few rows whose term + product is within the query's slack of the least
+//   nearest     for every query the few rows whose term + product is within a slack of the least
 //   pairs       pairs that pass the query's limit or, with a second term, the row's: all of them in one list
 //
 // Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
@@ -59,9 +59,10 @@ struct ProductMarks {
   uint32_t* words = nullptr;          // queries x mark_words(rows); all are written
 };
 
-// Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries.
-// Rows that are more than the slack above the least are
-// left out, so that the fourth value is right only up to there.
+// Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries; the
+// last may end with an odd tile. A row has two terms, which lie as for pairs: what is added to its product, and a slack.
+// What lies above some row's value by more than that row's slack and the query's is left out, so that the fourth value is
+// right only up to there. Values are lower bounds; the first row has the first value itself.
 struct ProductNearest {
   const float* slacks = nullptr;  // one for each query
   const float* limits = nullptr;  // likewise: what the nearest row's value is known not to exceed

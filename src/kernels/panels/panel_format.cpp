@@ -1,6 +1,5 @@
 #include "kernels/panels/panel_format.hpp"
 
-#include "core/half.hpp"
 #include "core/host_array.hpp"
 
 namespace kith {
@@ -16,25 +15,6 @@ int64_t columns_per_unit(PanelFormat format) {
     case PanelFormat::i8: return 4;
     default: return 1;
   }
-}
-
-// To nearest, ties to even, in the upper half. What a NaN becomes does not matter: nothing is claimed of such rows.
-uint32_t bf16_above(float value) {
-  const uint32_t bits = bits_of_float(value);
-  return (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
-}
-
-// Two values as a unit of either part.
-struct Bf16Units {
-  uint32_t high;
-  uint32_t low;
-};
-Bf16Units bf16_units(float first, float second) {
-  const uint32_t a = bf16_above(first);
-  const uint32_t b = bf16_above(second);
-  const uint32_t low_a = bf16_above(first - float_of_bits(a));
-  const uint32_t low_b = bf16_above(second - float_of_bits(b));
-  return {a >> 16 | b, low_a >> 16 | low_b};
 }
 
 }  // namespace
@@ -75,25 +55,5 @@ int64_t packed_bytes(PanelFormat format, int64_t cols) {
 }
 
 int64_t screen_bytes(PanelFormat format, int64_t cols) { return has_screen(format) ? rounded_words(cols) * 4 : 0; }
-
-void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {
-  if (holds_f32(format)) {
-    for (int64_t c = 0; c < cols; ++c) out[c] = bits_of_float(values[c] * scale);
-    return;
-  }
-  const int64_t units = units_per_part(format, cols);
-  const int64_t whole = cols / 2;
-  uint32_t* const low = out + units;
-  for (int64_t u = 0; u < whole; ++u) {
-    const Bf16Units both = bf16_units(values[2 * u] * scale, values[2 * u + 1] * scale);
-    out[u] = both.high;
-    low[u] = both.low;
-  }
-  for (int64_t u = whole; u < units; ++u) {
-    const Bf16Units both = bf16_units(2 * u < cols ? values[2 * u] * scale : 0.0f, 0.0f);
-    out[u] = both.high;
-    low[u] = both.low;
-  }
-}
 
 }  // namespace kith

@@ -103,7 +103,7 @@ double move_vector(KeyKind kind, const std::vector<float>& origin, const float* 
     return squared;
   }
   const double inverse = canonical_inverse_norm(squared);
-  for (int64_t c = 0; c < cols; ++c) out[c] = static_cast<float>(vector[c] * inverse);
+  scale_vector(vector, cols, inverse, out);
   return std::isfinite(squared) ? 1 : squared;
 }
 

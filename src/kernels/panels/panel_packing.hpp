@@ -11,6 +11,9 @@
 
 namespace kith {
 
+// vector times scale, each product rounded once; out may be the vector.
+void scale_vector(const float* vector, int64_t cols, double scale, float* out);
+
 // out[u * width + i] = rows[i * stride + u], zeros for the rows from count on.
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out);
 

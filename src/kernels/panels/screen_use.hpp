@@ -15,6 +15,8 @@ class ScreenUse {
   // counted.
   explicit ScreenUse(double worthwhile) : worthwhile_(worthwhile) {}
 
+  // How long the next stretch is: after one that let too much through, shorter, as a trial.
+  int64_t panels() const { return wait_ > kFirstWait ? kTrial : kStretch; }
   // Asked once before each stretch.
   bool screens_next() {
     if (waiting_ == 0) return true;
@@ -28,6 +30,7 @@ class ScreenUse {
   }
 
  private:
+  static constexpr int64_t kTrial = 4;
   static constexpr int64_t kFirstWait = 2;
   static constexpr int64_t kLongestWait = 64;
   double worthwhile_;

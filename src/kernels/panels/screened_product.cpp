@@ -21,10 +21,12 @@ ScreenedProduct::ScreenedProduct(const PanelQueries& queries, const PanelBase& b
       use_(worthwhile(base.cols)) {}
 
 void ScreenedProduct::scan(int64_t first, int64_t count) {
-  for (int64_t at = first; at < first + count; at += ScreenUse::kStretch) {
-    const int64_t panels = std::min(ScreenUse::kStretch, first + count - at);
+  int64_t panels = 0;
+  for (int64_t at = first; at < first + count; at += panels) {
     // Without a limit everything passes.
-    if (std::isinf(queries_.limits[0]) || !use_.screens_next()) {
+    const bool screens = !std::isinf(queries_.limits[0]) && use_.screens_next();
+    panels = std::min(screens ? use_.panels() : ScreenUse::kStretch, first + count - at);
+    if (!screens) {
       scan_panels(queries_, base_, at, panels, hits_);
       continue;
     }

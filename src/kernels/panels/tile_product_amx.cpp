@@ -9,6 +9,7 @@
 // not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one.
 //
 // Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
+#include "kernels/panels/all_values.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"
@@ -300,6 +301,12 @@ KITH_FOR_AMX inline __mmask16 may_pass(const BlockSums& sums, int q, float limit
   return _mm512_cmp_ps_mask(least, _mm512_set1_ps(limit), _CMP_NGT_UQ);
 }
 
+KITH_FOR_AMX inline bool all_zero(const std::byte* bytes, int64_t count) {
+  __m512i any = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count; i += 64) any = _mm512_or_si512(any, _mm512_loadu_si512(bytes + i));
+  return _mm512_test_epi32_mask(any, any) == 0;
+}
+
 }  // namespace
 
 KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count,
@@ -344,6 +351,33 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
       for (int i = 0; i < kSide && q + i < queries.count; ++i) {
         if (may_pass(sums, i, limits[i]) != 0) hits.on_hit(q + i, panel, sums.floats(i));
       }
+    }
+  }
+}
+
+// Nothing is compared: tiles are stored where the values belong. Vectors of few digits have no low parts, and need no product
+// with them.
+KITH_FOR_AMX void all_values_amx(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values,
+                                 int64_t stride) {
+  const int64_t units = units_per_part(PanelFormat::bf16, base.cols);
+  const int64_t step = columns_per_step(PanelFormat::bf16, base.cols) / 2;
+  const int64_t part = kSide * 4 * units;
+  const TileSetup setup(step);
+  for (int64_t q = 0; q < queries.count; q += kSide) {
+    const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
+    const std::byte* const low_queries = high_queries + part;
+    const bool high_alone = all_zero(low_queries, part);
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const std::byte* const high_rows = static_cast<const std::byte*>(base.panels) + panel * 2 * part;
+      start_sums(base.terms + panel * kSide);
+      add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
+      if (!high_alone) add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
+      add_products<TileKind::bf16>({high_queries, high_rows + part, units, step, 0, units});
+      float* const to = values + q * stride + panel * kSide;
+      _tile_stored(0, to, 4 * stride);
+      _tile_stored(1, to + kLanes, 4 * stride);
+      _tile_stored(2, to + kLanes * stride, 4 * stride);
+      _tile_stored(3, to + kLanes * stride + kLanes, 4 * stride);
     }
   }
 }

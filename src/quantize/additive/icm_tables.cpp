@@ -9,7 +9,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostWords = 256;
 constexpr int64_t kTogether = 64;  // rows whose doubtful codewords are kept
 
 }  // namespace
@@ -26,11 +25,12 @@ TableIcm::TableIcm(const SearchBooks& books, const PairwiseTables& tables, const
       products_(UnaryTerms::scratch_floats(books.books(), block_rows), "unary tables", resources),
       residual_(cols_, "unary tables", resources),
       counts_(kTogether, "unary tables", resources),
-      doubtful_(kTogether * kMostWords, "unary tables", resources) {}
+      doubtful_(kTogether * kMostScoredWords, "unary tables", resources) {}
 
 int64_t TableIcm::bytes_for(const Codebooks& books, int64_t block_rows) {
   return array_bytes<int16_t>(block_rows * books.books * (PairwiseTables::width_for(books) + 1)) +
-         array_bytes<float>(UnaryTerms::scratch_floats(books, block_rows) + books.cols) + kTogether * (array_bytes<uint16_t>(1) + array_bytes<uint32_t>(kMostWords));
+         array_bytes<float>(UnaryTerms::scratch_floats(books, block_rows) + books.cols) +
+         kTogether * (array_bytes<uint16_t>(1) + array_bytes<uint32_t>(kMostScoredWords));
 }
 
 void TableIcm::take(const float* moved, const double* norms, int64_t count, uint8_t* fits) {
@@ -73,7 +73,7 @@ void TableIcm::step(int64_t book, IcmOthers others, const uint8_t* codes, const 
     for (int64_t i = 0; i < some; ++i) {
       if (counts_[i] == 1) continue;
       const int64_t row = rows[first + i];
-      out[first + i] = settle(row, book, others, codes + row * books.books, doubtful_.data() + i * kMostWords, counts_[i]);
+      out[first + i] = settle(row, book, others, codes + row * books.books, doubtful_.data() + i * kMostScoredWords, counts_[i]);
     }
   }
 }
@@ -82,7 +82,7 @@ uint8_t TableIcm::settle(int64_t row, int64_t book, IcmOthers others, const uint
                          int64_t count) {
   const Codebooks& books = books_.books();
   take_off_codewords(books_, rows_ + row * cols_, codes, book, others, residual_.data());
-  float keys[kMostWords];
+  float keys[kMostScoredWords];
   canonical_keys_cpu(KeyKind::squared_l2, {residual_.data(), 0.0}, MatrixView(books.book(book), books.words(), cols_),
                      candidates, count, keys);
   int64_t best = 0;  // candidates ascend: ties go to the smaller

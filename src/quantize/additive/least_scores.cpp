@@ -16,8 +16,6 @@ using I16 = hn::CappedTag<int16_t, 32>;
 using Shorts = hn::Vec<I16>;
 constexpr int64_t kShorts = hn::MaxLanes(I16());
 static_assert(kShorts >= 8);  // masks of whole bytes
-constexpr int64_t kMostBooks = 256;
-constexpr int64_t kMostWords = 256;
 constexpr int64_t kLineShorts = 32;  // of a cache line
 constexpr int64_t kUnaryAhead = 4;   // rows
 constexpr int64_t kTogether = 16;    // rows
@@ -26,12 +24,12 @@ constexpr int64_t kTogether = 16;    // rows
 constexpr bool kPrefetchesTables = HWY_ARCH_ARM_A64;
 constexpr int kGroupVectors = 8;     // whose sums are in registers together
 constexpr int64_t kGroup = kGroupVectors * kShorts;
-constexpr int kGroups = static_cast<int>(kMostWords / kGroup);  // of a whole book
+constexpr int kGroups = static_cast<int>(kMostScoredWords / kGroup);  // of a whole book
 
 // The rows of tables that are added to the unary terms of one row.
 struct Terms {
   const int16_t* unary;
-  const int16_t* added[kMostBooks];
+  const int16_t* added[kMostScoredBooks];
   int64_t count;
 };
 
@@ -82,7 +80,7 @@ HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, 
     const auto within = hn::Lt(hn::Load(d, scores + from + v * kShorts), above);
     const auto bit = static_cast<int64_t>(hn::FindFirstTrue(d, within));
     found.count += static_cast<int64_t>(hn::CountTrue(d, within));
-    found.first = std::min(found.first, bit < 0 ? kMostWords : from + v * kShorts + bit);
+    found.first = std::min(found.first, bit < 0 ? kMostScoredWords : from + v * kShorts + bit);
   }
 #else
   constexpr int kWords = static_cast<int>(kGroup / 64);
@@ -96,7 +94,7 @@ HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, 
   for (int w = 0; w < kWords; ++w) {
     found.count += static_cast<int64_t>(hwy::PopCount(bits[w]));
     const auto bit = static_cast<int64_t>(hwy::Num0BitsBelowLS1Bit_Nonzero64(bits[w] | uint64_t{1} << 63));
-    found.first = std::min(found.first, bits[w] == 0 ? kMostWords : from + w * 64 + bit);
+    found.first = std::min(found.first, bits[w] == 0 ? kMostScoredWords : from + w * 64 + bit);
   }
 #endif
 }
@@ -108,7 +106,7 @@ HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t 
   Shorts least = hn::Load(d, lows);
 #pragma GCC unroll 4
   for (int g = 1; g < kGroups; ++g) least = hn::Min(least, hn::Load(d, lows + g * kShorts));
-  Least found{kMostWords, 0, limit_of(least, window)};
+  Least found{kMostScoredWords, 0, limit_of(least, window)};
   const Shorts above = hn::Set(d, static_cast<int16_t>(found.limit + 1));
   uint32_t groups = kGroups == 1 ? 1 : 0;
 #pragma GCC unroll 4
@@ -135,9 +133,9 @@ HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t wi
 }
 
 HWY_INLINE void prefetch(const int16_t* from, int64_t width) {
-  if (HWY_LIKELY(width == kMostWords)) {
+  if (HWY_LIKELY(width == kMostScoredWords)) {
 #pragma GCC unroll 8
-    for (int64_t at = 0; at < kMostWords; at += kLineShorts) __builtin_prefetch(from + at);
+    for (int64_t at = 0; at < kMostScoredWords; at += kLineShorts) __builtin_prefetch(from + at);
   } else {
     for (int64_t at = 0; at < width; at += kLineShorts) __builtin_prefetch(from + at);
   }
@@ -167,7 +165,7 @@ HWY_INLINE void report(const Least& found, const int16_t* scores, int64_t width,
 // for each other, and those of several rows do not.
 void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                  uint32_t* doubtful) {
-  HWY_ALIGN int16_t scores[kTogether * kMostWords];
+  HWY_ALIGN int16_t scores[kTogether * kMostScoredWords];
   HWY_ALIGN int16_t lows[kTogether * kGroups * kShorts];
   Terms terms[2];  // of this row and of the next, whose tables are prefetched
   find_terms(task, rows[0], terms[0]);
@@ -180,18 +178,18 @@ void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uin
       prefetch(task.unary + rows[std::min(at + kUnaryAhead, count - 1)] * task.width, task.width);
       find_terms(task, rows[std::min(at + 1, count - 1)], next);
       for (int64_t t = 0; kPrefetchesTables && t < next.count; ++t) prefetch(next.added[t], task.width);
-      if (task.width == kMostWords) {
-        add_groups(now, scores + i * kMostWords, lows + i * kGroups * kShorts);
+      if (task.width == kMostScoredWords) {
+        add_groups(now, scores + i * kMostScoredWords, lows + i * kGroups * kShorts);
       } else {
         const Least found = find_least_of_few(now, task.width, task.windows[rows[at]], scores);
-        report(found, scores, task.width, codes + at, counts + at, doubtful + at * kMostWords);
+        report(found, scores, task.width, codes + at, counts + at, doubtful + at * kMostScoredWords);
       }
     }
-    for (int64_t i = 0; task.width == kMostWords && i < some; ++i) {
+    for (int64_t i = 0; task.width == kMostScoredWords && i < some; ++i) {
       const int64_t at = first + i;
-      const int16_t* const sums = scores + i * kMostWords;
+      const int16_t* const sums = scores + i * kMostScoredWords;
       const Least found = find_least(sums, lows + i * kGroups * kShorts, task.windows[rows[at]]);
-      report(found, sums, task.width, codes + at, counts + at, doubtful + at * kMostWords);
+      report(found, sums, task.width, codes + at, counts + at, doubtful + at * kMostScoredWords);
     }
   }
 }

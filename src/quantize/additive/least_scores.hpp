@@ -7,6 +7,9 @@
 
 namespace kith {
 
+inline constexpr int64_t kMostScoredBooks = 256;
+inline constexpr int64_t kMostScoredWords = 256;  // of a book: codes are bytes
+
 struct ScoreTask {
   const int16_t* tables = nullptr;  // of the book: for each other book its rows, table_words x width; its own is zero
   int64_t end_book = 0;             // the books before it are added up
@@ -20,7 +23,7 @@ struct ScoreTask {
 };
 
 // For each of the listed rows the code of the least sum. Where further codes are within the row's window of it, all of
-// these go to `doubtful`, their number to counts[i], which else is 1. `doubtful`: 256 for each listed row.
+// these go to `doubtful`, their number to counts[i], which else is 1. `doubtful`: kMostScoredWords for each listed row.
 void least_scores_cpu(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                       uint32_t* doubtful);
 

@@ -1,0 +1,95 @@
+#include "core/machine_memory.hpp"
+
+#include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
+#include <kith/resources.hpp>
+
+#include "core/memory_budget.hpp"
+#include "core/reservation.hpp"
+#include "io/temporary_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace kith {
+namespace {
+
+// A machine as the system's files describe it.
+class FakeMachine {
+ public:
+  explicit FakeMachine(const std::string& group) {
+    write("/proc/meminfo", "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:   4000 kB\nSwapFree: 96 kB\n");
+    write("/proc/self/cgroup", group);
+  }
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_.path() + path).parent_path());
+    folder_.write(path.substr(1), text);
+  }
+  int64_t free() const { return free_host_memory(folder_.path()); }
+
+ private:
+  testing::TemporaryDirectory folder_;
+};
+
+TEST(MachineMemory, IsWhatIsAvailableAndSwap) {
+  const FakeMachine machine("0::/\n");
+  EXPECT_EQ(machine.free(), 4096 << 10);
+  const testing::TemporaryDirectory nothing;
+  EXPECT_EQ(free_host_memory(nothing.path()), INT64_MAX);
+}
+
+TEST(MachineMemory, IsWithinTheControlGroupAndThoseAboveIt) {
+  const FakeMachine machine("0::/one/two\n");
+  machine.write("/sys/fs/cgroup/one/two/memory.max", "max\n");
+  machine.write("/sys/fs/cgroup/one/two/memory.current", "50000\n");
+  EXPECT_EQ(machine.free(), 4096 << 10);
+  machine.write("/sys/fs/cgroup/one/memory.max", "300000\n");
+  machine.write("/sys/fs/cgroup/one/memory.current", "100000\n");
+  EXPECT_EQ(machine.free(), 200000);
+  machine.write("/sys/fs/cgroup/one/memory.stat", "anon 7\ninactive_file 30000\n");
+  EXPECT_EQ(machine.free(), 230000);
+  machine.write("/sys/fs/cgroup/one/two/memory.max", "40000\n");  // lowered below what is used
+  EXPECT_EQ(machine.free(), 0);
+}
+
+TEST(MachineMemory, KnowsGroupsOfTheFirstVersion) {
+  const FakeMachine machine("4:memory:/jobs/mine\n1:cpu:/\n0::/\n");
+  machine.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  machine.write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
+  EXPECT_EQ(machine.free(), 4096 << 10);
+  machine.write("/sys/fs/cgroup/memory/jobs/mine/memory.limit_in_bytes", "70000\n");
+  machine.write("/sys/fs/cgroup/memory/jobs/mine/memory.usage_in_bytes", "60000\n");
+  machine.write("/sys/fs/cgroup/memory/jobs/mine/memory.stat", "inactive_file 1\ntotal_inactive_file 5000\n");
+  EXPECT_EQ(machine.free(), 15000);
+}
+
+TEST(MachineMemory, RefusesWhatTheMachineCannotGive) {
+  const Resources resources;
+  constexpr int64_t kHuge = int64_t{1} << 46;
+  try {
+    const HostBuffer buffer(kHuge, "the result", resources);
+    FAIL() << "64 TiB were there";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.bytes_needed(), kHuge);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the result: 64 TiB needed"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("free on this machine"));
+  }
+  EXPECT_THROW(Reservation(kHuge, 0, resources), OutOfMemory);
+  EXPECT_EQ(resources.host_memory()->used(), 0);
+}
+
+// What is held may not have been touched: together they must fit.
+TEST(MachineMemory, CountsWhatIsHeldAlready) {
+  const int64_t free = free_host_memory();
+  if (free == INT64_MAX) GTEST_SKIP() << "the system does not say";
+  const int64_t part = free / 4 * 3;
+  if (part < kAskMachineFrom) GTEST_SKIP() << "too little memory is free";
+  EXPECT_NO_THROW(check_machine_has(part, part, "a part"));
+  EXPECT_THROW(check_machine_has(part, 4 * part, "another"), OutOfMemory);
+}
+
+}  // namespace
+}  // namespace kith
