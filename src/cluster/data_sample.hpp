@@ -4,18 +4,13 @@
 
 #include <kith/resources.hpp>
 
+#include "cluster/data_spread.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 namespace kith {
-
-struct DataSample {
-  std::vector<float> origin;  // one value a column
-  float largest = 0;          // magnitude of a value minus its column's origin
-};
 
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);

@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data_sample.hpp"
+#include "cluster/data_spread.hpp"
 
 #include <cstdint>
 #include <functional>

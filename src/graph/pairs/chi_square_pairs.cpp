@@ -1,18 +1,16 @@
 #include "graph/pairs/chi_square_pairs.hpp"
 
+#include "core/infinity.hpp"
 #include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/select/set_bytes.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kLowest = std::numeric_limits<float>::lowest();
 // More than what rounding a key, a limit or their products can change.
 constexpr float kRoundingSlack = 0x1p-20f;
 
@@ -43,8 +41,8 @@ void ChiSquarePairs::hand_out(int64_t query, int64_t first_row, const uint8_t* s
   for (int64_t i = 0; i < passed; ++i) {
     const float lower = below(found[i]);  // a NaN bounds nothing, and passes
     const float row_limit = limits.rows[places[i]];
-    const bool for_query = !(lower > limits.query) && limits.query != kLowest;
-    const bool for_row = !(lower > row_limit) && row_limit != kLowest;
+    const bool for_query = !(lower > limits.query) && limits.query != kNothingMatters;
+    const bool for_row = !(lower > row_limit) && row_limit != kNothingMatters;
     if (!for_query && !for_row) continue;
     const float upper = above(found[i]);
     const bool known = std::isfinite(lower) && std::isfinite(upper);

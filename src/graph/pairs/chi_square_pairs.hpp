@@ -8,9 +8,13 @@
 #include "graph/pairs/pair_scan.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace kith {
+
+// The limit of a side that no pair matters to.
+inline constexpr float kNothingMatters = std::numeric_limits<float>::lowest();
 
 class ChiSquarePairs {
  public:
@@ -27,7 +31,7 @@ class ChiSquarePairs {
   // Some rows beside a query, those whose `sides` are not 0: hands out what may be within its limit, or within theirs.
   struct Limits {
     float query = 0;
-    const float* rows = nullptr;  // by place; std::numeric_limits<float>::lowest(): nothing matters, as for the query
+    const float* rows = nullptr;  // by place; or kNothingMatters, as for the query
   };
   void hand_out(int64_t query, int64_t first_row, const uint8_t* sides, int64_t count, const Limits& limits,
                 PairHits& hits) const;

@@ -1,6 +1,7 @@
 // Sets of floats: rounded to bytes where that is faster, and within bounds either way.
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
+#include "core/infinity.hpp"
 #include "graph/pairs/chi_square_pairs.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "graph/pairs/pair_scan.hpp"
@@ -22,9 +23,6 @@
 
 namespace kith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 PanelStep step_of(KeyKind kind) {
   switch (kind) {
@@ -134,7 +132,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
       residuals_[first / width] = residual;
       pack_units(scratch_.data(), words_, here, words_, width, row_panels_.data() + first * words_);
     }
-    std::fill_n(row_most_, round_up(count, width), kLowest);
+    std::fill_n(row_most_, round_up(count, width), kNothingMatters);
   }
 
   void set_queries(const uint32_t* rows, int64_t count) override {
@@ -168,7 +166,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
         pack_units(scratch_.data(), words_, here, words_, width, panel);
       }
     }
-    std::fill_n(query_most_, round_up(count, width), kLowest);
+    std::fill_n(query_most_, round_up(count, width), kNothingMatters);
   }
 
   void limit_query(int64_t query, float key) override { query_most_[query] = most_for(key); }
@@ -239,11 +237,11 @@ class FloatPairScan final : public PairScan, private PanelHits {
  private:
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
-    if (std::isnan(key)) return kLowest;
+    if (std::isnan(key)) return kNothingMatters;
     if (features_) return chi_square_.largest_value(key);
     if (kind_ == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
-    return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
+    return most == kNothingMatters ? std::nextafter(kNothingMatters, 0.0f) : most;
   }
 
   // The largest value whose key, once rounded, may be that of a value up to this one.
@@ -374,8 +372,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
     }
     if (features_) return chi_square_.hand_out(query, first, sides, count, {most, row_most_}, *hits_);
     for_each_set(sides, count, [&](int64_t i) {
-      const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
-      const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
+      const bool for_query = (sides[i] & 1) != 0 && most != kNothingMatters;
+      const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kNothingMatters;
       if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
     });
   }
