@@ -13,7 +13,7 @@ constexpr double kMostStartWork = 0x1p33;
 constexpr double kMostValues = 0x1p26;
 constexpr int64_t kSampledPerCentre = 32;
 constexpr int64_t kLeastSampled = int64_t{1} << 14;
-constexpr int64_t kFewCentres = 32;  // for so few, candidates drawn in rounds would be few too
+constexpr int64_t kFewForRounds = 32;  // for so few, candidates drawn in rounds would be few too
 constexpr int64_t kCandidatesPerCentre = 4;
 
 }  // namespace
@@ -31,7 +31,7 @@ StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols)
   const auto columns = static_cast<double>(cols);
   const double per_row = columns * static_cast<double>(k) * static_cast<double>(plus_plus_trials(k));
   const auto cheap = static_cast<int64_t>(std::min(kMostStartWork / per_row, kMostValues / columns));
-  if (rows <= cheap || params.spherical || k < kFewCentres) {
+  if (rows <= cheap || params.spherical || k < kFewForRounds) {
     return sampled(std::max(cheap, least));
   }
   return {0, std::min(kCandidatesPerCentre * k, rows)};
