@@ -75,9 +75,9 @@ Matrix make_matrix(int64_t rows, int64_t cols, int64_t stride) {
 }
 
 // Row i is of kind i: random, sorted, reversed, all equal, few values, NaN and infinities, all NaN, large mean.
-constexpr int64_t kKinds = 8;
+constexpr int64_t kSelectKinds = 8;
 Matrix hard_matrix(int64_t cols, int64_t stride, unsigned seed) {
-  Matrix matrix = make_matrix(kKinds, cols, stride);
+  Matrix matrix = make_matrix(kSelectKinds, cols, stride);
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   const float special[] = {kNan, kInfinity, -kInfinity, 0.0f, -0.0f, 1.0f, -kNan, 1e-45f};
