@@ -3,6 +3,7 @@
 
 #include <kith/metric.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -37,11 +38,12 @@ constexpr int64_t enough_probes(int64_t expected) { return expected + expected /
 // behind, so that little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) {
   constexpr int64_t kWide = 16;
-  const int64_t wide = first / 3 < kWide ? kWide : first / 3;
-  int64_t end = first == 0 ? 1 : first < 8 ? first + 2 + first / 4 : first + (first < wide ? first : wide);
+  int64_t end = 1;  // the own cell
+  if (first > 0) end = first + 2 + first / 4;
+  if (first >= 8) end = first + std::min(first, std::max(kWide, first / 3));
   const int64_t enough = enough_probes(expected);
   if (expected > first && enough <= longest_wave_end(end)) end = enough;
-  return end < probes ? end : probes;
+  return std::min(end, probes);
 }
 
 }  // namespace kith
