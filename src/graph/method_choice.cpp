@@ -35,7 +35,7 @@ struct GpuKeyCost {
   double descent_row;
 };
 constexpr GpuKeyCost kGpuProduct{1, kGpuDescentRow};
-constexpr GpuKeyCost kGpuChiSquare{1250, 1.4e-5};  // divisions in f64
+constexpr GpuKeyCost kGpuChiSquare{400, 1.5e-5};  // divisions in f64
 constexpr GpuKeyCost kGpuOther{30, 4e-6};
 constexpr int64_t kLongestGpuList = 8192;  // of rounds there
 

@@ -3,6 +3,7 @@
 
 #include <kith/metric.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -36,12 +37,11 @@ constexpr int64_t enough_probes(int64_t expected) { return expected + expected /
 // much memory. `expected`: probes that will do in all, as far as is known, or 0: the wave that comes near them ends just
 // behind, so that little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) {
-  constexpr int64_t kWide = 16;
-  const int64_t wide = first / 3 < kWide ? kWide : first / 3;
-  int64_t end = first == 0 ? 1 : first < 8 ? first + 2 + first / 4 : first + (first < wide ? first : wide);
+  int64_t end = 1;  // the own cell
+  if (first > 0) end = first + 2 + (first < 5 ? 0 : first / 3);
   const int64_t enough = enough_probes(expected);
   if (expected > first && enough <= longest_wave_end(end)) end = enough;
-  return end < probes ? end : probes;
+  return std::min(end, probes);
 }
 
 }  // namespace kith

@@ -51,8 +51,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
       outcome.reached = true;
       break;
     }
-    constexpr int64_t kFewest = 5;      // probes, before anything is concluded from them
-    constexpr int64_t kFewestToEnd = 7;
+    constexpr int64_t kFewest = 5;       // probes, before anything is concluded from them
+    constexpr int64_t kFewestToEnd = 7;  // and before cells are given up
     if (!wish.recall || !round.recall || end < kFewest) continue;
     // From half as many probes: neighbouring rounds differ by no more than their recall errs.
     const auto half = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), end / 2) - ends.begin());

@@ -57,11 +57,14 @@ bool works_on_gpu(const std::vector<GraphPart>& parts, const Resources& resource
   return std::any_of(parts.begin(), parts.end(), [](const GraphPart& part) { return !part.x.space().host_readable(); });
 }
 
-// What the host keeps of rounds on a GPU: control rows, their lists and results, surveys, rows on their way.
+// What the host keeps of rounds on a GPU: control rows, their lists and results, surveys, rows on their way, and where few rows
+// are compared with all, a batch of results.
 int64_t bytes_beside_gpu(const GraphPart& like, int64_t rows, const GraphMergeParams& params) {
   constexpr int64_t kSmall = int64_t{32} << 20;
+  constexpr int64_t kBatch = 16384;  // merge_pair.cpp
   const int64_t length = params.list_length.value_or(default_list_length(like.graph.k()));
-  return kControlRows * (row_bytes(like) + 12 * (like.graph.k() + 1) + 8 * length) + rows / 16 + kSmall;
+  return kControlRows * (row_bytes(like) + 12 * (like.graph.k() + 1) + 8 * length) + rows / 16 + kSmall +
+         neighbors_bytes(std::min(rows, kBatch), like.graph.k());
 }
 
 }  // namespace
