@@ -1,6 +1,8 @@
 // From products to labels on the GPU: which centres a product cannot rule out, and the canonical keys of these. A row's
 // label is the first of all centres by (canonical key, centre), as nearest_centre.hpp has it.
 //
+// nearest_centre_cuda.cu compares by windows, unsettled_rows_cuda.cu pair by pair.
+//
 // Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
 #pragma once
 
