@@ -1,5 +1,5 @@
-// Canonical keys of many pairs: of unsettled rows with all centres or those that are marked, of all rows with all centres,
-// and of rows with the centres that they have.
+// Canonical keys of many pairs: of unsettled rows with all centres or those that are marked, of all rows with all
+// centres, and of rows with the centres that they have.
 #include "cluster/centre_pairs_cuda.hpp"
 #include "cluster/centre_search_plan.hpp"
 #include "core/divide.hpp"
@@ -108,8 +108,9 @@ template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   if (row >= task.rows.count || task.thresholds[row] > -HUGE_VALF) return;
-  const double sum = pair_sum<pair_step<kProduct>()>(pair_row<X>(task, row), task.centres + task.labels[row] * task.cols, task.cols,
-                                        pair_alignment<X>(task));
+  const float* const centre = task.centres + task.labels[row] * task.cols;
+  const double sum =
+      pair_sum<pair_step<kProduct>()>(pair_row<X>(task, row), centre, task.cols, pair_alignment<X>(task));
   if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(pair_key<kProduct>(task, sum)));
 }
 

@@ -1,6 +1,6 @@
-// few_centres_cuda.hpp for rows of more columns than registers hold: a warp goes over two rows, each lane over four columns
-// of every 128, and reads a centre once for both. Then sixteen threads have a row each: its canonical sums are of values
-// that have just been read. Cost: one read of the rows.
+// few_centres_cuda.hpp for rows of more columns than registers hold: a warp goes over two rows, each lane over four
+// columns of every 128, and reads a centre once for both. Then sixteen threads have a row each: its canonical sums are
+// of values that have just been read. Cost: one read of the rows.
 #include "cluster/few_centre_screen.hpp"
 #include "cluster/few_centres_cuda.hpp"
 #include "core/divide.hpp"

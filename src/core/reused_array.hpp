@@ -1,6 +1,6 @@
-// An owning array of results in host memory that counts against the limit. HostArray gives its pages back, so that every
-// call faults its own in anew: a third of a millisecond a megabyte on a virtual machine. Without a limit, arrays of up to
-// 32 MiB are in the C library's memory instead, which it keeps for the next. Values are uninitialised.
+// An owning array of results in host memory that counts against the limit. HostArray gives its pages back, so that
+// every call faults its own in anew: a third of a millisecond a megabyte on a virtual machine. Without a limit, arrays
+// of up to 32 MiB are in the C library's memory instead, which it keeps for the next. Values are uninitialised.
 #pragma once
 
 #include "core/counted_bytes.hpp"

@@ -1,5 +1,5 @@
-// The canonical sums of some rows with some vectors of floats by four neighbouring threads, four lanes each: for rows that
-// are many, or that share what they are compared with.
+// The canonical sums of some rows with some vectors of floats by four neighbouring threads, four lanes each: for rows
+// that are many, or that share what they are compared with.
 #pragma once
 
 #include "cuda/device_core.hpp"
