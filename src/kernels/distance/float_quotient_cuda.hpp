@@ -11,7 +11,7 @@
 
 #include "cuda/device_core.hpp"
 #ifdef __CUDACC__
-#include "cuda/ptx.hpp"
+#include "cuda/ptx_inverse.hpp"
 #endif
 
 #include <cmath>
