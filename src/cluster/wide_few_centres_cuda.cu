@@ -135,11 +135,10 @@ void launch(const FewCentresTask& task, int multiprocessors, cudaStream_t stream
 }  // namespace
 
 void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
-  static_assert(kWideFewCentres == 16);
+  static_assert(kWideFewCentres == 8);
   if (task.centre_count <= 2) return launch<2>(task, multiprocessors, stream);
   if (task.centre_count <= 4) return launch<4>(task, multiprocessors, stream);
-  if (task.centre_count <= 8) return launch<8>(task, multiprocessors, stream);
-  launch<16>(task, multiprocessors, stream);
+  launch<8>(task, multiprocessors, stream);
 }
 
 }  // namespace kith

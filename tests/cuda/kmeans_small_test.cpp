@@ -174,7 +174,7 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
         SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
-        const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 16;
+        const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 8;
         EXPECT_EQ(plan.cuda.search.few, few);
         EXPECT_EQ(plan.cuda.search.products, cols <= 8000 && !few);
         EXPECT_EQ(plan.cuda.lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
