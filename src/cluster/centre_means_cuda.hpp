@@ -1,5 +1,5 @@
-// centre_means.hpp on the GPU, with the same bytes: sixteen threads for each centre, a lane of the canonical sum each; or,
-// where a centre has many columns, a block.
+// centre_means.hpp on the GPU, with the same bytes: sixteen threads for each centre, a lane of the canonical sum each;
+// or, where a centre has many columns, a block.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,18 +1,18 @@
 // Which centres products cannot rule out for a row, with a bound of its own for each centre.
 //
-// candidate_window.hpp takes one bound for all rows of a base, that of the longest. Centres differ more: one that has few
-// rows lies far out, and its bound would leave most rows several candidates. Let v = |c|^2 / 2 - x c be the value of a row
-// and a centre that the matrix units compute from the rounded vectors x', c', and V that of the true ones: a row's nearest
-// centre has the least V, since |x|^2 is the same for all. With residuals |x - x'| <= r and |c - c'| <= s
+// candidate_window.hpp takes one bound for all rows of a base, that of the longest. Centres differ more: one that has
+// few rows lies far out, and its bound would leave most rows several candidates. Let v = |c|^2 / 2 - x c be the value
+// of a row and a centre that the matrix units compute from the rounded vectors x', c', and V that of the true ones: a
+// row's nearest centre has the least V, since |x|^2 is the same for all. With residuals |x - x'| <= r and |c - c'| <= s
 //   V - V' = (c - c') ((c + c') / 2 - x') - (x - x') c,
 // so that V is within error(x, c) = |x'| a + r b + g of v, where
 //   a = (cols + 16) kSumLoss |c'| + s    the sums of the matrix units, and the centre's residual times the row
 //   b = |c'| + s                         the row's residual times the centre
 //   g = norm_loss |c'|^2 + s (|c'| + s)  the term |c'|^2 / 2, and the centre's residual times its own length.
-// The terms are lowered by what that is for a typical row, longer than most: a computed value is then a lower bound of V,
-// less the `excess` of a row that is longer still; and V is no more than the value + the centre's `width` + that excess.
-// So whichever centre has the least value, no centre above value + width + 2 excess + (the rounding of keys) is nearest.
-// Everything is in the scaled unit of the products, for squared_l2 and l2.
+// The terms are lowered by what that is for a typical row, longer than most: a computed value is then a lower bound of
+// V, less the `excess` of a row that is longer still; and V is no more than the value + the centre's `width` + that
+// excess. So whichever centre has the least value, no centre above value + width + 2 excess + (the rounding of keys) is
+// nearest. Everything is in the scaled unit of the products, for squared_l2 and l2.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -97,10 +97,11 @@ KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& probl
   return centres_within(problem, row, static_cast<double>(value) + width + excess, excess);
 }
 
-// What the computed value of a row's nearest centre is at most, where a centre has moved by up to `moved` since the row's
-// key to it, a squared distance, was `key`. Slacks as in value_after_move. Two ways: by the V of that centre, whose |x|^2
-// is known to within 2 |x'| r; and, better where the centre is nearer than the origin, by what any centre as near has:
-// |x' - c'| is no more than the distance and both residuals, and the error of the matrix units no more than was taken off.
+// What the computed value of a row's nearest centre is at most, where a centre has moved by up to `moved` since the
+// row's key to it, a squared distance, was `key`. Slacks as in value_after_move. Two ways: by the V of that centre,
+// whose |x|^2 is known to within 2 |x'| r; and, better where the centre is nearer than the origin, by what any centre
+// as near has: |x' - c'| is no more than the distance and both residuals, and the error of the matrix units no more
+// than was taken off.
 KITH_HOST_DEVICE inline float limit_after_move(const WindowProblem& problem, const QueryFacts& row, double excess,
                                                const OperandFacts& largest, double key, double moved) {
   constexpr double kLoss = 0x1p-20;

@@ -33,7 +33,7 @@ constexpr bool suits_few_centres(int64_t centres, int64_t cols) {
 }
 
 // The same for so few centres that rows of more columns are read once, where sums are still certain of most.
-inline constexpr int64_t kWideFewCentres = 16;
+inline constexpr int64_t kWideFewCentres = 8;
 constexpr bool suits_wide_few_centres(int64_t centres, int64_t cols) {
   constexpr int64_t kMostCols = 16384;
   return centres <= kWideFewCentres && cols > kFewCentreCols && cols <= kMostCols;

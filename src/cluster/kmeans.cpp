@@ -155,7 +155,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
   KMeansModel next;
   next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
   next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
-  next.labels = ReusedArray<int32_t>(rows.rows(), "the labels", outer);
+  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
@@ -365,7 +365,7 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, clusters, centres.cols(), "the centres", resources);
   model.counts = HostArray<double>(clusters, "the centres' weights", resources);
-  model.labels = ReusedArray<int32_t>(snapshot.labels.size, "the labels", resources);
+  model.labels = HostArray<int32_t>(snapshot.labels.size, "the labels", resources);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   std::copy_n(snapshot.counts.data, clusters, model.counts.data());

@@ -374,8 +374,8 @@ class KMeansCuda final : public KMeansBackend {
     meter.add(piece.count);
   }
 
-  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads of
-  // each run would leave the machine idle.
+  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads
+  // of each run would leave the machine idle.
   bool keys_with_sums() const {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;

@@ -73,7 +73,7 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, params.clusters, cols, "the centres", resources);
   model.counts = HostArray<double>(params.clusters, "the centres' weights", resources);
-  model.labels = ReusedArray<int32_t>(rows, "the labels", resources);
+  model.labels = HostArray<int32_t>(rows, "the labels", resources);
   return model;
 }
 
@@ -117,7 +117,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
     model.iterations = outcome.iterations;
     if (attempt > 0 && other.objective < best.objective) std::swap(best, other);
   }
-  if (!params.compute_labels) best.labels = ReusedArray<int32_t>();
+  if (!params.compute_labels) best.labels = HostArray<int32_t>();
   return best;
 }
 
@@ -142,7 +142,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
-  model.labels = ReusedArray<int32_t>(rows.info.rows, "the labels", resources);
+  model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
       {params, model.centres.view(), rows},

@@ -7,7 +7,6 @@
 #include "cluster/kmeans_rows.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
-#include "core/reused_array.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
@@ -24,7 +23,7 @@ KMeansRows rows_of(const VectorFile& file);
 struct KMeansModel {
   MatrixBuffer centres;
   HostArray<double> counts;
-  ReusedArray<int32_t> labels;
+  HostArray<int32_t> labels;
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;

@@ -1,6 +1,8 @@
 // From products to labels on the GPU: which centres a product cannot rule out, and the canonical keys of these. A row's
 // label is the first of all centres by (canonical key, centre), as nearest_centre.hpp has it.
 //
+// nearest_centre_cuda.cu compares by windows, unsettled_rows_cuda.cu pair by pair.
+//
 // Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
 #pragma once
 
@@ -29,10 +31,10 @@ struct LowerTermsTask {
 };
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
 
-// How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a typical
-// row is given, beside the width of the centre that has it.
-// Where rows come with a guess, the nearest centre of the pass before, the least value is no more than that centre's,
-// which has moved by so much since; then there is a limit from the start.
+// How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a
+// typical row is given, beside the width of the centre that has it. Where rows come with a guess, the nearest centre of
+// the pass before, the least value is no more than that centre's, which has moved by so much since; then there is a
+// limit from the start.
 struct SlacksTask {
   KeyKind kind = KeyKind::squared_l2;
   int64_t cols = 0;
@@ -78,12 +80,13 @@ void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 // The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
 
-// The labels and keys of all rows, by the canonical keys of all centres: for little work. Of the task rows, centres, labels
-// and keys. The first row that is not finite goes to `first_bad`, if not null, which holds kNoBadRow.
+// The labels and keys of all rows, by the canonical keys of all centres: for little work. Of the task rows, centres,
+// labels and keys. The first row that is not finite goes to `first_bad`, if not null, which holds kNoBadRow.
 void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream);
 
-// The same as of few rows where only the device knows how many rows are unsettled: where they are no more than `most_few`, by all centres;
-// else by those that products at or below the thresholds mark (ProductMarks), up to kMostMarkedCentres.
+// The same as of few rows where only the device knows how many rows are unsettled: where they are no more than
+// `most_few`, by all centres; else by those that products at or below the thresholds mark (ProductMarks), up to
+// kMostMarkedCentres.
 struct UnsettledTask {
   int64_t clusters = 0;
   uint32_t most_few = 0;

@@ -1,6 +1,6 @@
-// few_centres_cuda.hpp for rows of more columns than registers hold: a warp goes over two rows, each lane over four columns
-// of every 128, and reads a centre once for both. Then sixteen threads have a row each: its canonical sums are of values
-// that have just been read. Cost: one read of the rows.
+// few_centres_cuda.hpp for rows of more columns than registers hold: a warp goes over two rows, each lane over four
+// columns of every 128, and reads a centre once for both. Then sixteen threads have a row each: its canonical sums are
+// of values that have just been read. Cost: one read of the rows.
 #include "cluster/few_centre_screen.hpp"
 #include "cluster/few_centres_cuda.hpp"
 #include "core/divide.hpp"
@@ -135,11 +135,10 @@ void launch(const FewCentresTask& task, int multiprocessors, cudaStream_t stream
 }  // namespace
 
 void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
-  static_assert(kWideFewCentres == 16);
+  static_assert(kWideFewCentres == 8);
   if (task.centre_count <= 2) return launch<2>(task, multiprocessors, stream);
   if (task.centre_count <= 4) return launch<4>(task, multiprocessors, stream);
-  if (task.centre_count <= 8) return launch<8>(task, multiprocessors, stream);
-  launch<16>(task, multiprocessors, stream);
+  launch<8>(task, multiprocessors, stream);
 }
 
 }  // namespace kith

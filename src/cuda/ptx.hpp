@@ -22,13 +22,6 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// 1 / x to some 20 bits, for normal numbers whose inverse is normal too.
-__device__ inline double rough_inverse(double x) {
-  double inverse;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(x));
-  return inverse;
-}
-
 // 16 bytes from global to shared memory, past the first-level cache.
 __device__ inline void copy_async_16(uint32_t shared, const void* global) {
   KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");

@@ -242,8 +242,9 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
 // take another, and a write.
 bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
-  return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
-         task.scope.k <= kFilterLargestK && has_fast_doubles(device.compute_capability);
+  return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready &&
+         task.shape.queries <= kDirectQueries && task.scope.k <= kFilterLargestK &&
+         has_fast_doubles(device.compute_capability);
 }
 
 // Products; false where they do not suit the task or do not fit.

@@ -1,5 +1,5 @@
-// Whatever the matrix units lose, a row's nearest centre stays within the window of the one with the least value, and so do
-// all that are equally near; and one centre far out leaves the others' windows as they were.
+// Whatever the matrix units lose, a row's nearest centre stays within the window of the one with the least value, and
+// so do all that are equally near; and one centre far out leaves the others' windows as they were.
 #include "cluster/centre_window.hpp"
 
 #include "kernels/rounded_operand.hpp"

@@ -164,7 +164,7 @@ TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
 
 TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
   for (const int64_t rows : {1, 256, 257, 5000, 33000, 65536, 65537, 70000, 1000000}) {
-    for (const int64_t clusters : {1, 200, 300, 4096, 85000}) {
+    for (const int64_t clusters : {9, 200, 300, 4096, 85000}) {
       Problem problem = million();
       problem.shape.rows = rows;
       problem.shape.clusters = clusters;
@@ -199,7 +199,7 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   EXPECT_TRUE(plan().search.direct && !plan().search.products && plan().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(!plan().search.direct && plan().search.products);
-  problem.shape.clusters = 16;  // a read of the rows
+  problem.shape.clusters = 8;  // a read of the rows
   EXPECT_TRUE(plan().search.few && !plan().search.products);
   problem.shape.clusters = 60;
   problem.wish.moves_centres = true;
@@ -240,8 +240,10 @@ TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
   problem.wish.check_finite = true;
   EXPECT_TRUE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
   problem.shape.cols = 9000;
-  problem.shape.clusters = 10;
+  problem.shape.clusters = 9;
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  problem.shape.clusters = 8;  // compared pair by pair
+  EXPECT_TRUE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
 }
 
 TEST(KMeansPlanCuda, AutomaticTakesTheGpuWhereItIsFaster) {

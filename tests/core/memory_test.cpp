@@ -4,7 +4,6 @@
 
 #include "core/memory_budget.hpp"
 #include "core/peak_memory.hpp"
-#include "core/reused_array.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +12,6 @@
 #include <cstddef>
 #include <cstring>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace kith {
@@ -124,24 +122,6 @@ TEST(MemoryBudget, ConcurrentReservationsNeverPassTheLimit) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(budget.used(), 0);
-}
-
-TEST(ReusedArray, CountsWithALimitAndWithout) {
-  for (const Resources& resources : {with_limit(kNoLimit), with_limit(1 << 20)}) {
-    const int64_t before = resources.host_memory()->used();
-    {
-      ReusedArray<int32_t> first(1000, "results", resources);
-      std::fill_n(first.data(), first.size(), 7);
-      EXPECT_EQ(resources.host_memory()->used() - before, 4000);
-      const ReusedArray<int32_t> moved = std::move(first);
-      EXPECT_EQ(moved.size(), 1000);
-      EXPECT_EQ(moved.data()[999], 7);
-      EXPECT_EQ(resources.host_memory()->used() - before, 4000);
-    }
-    EXPECT_EQ(resources.host_memory()->used(), before);
-    EXPECT_EQ(ReusedArray<int32_t>(0, "nothing", resources).size(), 0);
-  }
-  EXPECT_THROW(ReusedArray<int32_t>(1 << 20, "results", with_limit(1 << 20)), OutOfMemory);
 }
 
 }  // namespace

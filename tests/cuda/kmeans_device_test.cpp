@@ -172,6 +172,8 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsIntoDeviceMemory) {
                                        {41, 9},
                                        {64, 64},
                                        {65, 5},
+                                       {133, 8},
+                                       {300, 4},
                                        {30, 300},
                                        {8100, 2}}) {
     const int64_t rows = cols > 1000 ? 20 : 1500;

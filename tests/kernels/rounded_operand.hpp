@@ -1,5 +1,5 @@
-// Vectors as the matrix units take them, and their products computed as badly as the bounds of candidate_window.hpp allow
-// for: each addition truncated.
+// Vectors as the matrix units take them, and their products computed as badly as the bounds of candidate_window.hpp
+// allow for: each addition truncated.
 #pragma once
 
 #include "core/half.hpp"

@@ -1,7 +1,8 @@
-// n / s, rounded as IEEE 754 says, for the double-precision units: what the compiler makes of a division, but for the branch
-// to numbers whose quotients leave the normal range. Values are widened floats, n the square of a difference and s a sum
-// of two, so that there are none: n is 0 or at least 2^-298, s at least 2^-149 and below 2^130. Without branches many
-// divisions are under way at a time, where a thread has many; each takes eight instructions of these units.
+// n / s, rounded as IEEE 754 says, for the double-precision units: what the compiler makes of a division, but for the
+// branch to numbers whose quotients leave the normal range. Values are widened floats, n the square of a difference and
+// s a sum of two, so that there are none: n is 0 or at least 2^-298, s at least 2^-149 and below 2^130. Without
+// branches many divisions are under way at a time, where a thread has many; each takes eight instructions of these
+// units.
 //
 // An approximate reciprocal of some 20 bits gets two steps of Newton's iteration, of third and second order, and the
 // quotient one (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
@@ -10,7 +11,7 @@
 
 #include "cuda/device_core.hpp"
 #ifdef __CUDACC__
-#include "cuda/ptx.hpp"
+#include "cuda/ptx_inverse.hpp"
 #endif
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The canonical sums of a row with a few vectors of floats by sixteen neighbouring threads, a lane each: for rows that are
-// few and scattered, or in the first-level cache. Reads of any alignment are as good as others.
+// The canonical sums of a row with a few vectors of floats by sixteen neighbouring threads, a lane each: for rows that
+// are few and scattered, or in the first-level cache. Reads of any alignment are as good as others.
 #pragma once
 
 #include "cuda/device_core.hpp"

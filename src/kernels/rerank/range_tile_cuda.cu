@@ -1,6 +1,7 @@
 #include "kernels/rerank/range_tile_cuda.hpp"
 
 #include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/rerank/range_places_cuda.hpp"
 
@@ -94,17 +95,22 @@ __global__ void __launch_bounds__(kThreads)
   const TilePart mine = tile_part(task.rows, part);
   int64_t place = starts[query];
   for (int before = 0; before < part; ++before) place += counts[before * task.queries + query];
-#pragma unroll 4
-  for (int64_t first = mine.first; first < mine.end; first += 32) {
-    const int64_t i = first + lane;
-    const uint32_t key = i < mine.end ? keys[i] : 0xFFFFFFFFu;
-    const bool found = i < mine.end && key <= task.limit;
-    const unsigned lanes = __ballot_sync(0xFFFFFFFFu, found);
-    if (found) {
-      const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(i) : task.numbers[i];
-      out[place + __popc(lanes & ((1u << lane) - 1))] = form(query, pack_neighbor(key, number));
+  constexpr int kAhead = 8;  // keys of a lane that are read before they are looked at: warps are few where queries are
+  for (int64_t first = mine.first + lane; first - lane < mine.end; first += 32 * kAhead) {
+    uint32_t ahead[kAhead];
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) ahead[a] = first + 32 * a < mine.end ? keys[first + 32 * a] : 0xFFFFFFFFu;
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t i = first + 32 * a;
+      const bool found = i < mine.end && ahead[a] <= task.limit;
+      const unsigned lanes = __ballot_sync(0xFFFFFFFFu, found);
+      if (found) {
+        const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(i) : task.numbers[i];
+        out[place + __popc(lanes & ((1u << lane) - 1))] = form(query, pack_neighbor(ahead[a], number));
+      }
+      place += __popc(lanes);
     }
-    place += __popc(lanes);
   }
 }
 
