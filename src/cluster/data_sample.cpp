@@ -31,7 +31,7 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
   const auto number = [&](int64_t s) { return s * rows.rows() / samples; };
   if (rows.info().in_memory) {  // where they lie
     std::vector<float> room(static_cast<size_t>(cols));
-    sample.origin = sample_mean(rows, cols);
+    sample.origin = sample_mean(rows, cols, samples);
     for (int64_t s = 0; s < samples; ++s) {
       const float* const row = floats_of(rows.fetch(number(s), 1), 0, room.data());
       sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
@@ -43,7 +43,7 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
   std::vector<float> values(static_cast<size_t>(samples * cols));
   gather_as_floats(rows, numbers, values.data(), resources);
   ViewSource gathered(MatrixView(values.data(), samples, cols));
-  sample.origin = sample_mean(gathered, cols);
+  sample.origin = sample_mean(gathered, cols, samples);
   for (int64_t s = 0; s < samples; ++s) {
     sample.largest = std::max(sample.largest, largest_of(values.data() + s * cols, sample.origin));
   }
@@ -53,6 +53,7 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
 }  // namespace
 
 std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources) {
+  // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
   const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
   if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
     return begin_sample_cuda(*there, samples, resources);
