@@ -72,13 +72,11 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   const bool exact = x.rows() - 1 <= custom_list_length(params);
   const DescentWish wish = exact ? DescentWish{} : custom_wish(params, report);
   if (!exact) check_descent(wish.rules, custom_list_length(params), device);
+  const auto work = [&] {
+    return naming_rows("x", [&] { return build(metric, x, params, wish, std::move(report), resources); });
+  };
   CustomGraph graph = naming_device_limit([&] { return enough_there(x, params, wish.rules); }, resources, [&] {
-    return naming_host_limit([&] { return enough_here(x, params); }, resources,
-                             [&] {
-                               return naming_rows("x", [&] {
-                                 return build(metric, x, params, wish, std::move(report), resources);
-                               });
-                             });
+    return naming_host_limit([&] { return enough_here(x, params); }, resources, work);
   });
   graph.report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   graph.report.peak_host_bytes = memory.host_bytes();

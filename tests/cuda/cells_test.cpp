@@ -62,7 +62,9 @@ TEST_F(CudaCellsSmall, SameAsOnTheCpu) {
   }
 }
 
-TEST_F(CudaCellsTiny, AWaveOrTwo) { expect_cells_parity(make_floats(Shape::gaussian, 90, 9, 3).view(), by_cells(3, Metric::l2, 4, 2)); }
+TEST_F(CudaCellsTiny, AWaveOrTwo) {
+  expect_cells_parity(make_floats(Shape::gaussian, 90, 9, 3).view(), by_cells(3, Metric::l2, 4, 2));
+}
 
 TEST_F(CudaCellsSmall, EveryDtype) {
   for (const DType dtype : kAllDtypes) {

@@ -351,7 +351,8 @@ GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsVie
                          const Resources& resources) {
   params.validate();
   check_output(out, checked_rows(parts), parts[0].graph.k());
-  return naming_merge_limit({parts, false, params, out.space}, resources, [&] { return merge_all(parts, out, params, resources); });
+  return naming_merge_limit({parts, false, params, out.space}, resources,
+                            [&] { return merge_all(parts, out, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
