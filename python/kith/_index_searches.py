@@ -102,7 +102,7 @@ class IndexSearches(HeldIndex):
             As in `knn`.
         probes : int, optional
             How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
-            By default the root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
+            By default the square root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
             vectors, more are looked at.
         refine : int, optional
             With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again

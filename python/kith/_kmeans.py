@@ -185,9 +185,12 @@ class KMeans:
         if not hasattr(self, "_labels"):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'labels_'; call fit first")
         labels = self._labels
-        if isinstance(labels, _kith.FittedLabels):
-            self._labels = labels = labels.view().copy()
-        return labels
+        if not isinstance(labels, _kith.FittedLabels):
+            return labels
+        copied = labels.view().copy()
+        if self._labels is labels:  # no other thread has fitted meanwhile
+            self._labels = copied
+        return copied
 
     @labels_.setter
     def labels_(self, labels: Labels) -> None:
