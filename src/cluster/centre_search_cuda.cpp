@@ -70,7 +70,7 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
   task.terms = at<float>(layout_.centre_terms);
   task.places = operand_tiles(centre_count_) * kOperandTile;
   task.lowered = at<float>(layout_.lowered_terms);
-  task.marking = marks() ? at<float>(layout_.marking_terms) : nullptr;
+  task.widths = at<float>(layout_.widths);
   task.typical = typical();
   launch_lower_terms(task, stream());
 }
@@ -100,7 +100,8 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(plan_.engine, product, schedule,
-                                 {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
+                                 {slacks.slacks, slacks.limits, at<float>(layout_.widths),
+                                  at<NearestRows>(layout_.candidates), padded,
                                   int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
                                  stream());
   return schedule.items / schedule.query_tiles;
@@ -156,7 +157,7 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.facts = facts;
   settle.centre_facts = at<BaseFacts>(layout_.centre_facts);
   settle.typical = typical();
-  settle.lowered = at<float>(layout_.lowered_terms);
+  settle.widths = at<float>(layout_.widths);
   settle.found = at<NearestRows>(layout_.candidates);
   settle.stride = operand_tiles(task.rows.count) * kOperandTile;
   settle.labels = task.labels;
@@ -208,7 +209,7 @@ void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte
     const ProductOperands product{OperandType::half,
                                   operands,
                                   at<std::byte>(layout_.centre_operands),
-                                  at<float>(layout_.marking_terms),
+                                  at<float>(layout_.lowered_terms),
                                   settle.rows.count,
                                   centre_count_,
                                   chunks_};

@@ -109,8 +109,8 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   centre_operands = take(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
   const int64_t places = operand_tiles(shape.centres) * kOperandTile;
   centre_terms = take(places, sizeof(float));
-  lowered_terms = take(plan.products ? places : 0, 2 * sizeof(float));
-  marking_terms = take(plan.products && shape.centres <= kMostMarkedCentres ? places : 0, sizeof(float));
+  lowered_terms = take(plan.products ? places : 0, sizeof(float));
+  widths = take(plan.products ? places : 0, sizeof(float));
   centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
   typical = take(1, sizeof(OperandFacts));
   centre_facts = take(1, sizeof(BaseFacts));

@@ -75,8 +75,8 @@ struct CentreSearchLayout : WorkspaceLayout {
   int64_t gathered_found = 0;  // unsettled_rows packed neighbours, u64
   int64_t centre_operands = 0;
   int64_t centre_terms = 0;   // f32
-  int64_t lowered_terms = 0;  // f32, two for each centre: centre_window.hpp's terms and widths, tile by tile
-  int64_t marking_terms = 0;  // f32, these terms alone, where centres are marked
+  int64_t lowered_terms = 0;  // f32, centre_window.hpp's
+  int64_t widths = 0;         // f32, likewise
   int64_t centre_rows = 0;    // OperandFacts, of each centre
   int64_t centre_facts = 0;   // BaseFacts
   int64_t typical = 0;        // OperandFacts

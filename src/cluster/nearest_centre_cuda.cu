@@ -68,10 +68,8 @@ __global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask ta
   const float term = task.terms[place];
   CentreTerm centre{term, 0.0f};
   if (lowers && term < HUGE_VALF) centre = lowered_term(task.cols, term, task.centres[place], typical);
-  float* const out = task.lowered + place / kOperandTile * (2 * kOperandTile) + place % kOperandTile;
-  out[0] = centre.term;
-  out[kOperandTile] = centre.width;
-  if (task.marking != nullptr) task.marking[place] = centre.term;
+  task.lowered[place] = centre.term;
+  task.widths[place] = centre.width;
 }
 
 // The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
@@ -134,8 +132,7 @@ __device__ CandidateWindow window_of(const SettleTask& task, const QueryFacts& r
     return candidate_window(problem, {row.operand, row.squared_norm, row.key_offset}, base.rows, best.values[0]);
   }
   if (best.rows[0] == kNoNearest) return {};
-  const int64_t centre = best.rows[0];
-  const float width = task.lowered[centre / kOperandTile * (2 * kOperandTile) + kOperandTile + centre % kOperandTile];
+  const float width = task.widths[best.rows[0]];
   const double excess = row_excess(task.cols, row.operand, *task.typical, base.rows);
   return centre_window(problem, row.operand, excess, best.values[0], width);
 }

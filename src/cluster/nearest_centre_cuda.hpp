@@ -25,8 +25,8 @@ struct LowerTermsTask {
   const OperandFacts* centres = nullptr;  // of each place of the centres' tiles, as the terms
   const float* terms = nullptr;
   int64_t places = 0;
-  float* lowered = nullptr;         // two for each place: a tile's terms, then its widths
-  float* marking = nullptr;         // the terms alone; or null
+  float* lowered = nullptr;  // terms
+  float* widths = nullptr;   // likewise
   OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
 };
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
@@ -58,7 +58,7 @@ struct SettleTask {
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
   const OperandFacts* typical = nullptr;  // as in SlacksTask
-  const float* lowered = nullptr;         // terms and widths
+  const float* widths = nullptr;          // of the centres
   NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int parts = 1;

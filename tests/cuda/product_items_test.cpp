@@ -266,18 +266,6 @@ TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
   }
 }
 
-// A second term for each row of the tiles: its slack.
-std::vector<float> with_slacks(const ProductOperands& operands, float slack) {
-  std::vector<float> terms(static_cast<size_t>(operand_tiles(operands.row_count) * kOperandTile));
-  KITH_CUDA_CHECK(cudaMemcpy(terms.data(), operands.terms, terms.size() * 4, cudaMemcpyDeviceToHost));
-  std::vector<float> both;
-  for (auto tile = terms.begin(); tile != terms.end(); tile += kOperandTile) {
-    both.insert(both.end(), tile, tile + kOperandTile);
-    both.insert(both.end(), kOperandTile, slack);
-  }
-  return both;
-}
-
 // What the nearest rows are is the matter of centre_search_test; here, that a row's slack counts, and odd tiles.
 TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
   constexpr int64_t kRows = 300;  // three tiles
@@ -293,14 +281,13 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
   schedule.items = 3;
   for (const ProductEngine engine : engines_here()) {
     const auto found_with = [&](float slack) {
-      const std::vector<float> terms = with_slacks(data.view(), slack);
-      const DeviceArray on_device(terms.data(), terms.size() * 4);
+      const std::vector<float> widths(static_cast<size_t>(operand_tiles(kRows) * kOperandTile), slack);
+      const DeviceArray row_slacks(widths.data(), widths.size() * 4);
       const DeviceArray out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
-      ProductOperands operands = data.view();
-      operands.terms = on_device.data();
-      launch_product<ProductNearest>(
-          engine, operands, schedule,
-          {as<float>(slacks), as<float>(limits), as<NearestRows>(out), kItemQueries, 4 * kOperandTile, kItemQueries}, nullptr);
+      launch_product<ProductNearest>(engine, data.view(), schedule,
+                                     {as<float>(slacks), as<float>(limits), as<float>(row_slacks), as<NearestRows>(out),
+                                      kItemQueries, 4 * kOperandTile, kItemQueries},
+                                     nullptr);
       return read_back<NearestRows>(out, kItemQueries);
     };
     const std::vector<NearestRows> one = found_with(0.0f);
@@ -320,10 +307,8 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
 
 TEST_F(CudaProductItemsSmall, Nearest) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
-  const std::vector<float> terms = with_slacks(data.view(), 0.25f);
-  const DeviceArray both_terms(terms.data(), terms.size() * 4);
-  ProductOperands operands = data.view();
-  operands.terms = both_terms.data();
+  const std::vector<float> row_slack(static_cast<size_t>(operand_tiles(kItemRows) * kOperandTile), 0.25f);
+  const DeviceArray row_slacks(row_slack.data(), row_slack.size() * 4);
   const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
   const DeviceArray slacks(slack.data(), slack.size() * 4);
@@ -338,8 +323,9 @@ TEST_F(CudaProductItemsSmall, Nearest) {
     expect_covered<NearestRows>(
         random_items(7, kPartTiles), all, kTiles / kPartTiles * kItemQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
-          launch_product<ProductNearest>(engine, operands, schedule,
-                                         {as<float>(slacks), as<float>(limits), out, kItemQueries, kPartRows, kItemQueries},
+          launch_product<ProductNearest>(engine, data.view(), schedule,
+                                         {as<float>(slacks), as<float>(limits), as<float>(row_slacks), out, kItemQueries,
+                                          kPartRows, kItemQueries},
                                          nullptr);
         },
         [&](int64_t i) { return std::pair(i % kItemQueries, i / kItemQueries * kPartRows); });

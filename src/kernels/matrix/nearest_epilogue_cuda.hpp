@@ -16,7 +16,7 @@ namespace kith {
 class NearestEpilogue {
  public:
   using Target = ProductNearest;
-  static constexpr int kTerms = 2;  // of a row: what is added to its product, and its slack
+  static constexpr int kTerms = 1;
   static constexpr bool kShortItems = false;
   static constexpr int kKept = kNearestKept;
   static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
@@ -54,8 +54,8 @@ class NearestEpilogue {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
       const int nearest = __ffs(static_cast<int>(columns_below(products[q / 2], q % 2, terms, least[q]))) - 1;
-      const float width = terms[kOperandTile + column_of(nearest)];
-      limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + width));
+      const float row_slack = target_.row_slacks[row_of_column(tile, nearest)];
+      limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + row_slack));
       const uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
       if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
         best_value_[q] = least[q];
@@ -101,10 +101,8 @@ class NearestEpilogue {
   __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
   __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
 
-  // Of a tile.
-  static __device__ int column_of(int i) { return i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4); }
   static __device__ uint32_t row_of_column(int tile, int i) {
-    return static_cast<uint32_t>(tile * kOperandTile + column_of(i));
+    return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
   }
 
   // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has it

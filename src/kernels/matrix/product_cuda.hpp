@@ -60,13 +60,14 @@ struct ProductMarks {
 };
 
 // Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries; the
-// last may end with an odd tile. A row has two terms, which lie as for pairs: what is added to its product, and a slack.
-// What lies above some row's value by more than that row's slack and the query's is left out, so that the fourth value is
-// right only up to there. Values are lower bounds; the first row has the first value itself.
+// last may end with an odd tile. What lies above some row's value by more than that row's slack and the query's is left
+// out, so that the fourth value is right only up to there. Values are lower bounds; the first row has the first value
+// itself.
 struct ProductNearest {
-  const float* slacks = nullptr;  // one for each query
-  const float* limits = nullptr;  // likewise: what the nearest row's value is known not to exceed
-  NearestRows* found = nullptr;   // parts x stride
+  const float* slacks = nullptr;      // one for each query
+  const float* limits = nullptr;      // likewise: what the nearest row's value is known not to exceed
+  const float* row_slacks = nullptr;  // one for each row of the tiles
+  NearestRows* found = nullptr;       // parts x stride
   int64_t stride = 0;
   int64_t rows_per_part = 0;
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles
