@@ -1,7 +1,7 @@
 // A row and a centre of a SettleTask: where they lie, and what their canonical sum becomes.
 #pragma once
 
-#include "cluster/nearest_centre_cuda.hpp"
+#include "cluster/settle_task_cuda.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/pair_sums_cuda.hpp"

@@ -6,9 +6,8 @@
 // Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
 #pragma once
 
+#include "cluster/settle_task_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/distance_cuda.hpp"
-#include "kernels/matrix/nearest_rows.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 
 #include <cuda_runtime_api.h>
@@ -50,28 +49,6 @@ struct SlacksTask {
 };
 void launch_row_slacks(const SlacksTask& task, cudaStream_t stream);
 
-struct SettleTask {
-  KeyKind kind = KeyKind::squared_l2;
-  DeviceRowsView rows;
-  const float* centres = nullptr;  // one after the other
-  int64_t cols = 0;
-  const QueryFacts* facts = nullptr;
-  const BaseFacts* centre_facts = nullptr;
-  const OperandFacts* typical = nullptr;  // as in SlacksTask
-  const float* widths = nullptr;          // of the centres
-  NearestRows* found = nullptr;  // parts x stride
-  int64_t stride = 0;
-  int parts = 1;
-  int32_t* labels = nullptr;
-  float* keys = nullptr;
-  uint32_t* unsettled = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
-  uint32_t* unsettled_count = nullptr;
-  uint32_t* several = nullptr;  // rows with more than one candidate, on the way
-  uint32_t* several_count = nullptr;
-  // Of each row: which products its candidates have; -inf where it has one, less than any product where it has few,
-  // +inf where nothing is sure.
-  float* thresholds = nullptr;
-};
 // Labels, but of the unsettled rows, and the keys of those with several candidates. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of the rows that have one candidate: the others got theirs when it was chosen.

@@ -2,6 +2,7 @@
 // centres, and of rows with the centres that they have.
 #include "cluster/centre_pairs_cuda.hpp"
 #include "cluster/centre_search_plan.hpp"
+#include "cluster/nearest_centre_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
