@@ -64,8 +64,8 @@ TEST(IndexFile, GoldenCodecsAndTransformsToo) {
 }
 
 TEST(IndexFile, AnotherKindOfFileIsRefusedByName) {
-  expect_refusal<InvalidArgument>([&] { load_parts(golden("codec_pq4"), resources()); }, "holds 'codec'");
-  expect_refusal<InvalidArgument>([&] { load_codec(golden("flat"), resources()); }, "holds 'index'");
+  expect_refusal<InvalidArgument>([&] { load_parts(golden("codec_pq4"), resources()); }, "holds a quantizer");
+  expect_refusal<InvalidArgument>([&] { load_codec(golden("flat"), resources()); }, "holds an index");
   expect_refusal<InvalidArgument>([&] { load_parts(std::string(KITH_GOLDEN) + "/faiss/ivf_pq.faiss", resources()); },
                                   "kith.read_faiss");
 }

@@ -67,7 +67,9 @@ __global__ void __launch_bounds__(kThreads)
     const uint32_t mine = drawn[draw];
     bool there = false;
     for (int64_t i = lane_index(); i < draw; i += 32) there = there || drawn[i] == mine;
-    if (__any_sync(kAllLanes, there) && lane_index() == 0) drawn[draw] = static_cast<uint32_t>(others - draws + draw);
+    const bool repeated = __any_sync(kAllLanes, there);
+    __syncwarp();  // all have read it
+    if (repeated && lane_index() == 0) drawn[draw] = static_cast<uint32_t>(others - draws + draw);
     __syncwarp();
   }
   for (int64_t i = lane_index(); i < lists.length; i += 32) {

@@ -53,10 +53,26 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
-      const int nearest = __ffs(static_cast<int>(columns_below(products[q / 2], q % 2, terms, least[q]))) - 1;
-      const float row_slack = target_.row_slacks[row_of_column(tile, nearest)];
-      limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + row_slack));
-      const uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
+      int nearest = 0;
+      uint32_t columns = 0;
+      // Mostly one column is below what was known. Of several the one with the least value is looked for, and those below
+      // the limit that follows from it: in a loop, since what the compiler writes out for 32 columns is long.
+      float below = limit_[q];
+#pragma unroll 1
+      for (int look = 0; look < 3; ++look) {
+        columns = columns_below(products[q / 2], q % 2, terms, below);
+        const bool one = (columns & (columns - 1)) == 0;
+        if (look == 0 && !one) {
+          below = least[q];
+          continue;
+        }
+        if (look == 2) break;
+        nearest = __ffs(static_cast<int>(columns)) - 1;
+        const float row_slack = target_.row_slacks[row_of_column(tile, nearest)];
+        limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + row_slack));
+        if (look == 0) break;
+        below = limit_[q];
+      }
       if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
         best_value_[q] = least[q];
         best_row_[q] = row_of_column(tile, nearest);
