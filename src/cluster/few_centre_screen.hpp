@@ -3,8 +3,8 @@
 // The sum of (x - c)^2 in f32 has no cancellation: every term is at least 0, each has been rounded twice, and each is
 // added once, in any order. So it is within (cols + 2) roundings of the true sum, relatively, and so is the canonical
 // key within one. Where the second smallest sum is above the smallest by more than a few times that, the centre of the
-// smallest is the nearest by canonical keys too, and no other has an equal one. Sums below the normal numbers are off
-// by absolute amounts. An infinite or missing sum is never certain.
+// smallest is the nearest by canonical keys too, and no other has an equal one. Squares below the normal numbers
+// are off by absolute amounts, up to 2^-150 for each column. An infinite or missing sum is never certain.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -42,8 +42,8 @@ constexpr bool suits_wide_few_centres(int64_t centres, int64_t cols) {
 // Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
 KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
   constexpr float kRounding = 0x1p-24f;
-  constexpr float kLeastNormals = 0x1p-140f;
-  return least * (1.0f + 4.0f * static_cast<float>(cols + 8) * kRounding) + kLeastNormals;
+  constexpr float kOfSmallest = 0x1p-147f;
+  return least * (1.0f + 4.0f * static_cast<float>(cols + 8) * kRounding) + static_cast<float>(cols + 64) * kOfSmallest;
 }
 
 }  // namespace kith

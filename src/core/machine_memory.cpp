@@ -44,7 +44,7 @@ std::optional<int64_t> entry_in(const std::string& path, std::string_view name) 
 struct GroupFiles {
   std::string_view limit;
   std::string_view used;
-  std::string_view reclaimable;  // in memory.stat: caches of files, which count as used
+  std::string_view caches[2];  // of files, in memory.stat: they count as used, and can be dropped
 };
 
 // The least that a group and those above it leave. A process in a container may see its own group as the uppermost.
@@ -55,8 +55,9 @@ int64_t free_in_groups(const std::string& mount, std::string group, const GroupF
     const std::optional<int64_t> limit = number_in(folder + std::string(files.limit));
     const std::optional<int64_t> used = number_in(folder + std::string(files.used));
     if (limit && used) {
-      const int64_t cached = entry_in(folder + "memory.stat", files.reclaimable).value_or(0);
-      least = std::min(least, std::max<int64_t>(*limit - *used, 0) + std::min(cached, *used));
+      int64_t cached = 0;
+      for (const std::string_view name : files.caches) cached += entry_in(folder + "memory.stat", name).value_or(0);
+      least = std::min(least, std::max<int64_t>(*limit - std::max<int64_t>(*used - cached, 0), 0));
     }
     if (group.size() <= 1) return least;
     group.resize(std::max<size_t>(group.rfind('/'), 1));
@@ -64,8 +65,9 @@ int64_t free_in_groups(const std::string& mount, std::string group, const GroupF
 }
 
 int64_t free_in_groups(const std::string& root) {
-  constexpr GroupFiles kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
-  constexpr GroupFiles kSecond{"memory.max", "memory.current", "inactive_file "};
+  constexpr GroupFiles kFirst{
+      "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}};
+  constexpr GroupFiles kSecond{"memory.max", "memory.current", {"inactive_file ", "active_file "}};
   std::ifstream file(root + "/proc/self/cgroup");
   int64_t least = INT64_MAX;
   for (std::string line; std::getline(file, line);) {  // number:controllers:/group

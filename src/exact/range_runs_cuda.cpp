@@ -118,7 +118,9 @@ void DeviceRangeRuns::sort_only_words(int64_t queries) {
 }
 
 void DeviceRangeRuns::sort_ahead(int64_t queries) {
-  if (!words_ || sorted_ != nullptr) return;
+  // Of more the result may find no room beside what they are sorted with, and its memory takes no time beside the sort.
+  constexpr int64_t kMostAhead = int64_t{1} << 27;
+  if (!words_ || sorted_ != nullptr || counted_ > kMostAhead) return;
   try {
     sort_only_words(queries);
   } catch (const OutOfMemory&) {  // write() will find the same

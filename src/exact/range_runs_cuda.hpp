@@ -42,7 +42,7 @@ class DeviceRangeRuns {
   void clear();
   void only_count() { overflowed_ = true; }
 
-  // Sorts what write() will write, where that is one part of words and there is memory for it. After the last part.
+  // Sorts what write() will write, where that is one part of words, not too many. After the last part.
   void sort_ahead(int64_t queries);
   // Each query's rows, sorted, and where they begin: `queries` + 1 offsets. False where there is no memory to sort in.
   bool write(int64_t queries, int64_t* offsets, const RangeOutput& out);

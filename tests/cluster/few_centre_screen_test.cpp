@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -73,6 +74,22 @@ TEST(FewCentreScreen, IsCertainOnlyOfTheNearest) {
   }
   EXPECT_GT(certain, 1000);
   EXPECT_GT(uncertain, 1000);
+}
+
+// Squares of half the smallest number and more become that number: many columns of them are off by half their sum.
+TEST(FewCentreScreen, IsNotCertainOfManySquaresThatVanish) {
+  constexpr int64_t kCols = 16384;
+  ASSERT_TRUE(suits_wide_few_centres(2, kCols));
+  const std::vector<float> row(kCols, 0.0f);
+  const std::vector<float> near(kCols, static_cast<float>(std::sqrt(0.51 * 0x1p-149)));
+  std::vector<float> far(kCols, 0.0f);
+  std::fill_n(far.begin(), kCols / 2, static_cast<float>(std::sqrt(1.49 * 0x1p-149)));
+  EXPECT_LT(canonical_pair<KeyKind::squared_l2>(row.data(), near.data(), kCols),
+            canonical_pair<KeyKind::squared_l2>(row.data(), far.data(), kCols));
+  const float of_near = screened(row.data(), near.data(), kCols);
+  const float of_far = screened(row.data(), far.data(), kCols);
+  EXPECT_GT(of_near, of_far);
+  EXPECT_FALSE(of_near > few_centre_limit(of_far, kCols));
 }
 
 TEST(FewCentreScreen, IsNeverCertainOfWhatIsNoNumber) {

@@ -49,10 +49,12 @@ TEST(MachineMemory, IsWithinTheControlGroupAndThoseAboveIt) {
   machine.write("/sys/fs/cgroup/one/memory.max", "300000\n");
   machine.write("/sys/fs/cgroup/one/memory.current", "100000\n");
   EXPECT_EQ(machine.free(), 200000);
-  machine.write("/sys/fs/cgroup/one/memory.stat", "anon 7\ninactive_file 30000\n");
-  EXPECT_EQ(machine.free(), 230000);
+  machine.write("/sys/fs/cgroup/one/memory.stat", "anon 7\ninactive_file 30000\nactive_file 4000\n");
+  EXPECT_EQ(machine.free(), 234000);
   machine.write("/sys/fs/cgroup/one/two/memory.max", "40000\n");  // lowered below what is used
   EXPECT_EQ(machine.free(), 0);
+  machine.write("/sys/fs/cgroup/one/two/memory.stat", "active_file 15000\n");
+  EXPECT_EQ(machine.free(), 5000);
 }
 
 TEST(MachineMemory, KnowsGroupsOfTheFirstVersion) {

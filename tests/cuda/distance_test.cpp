@@ -139,7 +139,7 @@ TEST_F(CudaDistance, ManyPairs) {
 }
 
 TEST_F(CudaDistance, QuotientsOfFloatsAreThoseOfADivision) {
-  for (const FloatPairs pairs : {FloatPairs::any_bits, FloatPairs::neighbors, FloatPairs::integers}) {
+  for (const QuotientPairs pairs : {QuotientPairs::any_bits, QuotientPairs::neighbors, QuotientPairs::integers}) {
     double first[2] = {};
     EXPECT_EQ(wrong_float_quotients(pairs, 1 + static_cast<uint64_t>(pairs), int64_t{1} << 30, first), 0u)
         << first[0] << " / " << first[1];

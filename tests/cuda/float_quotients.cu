@@ -25,7 +25,7 @@ __device__ float positive_float(uint32_t bits) {
   return __uint_as_float(bits < 0x7F800000u ? bits : bits & 0x7F7FFFFFu);
 }
 
-__global__ void check_kernel(FloatPairs pairs, uint64_t seed, int64_t count, Wrong* wrong) {
+__global__ void check_kernel(QuotientPairs pairs, uint64_t seed, int64_t count, Wrong* wrong) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const uint64_t random = mixed(seed + static_cast<uint64_t>(i));
@@ -33,13 +33,13 @@ __global__ void check_kernel(FloatPairs pairs, uint64_t seed, int64_t count, Wro
     const auto high = static_cast<uint32_t>(random >> 32);
     double q = 0;
     double x = 0;
-    if (pairs == FloatPairs::integers) {
+    if (pairs == QuotientPairs::integers) {
       q = low % 256;
       x = high % 256;
     } else {
       const float value = positive_float(low);
       q = value;
-      x = pairs == FloatPairs::any_bits ? positive_float(high) : positive_float(__float_as_uint(value) ^ (high & 0xFFu));
+      x = positive_float(pairs == QuotientPairs::any_bits ? high : __float_as_uint(value) ^ (high & 0xFFu));
     }
     const double n = (q - x) * (q - x);
     const double s = q + x;
@@ -54,7 +54,7 @@ __global__ void check_kernel(FloatPairs pairs, uint64_t seed, int64_t count, Wro
 
 }  // namespace
 
-uint64_t wrong_float_quotients(FloatPairs pairs, uint64_t seed, int64_t count, double (&first)[2]) {
+uint64_t wrong_float_quotients(QuotientPairs pairs, uint64_t seed, int64_t count, double (&first)[2]) {
   Wrong* wrong = nullptr;
   KITH_CUDA_CHECK(cudaMalloc(&wrong, sizeof *wrong));
   KITH_CUDA_CHECK(cudaMemset(wrong, 0, sizeof *wrong));

@@ -5,13 +5,13 @@
 
 namespace kith {
 
-enum class FloatPairs {
+enum class QuotientPairs {
   any_bits,   // of every magnitude, numbers below the normal ones included
   neighbors,  // that differ in their last bits
   integers,   // bytes
 };
 
 // The first pair that differs goes to `first`: n and s.
-uint64_t wrong_float_quotients(FloatPairs pairs, uint64_t seed, int64_t count, double (&first)[2]);
+uint64_t wrong_float_quotients(QuotientPairs pairs, uint64_t seed, int64_t count, double (&first)[2]);
 
 }  // namespace kith

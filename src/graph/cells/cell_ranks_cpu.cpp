@@ -1,6 +1,7 @@
 #include "graph/cells/cell_ranks_cpu.hpp"
 
 #include "core/cpu_target.hpp"
+#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace kith {
@@ -20,7 +20,6 @@ namespace {
 
 constexpr int64_t kBlock = kFirstQueries;  // vectors whose values are computed together, at most
 constexpr int64_t kBlocksPerTask = 16;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Bytes alone would leave most orders open.
 PanelFormat rank_format(int64_t cols) {

@@ -72,7 +72,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
                 FloatPairs floats)
       : all_(rows),
         resources_(resources),
-        rounds_(rows.format() == PanelFormat::rounded && floats == FloatPairs::may_be_rounded),
+        rounds_(rows.features() || (rows.format() == PanelFormat::rounded && floats == FloatPairs::may_be_rounded)),
         tiles_(rounds_ && cpu_extensions().amx),
         shape_(tiles_ ? kRoundedTileShape : panel_shape(rounds_ ? PanelFormat::rounded : PanelFormat::f32)),
         words_(tiles_    ? units_per_part(PanelFormat::i8, rows.product_cols())
@@ -80,7 +80,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
                          : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         kind_(rows.product_kind()),
-        features_(rounds_ && rows.features()),
+        features_(rows.features()),  // which are always rounded
         query_scale_(!is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f),
         relative_(relative_error(kind_, rows.cols())),
         most_rows_(most_rows),
