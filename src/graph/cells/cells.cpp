@@ -61,7 +61,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
     const auto most = static_cast<double>(steps->probes());
     if (wish.gives_up && end >= kFewestToEnd && needed > 1.3 * most) break;
-    expected = static_cast<int64_t>(std::ceil(std::min(needed, most)));
+    constexpr double kRounding = 1e-6;  // so that the last bit of a logarithm decides nothing where it is a whole number
+    expected = static_cast<int64_t>(std::ceil(std::min(needed, most) - kRounding));
     steps->expect(std::min(enough_probes(expected), steps->probes()));
   }
   backend.survey(wish.k, Flags::clear);
