@@ -49,7 +49,7 @@ double rows_below_kth(int64_t k, int64_t groups);
 struct ProductItem {
   int query_tile;  // of kQueryTile queries
   int first_tile;  // of kOperandTile rows; even
-  int end_tile;    // one past the last; even, and after the first
+  int end_tile;    // one past the last; even, or the odd end of the base in schedule_nearest; after the first
 
   KITH_HOST_DEVICE bool empty() const { return first_tile == end_tile; }  // in schedule_runs alone
 };
