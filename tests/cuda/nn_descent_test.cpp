@@ -241,6 +241,19 @@ TEST_F(CudaNnDescent, ManyRoundsInAnyOrder) {
   expect_same_descent(y.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 5}, nullptr);
 }
 
+// Rounds until little is NEW: joins that a block has, a warp with two groups of rows, and with one.
+TEST_F(CudaNnDescent, JoinsBecomeSmall) {
+  for (const int64_t cols : {24, 130, 260}) {
+    const auto x = make_floats(Shape::gaussian, 4000, cols, 3);
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+      expect_same_descent(x.view(), {metric, 64, 9}, {.samples = 32, .seed = 4});
+    }
+  }
+  const auto x = make_floats(Shape::near_duplicates, 3000, 24, 3);
+  expect_same_descent(x.view(), {Metric::cosine, 40, 8}, {.samples = 20, .inbox_slots = 8, .seed = 4});
+  expect_same_descent(x.view(), {Metric::l2, 40, 5}, {.samples = 20, .all_pairs = true, .seed = 4});
+}
+
 // One row is so long that the halves of the others lose all their digits; rows that are equal but for last bits.
 TEST_F(CudaNnDescent, PairsThatProductsDoNotDecide) {
   auto x = make_floats(Shape::gaussian, 2000, 24, 3);

@@ -45,15 +45,9 @@ __global__ void __launch_bounds__(kThreads)
     if (!there || rank >= samples.samples) continue;
     const uint32_t other = row_of(without_flag(entry));
     const int64_t kind = old ? 1 : 0;
-    samples.forward[(2 * row + kind) * samples.samples + rank] = other;
+    samples.forward(row, kind)[rank] = other;
     if (!old) list[j] = entry | kOldFlag;
-    name_sample(samples.reverse + (2 * static_cast<int64_t>(other) + kind) * samples.samples, samples.samples,
-                static_cast<uint32_t>(row), other, salt);
-  }
-  for (int kind = 0; kind < 2; ++kind) {
-    for (int64_t i = counts[kind] + lane_index(); i < samples.samples; i += 32) {
-      samples.forward[(2 * row + kind) * samples.samples + i] = kNobody;
-    }
+    name_sample(samples.reverse(other, kind), samples.samples, static_cast<uint32_t>(row), other, salt);
   }
 }
 
