@@ -42,7 +42,6 @@ __device__ JoinCounts collect(const CollectTask& task, int64_t row, uint32_t* ta
       const int place = first + lane_index();
       const uint32_t number = place < places ? numbers[kind * places + place] : kNobody;
       bool stays = number != kNobody;
-      if (stays && kind == 1 && task.boundary > 0) stays = (number < task.boundary) == (row < task.boundary);
       if (stays) stays = enter_table(table, bits, number);
       const unsigned lanes = __ballot_sync(kAllLanes, stays);
       __syncwarp();
@@ -62,7 +61,6 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
   __shared__ uint32_t packed[kCollectWarps];
   const int warps = static_cast<int>(blockDim.x) / 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool across = task.boundary > 0;
   const int64_t place = static_cast<int64_t>(blockIdx.x) * warps + warp;
   JoinCounts counts;
   int64_t row = 0;
@@ -78,8 +76,8 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
   __syncthreads();
   if (warp > 0 || task.joins.rows == nullptr) return;
   const JoinCounts mine = unpack_counts(lane_index() < warps ? packed[lane_index()] : 0);
-  const bool meets = mine.meet(across);
-  const int size = !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, across)) : JoinSize::large);
+  const bool meets = mine.meet(task.across);
+  const int size = !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, task.across)) : JoinSize::large);
   for (int of_size = 0; of_size < kJoinSizes; ++of_size) {
     const unsigned lanes = __ballot_sync(kAllLanes, size == of_size);
     if (lanes == 0) continue;
@@ -90,7 +88,7 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
       task.joins.rows[of_size * task.rows + base + __popc(lanes & ((1u << lane_index()) - 1))] = rows[lane_index()];
     }
   }
-  const unsigned pairs = __reduce_add_sync(kAllLanes, meets ? static_cast<unsigned>(mine.pairs(across)) : 0u);
+  const unsigned pairs = __reduce_add_sync(kAllLanes, meets ? static_cast<unsigned>(mine.pairs(task.across)) : 0u);
   if (lane_index() == 0 && pairs > 0) {
     atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(pairs));
   }

@@ -22,7 +22,7 @@ struct DeviceJoins {
 struct CollectTask {
   DeviceSamples samples;
   int64_t rows = 0;
-  int64_t boundary = 0;             // where not 0, OLD ones are of the row's own set
+  bool across = false;              // in a merge NEW ones meet OLD ones alone
   const uint32_t* order = nullptr;  // in which rows are gone over; null: as they lie
   bool sizes = false;               // joins are told apart by size; else all are large
   DeviceJoins joins;

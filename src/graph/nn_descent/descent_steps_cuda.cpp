@@ -54,7 +54,7 @@ class DescentStepsCuda final : public DescentSteps {
 
   void sample(int64_t round, ProgressMeter& meter) override {
     clear(task_.samples.numbers, task_.samples.bytes(lists_.rows));
-    launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
+    launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
     const uint32_t* order = rules_.order;
     if (order_) {
       launch_join_order(lists_, *order_, at<std::byte>(layout_.known), at<uint32_t>(layout_.order), stream());
@@ -62,7 +62,7 @@ class DescentStepsCuda final : public DescentSteps {
     }
     KITH_CUDA_CHECK(cudaMemsetAsync(pairs(), 0, 2 * kCounterBytes, stream()));
     const DeviceJoins joins{at<uint32_t>(layout_.joins), reinterpret_cast<uint32_t*>(pairs() + kCounters)};
-    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary, order, task_.operands.halves != nullptr, joins, pairs()},
+    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr, joins, pairs()},
                          stream());
     context_->copy(joins_, joins.counts, sizeof joins_);
     launch_know_rows(lists_, task_.known, stream());

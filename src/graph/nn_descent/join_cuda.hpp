@@ -19,8 +19,10 @@
 
 namespace kith {
 
-// Draws the samples of all lists and marks them OLD; all are kNobody before.
-void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, uint64_t salt, cudaStream_t stream);
+// Draws the samples of all lists and marks them OLD; all are kNobody before. In a merge (a boundary that is not 0) OLD ones are
+// of the row's own set.
+void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, int64_t boundary, uint64_t salt,
+                         cudaStream_t stream);
 // Joins of one size (collect_joins_cuda.hpp).
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream);
 
