@@ -6,6 +6,8 @@
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
+#include "graph/list_passes_cuda.hpp"
+#include "graph/list_survey.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
@@ -95,6 +97,20 @@ struct Descent {
   int64_t rounds = 3;
 };
 
+// Lists of a merge begin with the rows that follow each in its set, which are OLD.
+void begin_with_own_sets(const RowsThere& rows, const Descent& wish, int64_t boundary, const PairRows& pairs,
+                         WorkingLists& lists, const ListsThere& there, const std::shared_ptr<const DeviceContext>& context) {
+  const int64_t k = wish.length / 3;
+  const std::vector<int64_t> ids = reference::own_set_ids(lists.rows(), boundary, k);
+  const NamedRows named{ids.data(), lists.rows(), k, k};
+  add_named_rows(pairs, named, lists, on_cpu());
+  add_named_rows_cuda(rows.rows(), named, there.ref(), context, on_cuda());
+  survey_lists(lists, 1, wish.metric, Flags::set, on_cpu());
+  const DeviceArray parts(static_cast<size_t>(survey_parts(lists.rows())) * sizeof(ListSurvey));
+  launch_survey_lists(there.ref(), 1, wish.metric, Flags::set, static_cast<ListSurvey*>(parts.data()), context->stream());
+  context->synchronize();
+}
+
 void expect_same_descent(const MatrixView& x, const Descent& wish, const DescentRules& rules,
                          const uint32_t* order = nullptr) {
   SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << " "
@@ -105,10 +121,11 @@ void expect_same_descent(const MatrixView& x, const Descent& wish, const Descent
   const Resources cuda = on_cuda();
   const PairRows pairs(x, key_kind(wish.metric), cpu);
   WorkingLists lists(x.rows(), wish.length, cpu);
-  add_random_rows(pairs, rules.boundary, rules.seed, lists, cpu);
   const auto context = std::make_shared<const DeviceContext>(0);
   const RowsThere rows(x, wish.metric);
   const ListsThere there(x.rows(), wish.length);
+  if (rules.boundary > 0) begin_with_own_sets(rows, wish, rules.boundary, pairs, lists, there, context);
+  add_random_rows(pairs, rules.boundary, rules.seed, lists, cpu);
   add_random_rows_cuda(rows.rows(), rules.boundary, rules.seed, there.ref(), context, cuda);
   ASSERT_EQ(reference::difference(there.read(), reference::lists_of(lists)), "") << "at the start";
   ASSERT_TRUE(there.ends_are_right());
