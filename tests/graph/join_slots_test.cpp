@@ -74,11 +74,10 @@ TEST(JoinSize, RowsAndColumnsCoverWhoMeets) {
         EXPECT_EQ(across, (shape.first_row < fresh) != (shape.first_column < fresh));
         const JoinSize size = size_of(shape);
         if (size == JoinSize::large) continue;
-        const int groups = size == JoinSize::one_group ? 1 : 2;
-        EXPECT_LE(shape.rows, groups * kGroupRows);
+        EXPECT_LE(shape.rows, small_rows(size));
         EXPECT_LE(shape.columns, kSmallColumns);
-        EXPECT_LE(JoinSlots(counts, across).count(), kSmallColumns + groups * kGroupRows);
-        EXPECT_LE(counts.all(), kSmallColumns + groups * kGroupRows);
+        EXPECT_LE(JoinSlots(counts, across).count(), small_samples(size));
+        EXPECT_LE(counts.all(), small_samples(size));
       }
     }
   }

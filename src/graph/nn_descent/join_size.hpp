@@ -1,4 +1,4 @@
-// How large a join is: small ones, whose products a warp keeps in its registers (small_join_cuda.hpp), and others.
+// How large a join is: small ones, of which some warps have one (small_join_cuda.hpp), and others.
 //
 // A join compares one set of samples with another: in a merge NEW ones with OLD ones, of which the fewer are the rows of the
 // product; else NEW ones with all.
@@ -24,15 +24,18 @@ KITH_HOST_DEVICE constexpr JoinShape shape_of(const JoinCounts& counts, bool acr
 }
 
 inline constexpr int kSmallColumns = 64;
-inline constexpr int kGroupRows = 16;  // that the matrix units multiply at a time
 
-// Small joins have one or two groups of rows.
-enum class JoinSize : uint8_t { one_group, two_groups, large };
+// Small joins have up to 16 or 32 rows, and are one warp's or two warps'.
+enum class JoinSize : uint8_t { one_warp, two_warps, large };
 inline constexpr int kJoinSizes = 3;
 
+KITH_HOST_DEVICE constexpr int small_rows(JoinSize size) { return size == JoinSize::one_warp ? 16 : 32; }
+// That fit: samples and slots, of which there are no more.
+KITH_HOST_DEVICE constexpr int small_samples(JoinSize size) { return kSmallColumns + small_rows(size); }
+
 KITH_HOST_DEVICE constexpr JoinSize size_of(const JoinShape& shape) {
-  if (shape.columns > kSmallColumns || shape.rows > 2 * kGroupRows) return JoinSize::large;
-  return shape.rows <= kGroupRows ? JoinSize::one_group : JoinSize::two_groups;
+  if (shape.columns > kSmallColumns || shape.rows > small_rows(JoinSize::two_warps)) return JoinSize::large;
+  return shape.rows <= small_rows(JoinSize::one_warp) ? JoinSize::one_warp : JoinSize::two_warps;
 }
 
 }  // namespace kith

@@ -8,29 +8,36 @@
 namespace kith {
 namespace {
 
-constexpr int kWarpThreads = 32;
 constexpr int kSmallLeftRoom = 256;
 static_assert(kSmallLeftRoom <= kOffered);
 constexpr int kMostPrefetched = 4;  // chunks of a row
 
-// As many as registers allow.
-constexpr int warps_per_processor(int groups) { return groups == 1 ? 20 : 12; }
-// Of samples, and of slots, which are no more.
-constexpr int most_small_samples(int groups) { return kSmallColumns + groups * kGroupRows; }
-constexpr JoinRoom small_room(int groups) {
-  return {most_small_samples(groups), most_small_samples(groups), kSmallLeftRoom};
+constexpr int threads_of(JoinSize size) { return size == JoinSize::one_warp ? 32 : 64; }
+// As many as registers and shared memory allow.
+constexpr int blocks_per_processor(JoinSize size) { return size == JoinSize::one_warp ? 20 : 12; }
+constexpr int product_bytes(JoinSize size) { return small_rows(size) * kProductStride * 4; }
+constexpr JoinRoom small_room(JoinSize size) { return {small_samples(size), small_samples(size), kSmallLeftRoom}; }
+
+template <int kThreads>
+__device__ __forceinline__ void small_barrier() {
+  if constexpr (kThreads == 32) {
+    __syncwarp();
+  } else {
+    __syncthreads();
+  }
 }
 
-// The samples' numbers, ends, facts and weights; returns the largest facts of the join.
-template <int kGroups>
-__device__ __forceinline__ OperandFacts fetch_samples(const JoinBlock& join, uint32_t row) {
-  constexpr int kParts = (most_small_samples(kGroups) + kWarpThreads - 1) / kWarpThreads;
+// The samples' numbers, ends, facts and weights. `largest` gets the bits of the largest norm and residual, which are not negative.
+template <JoinSize kSize>
+__device__ __forceinline__ void fetch_samples(const JoinBlock& join, uint32_t row, uint32_t* largest) {
+  constexpr int kThreads = threads_of(kSize);
+  constexpr int kParts = (small_samples(kSize) + kThreads - 1) / kThreads;
   const JoinTask& task = join.task;
   const uint32_t* const numbers = task.samples.collected(row);
   uint32_t ids[kParts];
   KITH_UNROLL
   for (int part = 0; part < kParts; ++part) {
-    const int i = part * kWarpThreads + lane_index();
+    const int i = part * kThreads + static_cast<int>(threadIdx.x);
     ids[part] = i < join.counts().all() ? __ldg(numbers + i) : kNobody;
   }
   float norm = 0;
@@ -39,9 +46,12 @@ __device__ __forceinline__ OperandFacts fetch_samples(const JoinBlock& join, uin
   for (int part = 0; part < kParts; ++part) {
     const uint32_t id = ids[part];
     if (id == kNobody) continue;
-    const int i = part * kWarpThreads + lane_index();
+    const int i = part * kThreads + static_cast<int>(threadIdx.x);
     // Operands begin to come while the facts are waited for.
-    const std::byte* operand = task.operands.halves + operand_offset(id, 0, task.operands.chunks) / kChunkBytes * kChunkBytes;
+    const std::byte* const operand = task.operands.halves +
+                                     static_cast<int64_t>(id / kOperandTile) * task.operands.chunks * kTileChunkBytes +
+                                     id % kOperandTile * kChunkBytes;
+#pragma unroll 1
     for (int chunk = 0; chunk < min(static_cast<int>(task.operands.chunks), kMostPrefetched); ++chunk) {
       ptx::prefetch(operand + chunk * kTileChunkBytes);
     }
@@ -54,51 +64,62 @@ __device__ __forceinline__ OperandFacts fetch_samples(const JoinBlock& join, uin
     norm = fmaxf(norm, facts.norm * join_factor(task.rows.kind, facts));
     residual = fmaxf(residual, facts.residual * join_factor(task.rows.kind, facts));
   }
-  // Neither is negative: their bits are ordered as they are.
-  return {__uint_as_float(__reduce_max_sync(kAllLanes, __float_as_uint(norm))),
-          __uint_as_float(__reduce_max_sync(kAllLanes, __float_as_uint(residual)))};
+  const uint32_t most_norm = __reduce_max_sync(kAllLanes, __float_as_uint(norm));
+  const uint32_t most_residual = __reduce_max_sync(kAllLanes, __float_as_uint(residual));
+  if (lane_index() == 0) {
+    atomicMax(largest, most_norm);
+    atomicMax(largest + 1, most_residual);
+  }
 }
 
-// A block is one warp.
-template <int kGroups>
-__global__ void __launch_bounds__(kWarpThreads, warps_per_processor(kGroups))
+template <JoinSize kSize>
+__global__ void __launch_bounds__(threads_of(kSize), blocks_per_processor(kSize))
     small_join_kernel(const __grid_constant__ JoinTask task) {
+  constexpr int kThreads = threads_of(kSize);
   __shared__ int left;
   __shared__ int needed;
+  __shared__ uint32_t largest[2];
   const uint32_t row = task.joins[task.first + blockIdx.x];
   const JoinCounts counts = unpack_counts(task.samples.counts[row]);
   const bool across = task.boundary > 0;
-  const JoinBlock join{task, {0, small_room(kGroups)}, {counts, across}, across ? counts.fresh : 0};
+  const JoinBlock join{task, {product_bytes(kSize), small_room(kSize)}, {counts, across}, across ? counts.fresh : 0};
   const SmallJoin small{join, shape_of(counts, across), across};
-  if (lane_index() == 0) left = needed = 0;
+  if (threadIdx.x == 0) {
+    left = needed = 0;
+    largest[0] = largest[1] = 0;
+  }
 #pragma unroll 1
-  for (int slot = lane_index(); slot < join.slots.count(); slot += kWarpThreads) {
+  for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
     join.memory.nearest()[slot] = kPadding;
+    join.memory.least()[slot] = kNanKey;
     join.memory.hits()[slot] = 0;
   }
-  const OperandFacts others = fetch_samples<kGroups>(join, row);
-  __syncwarp();
-  SmallProducts<kGroups> products;
-  multiply_small<kGroups>(small, products);
-  note_rows<kGroups>(small, products);
-  note_columns<kGroups>(small, products);
-  __syncwarp();
-  set_limits<kWarpThreads>(join, others, {.entry = true, .nearest = !task.all_pairs});
-  __syncwarp();
-  leave_small<kGroups>(small, products, &left);
-  __syncwarp();
+  small_barrier<kThreads>();
+  fetch_samples<kSize>(join, row, largest);
+  small_barrier<kThreads>();
+  multiply_small<kThreads>(small);
+  small_barrier<kThreads>();
+  drop_small_selves(small);
+  small_barrier<kThreads>();
+  note_small<kThreads>(small);
+  small_barrier<kThreads>();
+  const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
+  set_limits<kThreads>(join, others, {.entry = true, .nearest = !task.all_pairs});
+  small_barrier<kThreads>();
+  leave_small<kThreads>(small, &left);
+  small_barrier<kThreads>();
   const bool all = left > kSmallLeftRoom;
-  if (!all) choose_needed<kWarpThreads>(join, left, others, &needed);
-  __syncwarp();
-  compute_keys<true, kWarpThreads>(join, all ? counts.fresh * (counts.all() - join.first_column) : needed, all);
-  __syncwarp();
-  offer_nearest<kWarpThreads>(join);
+  if (!all) choose_needed<kThreads>(join, left, others, &needed);
+  small_barrier<kThreads>();
+  compute_keys<true, kThreads>(join, all ? counts.fresh * (counts.all() - join.first_column) : needed, all);
+  small_barrier<kThreads>();
+  offer_nearest<kThreads>(join);
 }
 
-template <int kGroups>
+template <JoinSize kSize>
 void launch(const JoinTask& task, cudaStream_t stream) {
-  small_join_kernel<kGroups><<<static_cast<unsigned>(task.count), kWarpThreads,
-                               static_cast<size_t>(small_room(kGroups).bytes()), stream>>>(task);
+  const int64_t bytes = product_bytes(kSize) + small_room(kSize).bytes();
+  small_join_kernel<kSize><<<static_cast<unsigned>(task.count), threads_of(kSize), static_cast<size_t>(bytes), stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("small_join_kernel");
 }
 
@@ -106,8 +127,8 @@ void launch(const JoinTask& task, cudaStream_t stream) {
 
 void launch_small_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
   if (task.count == 0) return;
-  if (size == JoinSize::one_group) return launch<1>(task, stream);
-  launch<2>(task, stream);
+  if (size == JoinSize::one_warp) return launch<JoinSize::one_warp>(task, stream);
+  launch<JoinSize::two_warps>(task, stream);
 }
 
 }  // namespace kith

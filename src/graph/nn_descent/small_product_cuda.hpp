@@ -1,7 +1,4 @@
-// The products of a small join (small_join_cuda.hpp) in a warp's registers, and what they say of its samples.
-//
-// Lane 4 g + t holds of row group m and column group j the rows 16 m + g and 16 m + g + 8, and the columns 8 j + 2 t and
-// 8 j + 2 t + 1: value i lies in the first or second of these rows, i / 2, and of these columns, i % 2.
+// The products of a small join (small_join_cuda.hpp), and what they say of its samples.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -17,241 +14,182 @@
 
 namespace kith {
 
-inline constexpr int kColumnGroups = kSmallColumns / 8;
-template <int kGroups>
-using SmallProducts = float[kGroups][kColumnGroups][4];
+inline constexpr int kSmallTileRows = 16;
+inline constexpr int kSmallTileColumns = 32;
+// From one row of products to the next: rows 8 banks apart, so that the matrix units' values are stored without conflicts.
+inline constexpr int kProductStride = kSmallColumns + 8;
 
-// A join as a warp sees it.
+// A join as its threads see it.
 struct SmallJoin {
   const JoinBlock& block;
   JoinShape shape;
   bool across;
 
-  __device__ int row(int i) const { return 8 * i + lane_index() / 4; }  // i counts halves of row groups
-  __device__ int column(int j, int side) const { return 8 * j + lane_index() % 4 * 2 + side; }
-  __device__ bool has_row(int i) const { return row(i) < shape.rows; }
-  __device__ bool has_column(int j, int side) const { return column(j, side) < shape.columns; }
-  __device__ int row_sample(int i) const { return shape.first_row + row(i); }
-  __device__ int column_sample(int j, int side) const { return shape.first_column + column(j, side); }
+  __device__ float* products() const { return reinterpret_cast<float*>(join_shared); }
+  __device__ uint32_t row_id(int row) const { return block.memory.ids()[shape.first_row + row]; }
+  __device__ uint32_t column_id(int column) const { return block.memory.ids()[shape.first_column + column]; }
   // Whether a sample that is a column is of the second kind of a row's slots; in a merge there is one kind.
   __device__ bool is_old(int sample) const { return across || sample >= block.counts().fresh; }
 };
 
-// The lane's two units of a chunk of a row, of which one lies 64 bytes from the other.
-__device__ __forceinline__ void load_units(const JoinOperands& operands, uint32_t row, int64_t chunk, uint4 (&units)[2]) {
-  const uint32_t swizzle = row % 8;
-  const std::byte* const from = operands.halves +
-                                (static_cast<int64_t>(row / kOperandTile) * operands.chunks + chunk) * kTileChunkBytes +
-                                row % kOperandTile * kChunkBytes + ((threadIdx.x % 4 ^ swizzle) * 16);
-  units[0] = __ldg(reinterpret_cast<const uint4*>(from));
-  units[1] = __ldg(reinterpret_cast<const uint4*>(from + (swizzle < 4 ? 64 : -64)));
-}
+// Where the lane's first unit of a row lies, of four that neighbouring lanes have; the second of a chunk is 64 bytes away.
+struct UnitAt {
+  const std::byte* from = nullptr;  // null: there is no such row
+  int to_second = 0;
 
-template <int kGroups>
-__device__ __forceinline__ void multiply_small(const SmallJoin& join, SmallProducts<kGroups>& products) {
-  constexpr int kAtOnce = kGroups == 1 ? 4 : 2;  // column groups whose operands are on their way together
+  __device__ UnitAt(const JoinOperands& operands, const uint32_t* id) {
+    if (id == nullptr) return;
+    const uint32_t row = *id;
+    from = operands.halves + static_cast<int64_t>(row / kOperandTile) * operands.chunks * kTileChunkBytes +
+           row % kOperandTile * kChunkBytes + ((threadIdx.x % 4 ^ row % 8) * 16);
+    to_second = row % 8 < 4 ? 64 : -64;
+  }
+  __device__ void load(int64_t offset, uint4 (&units)[2]) const {
+    units[0] = units[1] = make_uint4(0, 0, 0, 0);
+    if (from == nullptr) return;
+    units[0] = __ldg(reinterpret_cast<const uint4*>(from + offset));
+    units[1] = __ldg(reinterpret_cast<const uint4*>(from + offset + to_second));
+  }
+};
+
+// A warp multiplies 16 rows with 32 columns. Lane 4 g + t has rows g and g + 8, and columns 8 n + 2 t and 8 n + 2 t + 1.
+__device__ __forceinline__ void multiply_small_tile(const SmallJoin& join, int first_row, int first_column) {
+  constexpr int kGroups = kSmallTileColumns / 8;
   const JoinOperands& operands = join.block.task.operands;
   const uint32_t* const ids = join.block.memory.ids();
-  KITH_UNROLL
-  for (int m = 0; m < kGroups; ++m) {
-    KITH_UNROLL
-    for (int j = 0; j < kColumnGroups; ++j) {
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) products[m][j][i] = 0;
-    }
-  }
+  const int group = lane_index() / 4;
+  const auto row_at = [&](int row) {
+    return UnitAt(operands, row < join.shape.rows ? ids + join.shape.first_row + row : nullptr);
+  };
+  const auto column_at = [&](int column) {
+    return UnitAt(operands, column < join.shape.columns ? ids + join.shape.first_column + column : nullptr);
+  };
+  const UnitAt rows[2] = {row_at(first_row + group), row_at(first_row + group + 8)};
+  const UnitAt columns[kGroups] = {column_at(first_column + group), column_at(first_column + group + 8),
+                                   column_at(first_column + group + 16), column_at(first_column + group + 24)};
+  float sums[kGroups][4] = {};
 #pragma unroll 1
   for (int64_t chunk = 0; chunk < operands.chunks; ++chunk) {
-    uint4 a[2 * kGroups][2] = {};
+    uint4 a[2][2];
+    uint4 b[kGroups][2];
     KITH_UNROLL
-    for (int i = 0; i < 2 * kGroups; ++i) {
-      if (join.has_row(i)) load_units(operands, ids[join.row_sample(i)], chunk, a[i]);
-    }
+    for (int i = 0; i < 2; ++i) rows[i].load(chunk * kTileChunkBytes, a[i]);
     KITH_UNROLL
-    for (int first = 0; first < kColumnGroups; first += kAtOnce) {
-      if (8 * first >= join.shape.columns) break;
-      uint4 b[kAtOnce][2] = {};
+    for (int n = 0; n < kGroups; ++n) columns[n].load(chunk * kTileChunkBytes, b[n]);
+    KITH_UNROLL
+    for (int n = 0; n < kGroups; ++n) {
       KITH_UNROLL
-      for (int n = 0; n < kAtOnce; ++n) {
-        const int column = 8 * (first + n) + lane_index() / 4;
-        if (column < join.shape.columns) load_units(operands, ids[join.shape.first_column + column], chunk, b[n]);
-      }
-      KITH_UNROLL
-      for (int n = 0; n < kAtOnce; ++n) {
-        KITH_UNROLL
-        for (int unit = 0; unit < 2; ++unit) {
-          const uint32_t lower[2] = {b[n][unit].x, b[n][unit].y};
-          const uint32_t upper[2] = {b[n][unit].z, b[n][unit].w};
-          KITH_UNROLL
-          for (int m = 0; m < kGroups; ++m) {
-            const uint4& even = a[2 * m][unit];
-            const uint4& odd = a[2 * m + 1][unit];
-            ptx::multiply_add(products[m][first + n], {even.x, odd.x, even.y, odd.y}, lower);
-            ptx::multiply_add(products[m][first + n], {even.z, odd.z, even.w, odd.w}, upper);
-          }
-        }
+      for (int unit = 0; unit < 2; ++unit) {
+        const uint4& even = a[0][unit];
+        const uint4& odd = a[1][unit];
+        const uint32_t lower[2] = {b[n][unit].x, b[n][unit].y};
+        const uint32_t upper[2] = {b[n][unit].z, b[n][unit].w};
+        ptx::multiply_add(sums[n], {even.x, odd.x, even.y, odd.y}, lower);
+        ptx::multiply_add(sums[n], {even.z, odd.z, even.w, odd.w}, upper);
       }
     }
   }
-  if (join.across) return;
-  // A sample is not compared with itself: its product becomes that of what is farthest.
+  float* const to = join.products() + (first_row + group) * kProductStride + first_column + lane_index() % 4 * 2;
   KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) {
-    KITH_UNROLL
-    for (int side = 0; side < 2; ++side) {
-      if (join.row(i) == join.column(i, side)) products[i / 2][i][2 * (i % 2) + side] = -HUGE_VALF;
-    }
+  for (int n = 0; n < kGroups; ++n) {
+    *reinterpret_cast<float2*>(to + 8 * n) = {sums[n][0], sums[n][1]};
+    *reinterpret_cast<float2*>(to + 8 * kProductStride + 8 * n) = {sums[n][2], sums[n][3]};
   }
+}
+
+// All tiles, a warp for each in turn.
+template <int kThreads>
+__device__ __forceinline__ void multiply_small(const SmallJoin& join) {
+  const int across = join.shape.columns > kSmallTileColumns ? 2 : 1;
+  const int tiles = (join.shape.rows + kSmallTileRows - 1) / kSmallTileRows * across;
+#pragma unroll 1
+  for (int tile = static_cast<int>(threadIdx.x) / 32; tile < tiles; tile += kThreads / 32) {
+    multiply_small_tile(join, tile / across * kSmallTileRows, tile % across * kSmallTileColumns);
+  }
+}
+
+// A sample is not compared with itself: its product becomes that of what is farthest.
+__device__ __forceinline__ void drop_small_selves(const SmallJoin& join) {
+  const int sample = static_cast<int>(threadIdx.x);
+  if (!join.across && sample < join.shape.rows) join.products()[sample * (kProductStride + 1)] = -HUGE_VALF;
 }
 
 __device__ inline uint32_t least_key(float least) { return least < HUGE_VALF ? ordered_key(least) : kNanKey; }
 
-// The least values of the slots: of rows among the columns of each kind.
-template <int kGroups>
-__device__ __forceinline__ void note_rows(const SmallJoin& join, const SmallProducts<kGroups>& products) {
-  float of_new[2 * kGroups];
-  float of_old[2 * kGroups];
+// The least values of the slots: of a row among the columns of each kind, of a column among all rows; of NEW columns beside NEW
+// rows the rows say it.
+template <int kThreads>
+__device__ __forceinline__ void note_small(const SmallJoin& join) {
+  constexpr int kMine = kSmallColumns / kThreads;
+  uint32_t* const least = join.block.memory.least();
+  Weighed of_columns[kMine];
+  float least_of[kMine];
+  bool old[kMine];
   KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) of_new[i] = of_old[i] = HUGE_VALF;
-  KITH_UNROLL
-  for (int j = 0; j < kColumnGroups; ++j) {
-    if (8 * j >= join.shape.columns) break;
-    KITH_UNROLL
-    for (int side = 0; side < 2; ++side) {
-      const int sample = join.column_sample(j, side);
-      const Weighed mine = weighed(join.block, sample, join.has_column(j, side));
-      const bool old = join.is_old(sample);
-      KITH_UNROLL
-      for (int i = 0; i < 2 * kGroups; ++i) {
-        const float value = mine.value(products[i / 2][j][2 * (i % 2) + side]);
-        of_old[i] = fminf(of_old[i], old ? value : HUGE_VALF);
-        of_new[i] = fminf(of_new[i], old ? HUGE_VALF : value);
-      }
-    }
-  }
-  KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) {
-    KITH_UNROLL
-    for (int apart = 1; apart < 4; apart *= 2) {
-      of_old[i] = fminf(of_old[i], __shfl_xor_sync(kAllLanes, of_old[i], apart));
-      of_new[i] = fminf(of_new[i], __shfl_xor_sync(kAllLanes, of_new[i], apart));
-    }
-    if (lane_index() % 4 != 0 || !join.has_row(i)) continue;
-    uint32_t* const least = join.block.memory.least() + join.row_sample(i);
-    least[join.block.slots.apart] = least_key(of_old[i]);
-    if (!join.across) least[0] = least_key(of_new[i]);
-  }
-}
-
-// Leaves a lane the least of some values that 2 kHalf lanes have twice as many of: its half, what the lane `apart` from it has of
-// this among them.
-template <int kHalf>
-__device__ __forceinline__ void halve(float (&values)[2 * kHalf], int apart, float (&mine)[kHalf]) {
-  const bool upper = (lane_index() & apart) != 0;
-  KITH_UNROLL
-  for (int i = 0; i < kHalf; ++i) {
-    const float kept = upper ? values[kHalf + i] : values[i];
-    const float given = upper ? values[i] : values[kHalf + i];
-    mine[i] = fminf(kept, __shfl_xor_sync(kAllLanes, given, apart));
-  }
-}
-
-// And of columns among all rows; of NEW columns beside NEW rows the rows say it.
-template <int kGroups>
-__device__ __forceinline__ void note_columns(const SmallJoin& join, const SmallProducts<kGroups>& products) {
-  float values[2 * kColumnGroups];
-  KITH_UNROLL
-  for (int i = 0; i < 2 * kColumnGroups; ++i) values[i] = HUGE_VALF;
-  KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) {
-    const Weighed mine = weighed(join.block, join.row_sample(i), join.has_row(i));
-    KITH_UNROLL
-    for (int j = 0; j < kColumnGroups; ++j) {
-      if (8 * j >= join.shape.columns) break;
-      KITH_UNROLL
-      for (int side = 0; side < 2; ++side) {
-        values[2 * j + side] = fminf(values[2 * j + side], mine.value(products[i / 2][j][2 * (i % 2) + side]));
-      }
-    }
-  }
-  static_assert(kColumnGroups == 8);
-  float eight[8];
-  float four[4];
-  float two[2];
-  halve(values, 16, eight);
-  halve(eight, 8, four);
-  halve(four, 4, two);
-  KITH_UNROLL
-  for (int side = 0; side < 2; ++side) {  // of column group lane / 4
-    const int column = 2 * lane_index() + side;
+  for (int m = 0; m < kMine; ++m) {
+    const int column = static_cast<int>(threadIdx.x) + m * kThreads;
     const int sample = join.shape.first_column + column;
-    if (column < join.shape.columns && join.is_old(sample)) {
-      join.block.memory.least()[join.block.slots.old_slot(sample)] = least_key(two[side]);
+    of_columns[m] = weighed(join.block, sample, column < join.shape.columns);
+    least_of[m] = HUGE_VALF;
+    old[m] = join.is_old(sample);
+  }
+#pragma unroll 2
+  for (int row = 0; row < join.shape.rows; ++row) {
+    const int sample = join.shape.first_row + row;
+    const Weighed of_row = weighed(join.block, sample, true);
+    float to_new = HUGE_VALF;
+    float to_old = HUGE_VALF;
+    KITH_UNROLL
+    for (int m = 0; m < kMine; ++m) {
+      const float product = join.products()[row * kProductStride + static_cast<int>(threadIdx.x) + m * kThreads];
+      const float value = of_columns[m].value(product);
+      if (old[m]) to_old = fminf(to_old, value);
+      if (!old[m]) to_new = fminf(to_new, value);
+      least_of[m] = fminf(least_of[m], of_row.value(product));
+    }
+    const uint32_t among_old = __reduce_min_sync(kAllLanes, least_key(to_old));
+    if (lane_index() == 0) atomicMin(least + join.block.slots.apart + sample, among_old);
+    if (join.across) continue;
+    const uint32_t among_new = __reduce_min_sync(kAllLanes, least_key(to_new));
+    if (lane_index() == 0) atomicMin(least + sample, among_new);
+  }
+  KITH_UNROLL
+  for (int m = 0; m < kMine; ++m) {
+    const int column = static_cast<int>(threadIdx.x) + m * kThreads;
+    if (column < join.shape.columns && old[m]) {
+      least[join.block.slots.old_slot(join.shape.first_column + column)] = least_key(least_of[m]);
     }
   }
 }
 
-// The pairs of `mask`, bit 4 j + i of row group m, for their rows or for their columns. NEW samples, who are rows and columns,
-// meet where the row is the smaller.
-__device__ inline void leave_small_pairs(const SmallJoin& join, uint32_t mask, int m, bool for_columns, int* count) {
-  const JoinBlock& block = join.block;
-  while (mask != 0) {
-    const int bit = __ffs(static_cast<int>(mask)) - 1;
-    mask &= mask - 1;
-    const int i = 2 * m + bit / 2 % 2;
-    const int row = join.row_sample(i);
-    const int column = join.column_sample(bit / 4, bit % 2);
-    if (!join.has_row(i) || (!join.across && row >= column)) continue;
-    const int slot = for_columns ? block.slots.slot_for_new(column) : block.slots.new_slot(row, column);
-    const int place = atomicAdd(count, 1);
-    if (place >= block.memory.room.left) continue;
-    block.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(for_columns ? row : column)};
-    atomicAdd(block.memory.hits() + slot, 1u);
-  }
+__device__ inline void leave_small_pair(const SmallJoin& join, int slot, int other, int* count) {
+  const int place = atomicAdd(count, 1);
+  if (place >= join.block.memory.room.left) return;
+  join.block.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(other)};
+  atomicAdd(join.block.memory.hits() + slot, 1u);
 }
 
-// What is not above the limits of its row or its column. A value that is no number stays.
-template <int kGroups>
-__device__ __forceinline__ void leave_small(const SmallJoin& join, const SmallProducts<kGroups>& products, int* count) {
+// What is not above the limits of its row or its column. A value that is no number stays. NEW samples, who are rows and columns,
+// meet where the row is the smaller.
+template <int kThreads>
+__device__ __forceinline__ void leave_small(const SmallJoin& join, int* count) {
   const JoinBlock& block = join.block;
   const float* const limits = block.memory.limits();
-  KITH_UNROLL
-  for (int m = 0; m < kGroups; ++m) {
-    if (16 * m >= join.shape.rows) break;
-    uint32_t for_rows = 0;
-    uint32_t for_columns = 0;
-    Weighed of_rows[2];
-    float new_limits[2];
-    float old_limits[2];
-    KITH_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const int sample = join.row_sample(2 * m + half);
-      const bool there = join.has_row(2 * m + half);
-      of_rows[half] = weighed(block, sample, there);
-      new_limits[half] = there && !join.across ? limits[sample] : -HUGE_VALF;
-      old_limits[half] = there ? limits[block.slots.apart + sample] : -HUGE_VALF;
+#pragma unroll 1
+  for (int column = static_cast<int>(threadIdx.x); column < join.shape.columns; column += kThreads) {
+    const int other = join.shape.first_column + column;
+    const Weighed of_column = weighed(block, other, true);
+    const int slot = block.slots.slot_for_new(other);
+    const float limit = limits[slot];
+    const int apart = join.is_old(other) ? block.slots.apart : 0;
+    const int end = join.is_old(other) ? join.shape.rows : min(join.shape.rows, column);
+#pragma unroll 2
+    for (int row = 0; row < end; ++row) {
+      const int sample = join.shape.first_row + row;
+      const float product = join.products()[row * kProductStride + column];
+      if (!(of_column.value(product) > limits[apart + sample])) leave_small_pair(join, apart + sample, other, count);
+      if (!(weighed(block, sample, true).value(product) > limit)) leave_small_pair(join, slot, sample, count);
     }
-    KITH_UNROLL
-    for (int j = 0; j < kColumnGroups; ++j) {
-      if (8 * j >= join.shape.columns) break;
-      KITH_UNROLL
-      for (int side = 0; side < 2; ++side) {
-        const int sample = join.column_sample(j, side);
-        if (!join.has_column(j, side)) continue;
-        const Weighed of_column = weighed(block, sample, true);
-        const float limit = limits[block.slots.slot_for_new(sample)];
-        const bool old = join.is_old(sample);
-        KITH_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const float product = products[m][j][2 * half + side];
-          const uint32_t bit = 1u << (4 * j + 2 * half + side);
-          if (!(of_column.value(product) > (old ? old_limits[half] : new_limits[half]))) for_rows |= bit;
-          if (!(of_rows[half].value(product) > limit)) for_columns |= bit;
-        }
-      }
-    }
-    leave_small_pairs(join, for_rows, m, false, count);
-    leave_small_pairs(join, for_columns, m, true, count);
   }
 }
 
