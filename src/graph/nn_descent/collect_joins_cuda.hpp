@@ -1,7 +1,7 @@
 // Who meets in the joins of a round: the samples of each row, forward and reverse, nobody twice, NEW ones first, and the rows
 // that have a join at all, by its size. A join then begins with what it compares.
 //
-// Memory: 16 bytes a row. Time: one read of the samples, a write of those that stay.
+// Memory: 20 bytes a row. Time: one read of the samples, a write of those that stay.
 #pragma once
 
 #include "graph/nn_descent/join_size.hpp"
