@@ -24,6 +24,7 @@ struct CollectTask {
   int64_t rows = 0;
   bool across = false;              // in a merge NEW ones meet OLD ones alone
   const uint32_t* order = nullptr;  // in which rows are gone over; null: as they lie
+  int allowed = 15;  // THROWAWAY
   bool sizes = false;               // joins are told apart by size; else all are large
   DeviceJoins joins;
   unsigned long long* pairs = nullptr;  // kCounters counters of what will be compared, zero before
