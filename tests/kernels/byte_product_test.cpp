@@ -109,15 +109,14 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
   EXPECT_EQ(recorder.hits.size(), expected);
 }
 
-// Calls use() with every target that multiplies bytes.
+// Calls use() with every target that multiplies vectors of so many bytes.
 template <typename Use>
-void for_byte_targets(const Use& use) {
+void for_byte_targets(int64_t cols, const Use& use) {
   bool any = false;
   for (const std::string& target : cpu_targets()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
-    const PanelFormat format = choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 8, cpu_extensions());
-    if (!holds_bytes(format)) continue;
+    if (!has_byte_product(cols, cpu_extensions())) continue;
     any = true;
     use();
   }
@@ -135,7 +134,7 @@ void check_every_kind(int64_t queries, int64_t rows, int64_t cols) {
 }
 
 TEST(ByteProduct, IsExactForEveryNumberOfColumns) {
-  for_byte_targets([] {
+  for_byte_targets(130, [] {
     for (int64_t cols = 1; cols <= 130; ++cols) {
       check_every_kind<uint8_t>(9, 50, cols);
       check_every_kind<int8_t>(9, 50, cols);
@@ -144,9 +143,9 @@ TEST(ByteProduct, IsExactForEveryNumberOfColumns) {
 }
 
 TEST(ByteProduct, IsExactAroundTheSizesOfPanels) {
-  for_byte_targets([] {
-    for (const int64_t queries : {1, 7, 8, 9, 31, 32, 33, 70}) {
-      for (const int64_t rows : {1, 11, 12, 13, 31, 32, 33, 47, 48, 49, 97}) {
+  for_byte_targets(20, [] {
+    for (const int64_t queries : {1, 5, 6, 7, 8, 9, 31, 32, 33, 70}) {
+      for (const int64_t rows : {1, 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 97, 290}) {
         check_every_kind<uint8_t>(queries, rows, 20);
         check_every_kind<int8_t>(queries, rows, 20);
       }
@@ -181,10 +180,12 @@ TEST(BitPanels, CountAroundTheSizesOfPanelsOnEveryTarget) {
 }
 
 TEST(ByteProduct, DoesNotOverflowWithAsManyColumnsAsItTakes) {
-  for_byte_targets([] {
-    check_every_kind<uint8_t>(3, 40, kMostByteColumns);
-    check_every_kind<int8_t>(3, 40, kMostByteColumns);
-  });
+  for (const int64_t cols : {kMostWordColumns, kMostByteColumns}) {
+    for_byte_targets(cols, [cols] {
+      check_every_kind<uint8_t>(3, 40, cols);
+      check_every_kind<int8_t>(3, 40, cols);
+    });
+  }
 }
 
 TEST(PanelFormat, BytesOfOneTypeAreMultipliedAsBytes) {

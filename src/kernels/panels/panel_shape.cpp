@@ -11,7 +11,8 @@ PanelShape panel_shape(PanelFormat format) {
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.amx && format != PanelFormat::rounded) return {32, 32, true, false};
   if (cpu.vnni) return {48, 8, false, true};
-  return {12, 8, false, false};
+  if (cpu.dotprod) return {12, 8, false, false};
+  return f32_panel_shape();  // byte_product_words.cpp
 }
 
 }  // namespace kith
