@@ -114,12 +114,14 @@ HWY_NOINLINE void scan_tile(const BytePanelQueries& queries, int64_t first_query
     pairs += 2 * kQueries;
     rows += kRows;
   }
+  int32_t limits[kQueries];
+  for (int q = 0; q < kQueries; ++q) limits[q] = queries.limit(first_query + q, panel);
   // Values in place of sums, and whether any passes: nearly never.
   const int32_t* const terms = base.terms + panel * kRows;
   auto all_above = hn::Eq(hn::Zero(d), hn::Zero(d));
 #pragma GCC unroll 16
   for (int q = 0; q < kQueries; ++q) {
-    const Sums limit = hn::Set(d, queries.limits[first_query + q]);
+    const Sums limit = hn::Set(d, limits[q]);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const Sums scaled = base.scale == 2 ? hn::Add(sums[q][v], sums[q][v]) : sums[q][v];
@@ -133,7 +135,7 @@ HWY_NOINLINE void scan_tile(const BytePanelQueries& queries, int64_t first_query
   uint64_t passed[kQueries];
 #pragma GCC unroll 16
   for (int q = 0; q < kQueries; ++q) {
-    const Sums limit = hn::Set(d, queries.limits[first_query + q]);
+    const Sums limit = hn::Set(d, limits[q]);
     passed[q] = 0;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {

@@ -26,7 +26,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#include <cstring>
+#include <bit>
 
 #define KITH_FOR_AMX KITH_FOR("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-int8,amx-bf16")
 
@@ -131,14 +131,23 @@ KITH_FOR_AMX void report_bytes(const BytePanelQueries& queries, int64_t first_qu
     const __m512i term = _mm512_load_si512(terms + v * kLanes);
     odd[v] = _mm512_sub_epi32(term, _mm512_sll_epi32(_mm512_sra_epi32(term, shift), shift));
   }
-  for (int q = 0; q < kSide && first_query + q < queries.count; ++q) {
-    const __m512i low = _mm512_set1_epi32(least[q]);
+  // Without a branch for each: which of them has one is as good as random.
+  uint32_t some = 0;
+#pragma GCC unroll 8
+  for (int q = 0; q < kSide; ++q) {
+    const __m512i most =
+        _mm512_max_epi32(_mm512_load_si512(sums.values[q]), _mm512_load_si512(sums.values[q] + kLanes));
+    const __mmask16 any = _mm512_cmpge_epi32_mask(most, _mm512_set1_epi32(least[q]));
+    some = some >> 1 | static_cast<uint32_t>(any != 0) << (kSide - 1);
+  }
+  if (const int64_t count = queries.count - first_query; count < kSide) some &= (1u << count) - 1;
+  for (; some != 0; some &= some - 1) {
+    const int q = std::countr_zero(some);
     const __m512i sum0 = _mm512_load_si512(sums.values[q]);
     const __m512i sum1 = _mm512_load_si512(sums.values[q] + kLanes);
-    if (_mm512_cmpge_epi32_mask(_mm512_max_epi32(sum0, sum1), low) == 0) continue;
     const __m512i value0 = _mm512_sub_epi32(odd[0], _mm512_sll_epi32(sum0, shift));
     const __m512i value1 = _mm512_sub_epi32(odd[1], _mm512_sll_epi32(sum1, shift));
-    const __m512i limit = _mm512_set1_epi32(queries.limits[first_query + q]);
+    const __m512i limit = _mm512_set1_epi32(queries.limit(first_query + q, panel));
     const uint64_t passed = static_cast<uint64_t>(_mm512_cmple_epi32_mask(value0, limit)) |
                             static_cast<uint64_t>(_mm512_cmple_epi32_mask(value1, limit)) << kLanes;
     if (passed == 0) continue;
@@ -154,7 +163,12 @@ KITH_FOR_AMX inline void compare_bytes(const BytePanelQueries& queries, int64_t 
                                        const BytePanelBase& base, int64_t panel, BytePanelHits& hits) {
   alignas(64) int32_t least[kSide];
   for (int i = 0; i < kSide; i += kLanes) {
-    const __m512i limits = _mm512_loadu_si512(queries.limits + first_query + i);
+    __m512i limits = _mm512_loadu_si512(queries.limits + first_query + i);
+    if (queries.row_limits != nullptr) {
+      const __m512i of_rows = _mm512_sub_epi32(_mm512_set1_epi32(queries.row_limits[panel]),
+                                               _mm512_loadu_si512(queries.offsets + first_query + i));
+      limits = _mm512_max_epi32(limits, of_rows);
+    }
     const __m512i halves = _mm512_sra_epi32(limits, _mm_cvtsi32_si128(base.scale - 1));
     _mm512_store_si512(least + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
   }
