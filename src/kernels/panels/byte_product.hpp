@@ -48,6 +48,7 @@ void scan_bytes_dotprod(const BytePanelQueries& queries, const BytePanelBase& ba
                         BytePanelHits& hits);
 void scan_bytes_vnni(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                      BytePanelHits& hits);
+PanelShape word_panel_shape();
 void scan_bytes_words(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                       BytePanelHits& hits);
 void scan_bytes_amx(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,

@@ -3,13 +3,12 @@
 //
 // Rows lie four bytes to a word, as for the other families, and are widened as they are loaded: the even columns are what
 // is left when the odd ones are masked out, or moved out. A panel of queries is widened once for some panels of rows, so
-// that a pair is broadcast by a load. The tile is that of f32.
+// that a pair is broadcast by a load. The tile fills the registers, as that of f32 does.
 //
 // Cost: 16 products for every two instructions of 32 bytes, where f32 takes 8 for one of half as many ports: about 1.4 times
 // the rate of f32.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
-#include "kernels/panels/panel_product.hpp"
 
 #if defined(KITH_X86)
 
@@ -172,6 +171,8 @@ void ScanWords(const BytePanelQueries& queries, const BytePanelBase& base, int64
                                  : scan_all<false>(queries, base, first, count, hits);
 }
 
+PanelShape WordShape() { return {kRows, kQueries, false, false}; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -180,6 +181,9 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(ScanWords);
+HWY_EXPORT(WordShape);
+
+PanelShape word_panel_shape() { return HWY_DYNAMIC_DISPATCH(WordShape)(); }
 
 void scan_bytes_words(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                       BytePanelHits& hits) {
