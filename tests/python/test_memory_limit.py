@@ -51,7 +51,7 @@ def test_one_try(name, x):
     limit = named_limit(call, 1000)
     call(limit)
     with pytest.raises(MemoryError):
-        call(2 * limit // 5)  # cells name what their longest wave would take, which need not come
+        call(limit // 2)
 
 
 @pytest.mark.parametrize("index", [False, True])
