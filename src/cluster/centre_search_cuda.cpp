@@ -111,11 +111,13 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
 void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
   uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
   if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
+  const FewCentresTask few{shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
+                           task.wants_keys ? task.keys : nullptr, first_bad};
   if (plan_.few) {
     const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
-    launch({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-            task.wants_keys ? task.keys : nullptr, first_bad},
-           plan_.multiprocessors, stream());
+    launch(few, plan_.multiprocessors, stream());
+  } else if (plan_.tiled) {
+    launch_tiled_centres(few, stream());
   } else {
     SettleTask all;
     all.kind = shape_.kind;
@@ -134,7 +136,7 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
 }
 
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
-  if (plan_.few || plan_.direct) return compare_pairs(task);
+  if (plan_.compares_pairs()) return compare_pairs(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;

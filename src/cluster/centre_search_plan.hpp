@@ -31,15 +31,19 @@ inline constexpr int64_t kMostMarkedCentres = 256;
 
 struct CentreSearchPlan {
   bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool tiled = false;    // so little is done once with some hundred centres that one pass is again the quickest
   bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
   bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
   KnnCudaPlan exact;           // how; its bytes come on top of the layout's
+
+  // With all centres, in one kernel: nothing is rounded.
+  bool compares_pairs() const { return few || tiled || direct; }
 };
 
-// Whether every pair is compared, few or direct, where the device is fast with doubles: nothing is rounded then.
+// Whether a plan does, where the device is fast with doubles.
 bool compares_pairs(const CentreSearchShape& shape);
 
 // Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for

@@ -28,5 +28,7 @@ struct FewCentresTask {
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
 // For more than kFewCentreCols columns, by squared_l2: suits_wide_few_centres.
 void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
+// For little work with up to kTiledCentres, by squared_l2: suits_tiled_centres.
+void launch_tiled_centres(const FewCentresTask& task, cudaStream_t stream);
 
 }  // namespace kith

@@ -381,7 +381,7 @@ bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, co
   const AssignedData data{task.rows, task.centres, result_space};
   const PlannedKMeans planned = plan_assignment(task, data, outer);
   const CentreSearchPlan& search = planned.plan.cuda.search;
-  if (planned.plan.device.kind != DeviceKind::cuda || !(search.few || search.direct)) return false;
+  if (planned.plan.device.kind != DeviceKind::cuda || !search.compares_pairs()) return false;
   const std::unique_ptr<RowSource> source = task.rows.open(1, outer);
   const std::function<DataSample()> sample = begin_sample(*source, info.cols, outer);
   assign_pieces(
