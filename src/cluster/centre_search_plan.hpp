@@ -5,6 +5,7 @@
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 
+#include "cluster/rows_seen.hpp"
 #include "core/plan_budget.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
@@ -58,12 +59,12 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
 
 // Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
-// candidates, and the first row that is not finite.
+// candidates, and what was seen of the rows; where there are products that is the first that is not finite.
 struct CentreSearchCounts {
   uint32_t unsettled;
   uint32_t several;
   int32_t marked_items;
-  uint32_t first_bad;
+  RowsSeen seen;
 };
 
 // Offsets; a part that is not needed has no bytes. `bytes` is what the search needs, but for exact search.

@@ -54,13 +54,13 @@ class StageLoader {
     const Four<X> given =
         there ? load_four(static_cast<const X*>(task_.rows.data) + row_ * task_.rows.stride, col, task_.cols, rows_lie_)
               : Four<X>{};
-    float zero = 0;
+    uint32_t largest = 0;
     KITH_UNROLL
     for (int i = 0; i < 4; ++i) {
       row_four_.values[i] = static_cast<float>(given.values[i]);
-      zero = fmaf(row_four_.values[i], 0.0f, zero);
+      largest = max(largest, magnitude_bits(row_four_.values[i]));
     }
-    if (task_.first_bad != nullptr && zero != 0.0f) atomicMin(task_.first_bad, static_cast<uint32_t>(row_));  // a NaN
+    see_row(task_.seen, row_, largest);
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int64_t centre = first_centre + i * kRows + static_cast<int>(threadIdx.x) / kFours;
@@ -148,6 +148,7 @@ __device__ void settle_row(const FewCentresTask& task, int64_t row, const float*
   LeastSums found;
   for (int c = lane; c < count; c += kCanonicalLanes) found.add(sums[c], static_cast<uint32_t>(c));
   found.join(threads);
+  if (row == task.probe && found.least > probe_limit(task.cols)) task.seen->probe_near = 0;
   const float limit = few_centre_limit(found.least, task.cols);
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const auto exact = [&](uint32_t centre) {
