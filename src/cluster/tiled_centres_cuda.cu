@@ -37,6 +37,7 @@ struct TileStage {
   StageFour rows[kRows][kPitch];
   StageFour centres[kCentres][kPitch];
 };
+constexpr int kUnaskedBytes = 48 * 1024 - 2 * static_cast<int>(sizeof(TileStage));  // of sums, beside two stages
 
 // What a thread brings of a stage: four columns of a row and of two centres.
 template <typename X>
@@ -226,7 +227,9 @@ void launch_tiled_centres(const FewCentresTask& task, cudaStream_t stream) {
   const auto bytes = static_cast<int>(kRows * task.centre_count * 4);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     const auto kernel = tiled_centres_kernel<typename decltype(stored)::type>;
-    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    if (bytes > kUnaskedBytes) {
+      KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    }
     kernel<<<static_cast<unsigned>(divide_up(task.rows.count, kRows)), kThreads, static_cast<size_t>(bytes), stream>>>(
         task);
   });
