@@ -66,16 +66,16 @@ class RangeDelivery {
       found += counts[i];
       order.push_back(static_cast<uint32_t>(i));
     }
-    // The runs lie one after the other, in the order in which their places were taken.
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
     if (staying_ != nullptr) {
       uint64_t* const room = staying_->add(found, DeviceRangeRuns::Order::by_key);
       if (room == nullptr) return missing;
-      for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i]);
+      for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i], starts[i]);
       copy(room, target().hits, static_cast<size_t>(found) * 8);
       launch_key_extremes(room, found, staying_->extremes(), rows_.stream());
       return missing;
     }
+    // The runs lie one after the other, in the order in which their places were taken.
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
     RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
     if (part == nullptr) return missing;
     auto* run = part->runs.data();
@@ -108,7 +108,7 @@ class RangeDelivery {
                                 : staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
     if (room == nullptr) return;
     for (size_t q = 0; q < queries; ++q) {
-      staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]));
+      staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]), places[q]);
     }
     copy(starts, places.data(), queries * 8);
     if (word) return launch_write_tile_words(tile, counts, starts, *word, room, rows_.stream());
