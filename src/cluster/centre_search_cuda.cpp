@@ -71,6 +71,7 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
   task.places = operand_tiles(centre_count_) * kOperandTile;
   task.lowered = at<float>(layout_.lowered_terms);
   task.widths = at<float>(layout_.widths);
+  task.part_widths = at<float>(layout_.part_widths);
   task.typical = typical();
   launch_lower_terms(task, stream());
 }
@@ -101,7 +102,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(plan_.engine, product, schedule,
                                  {slacks.slacks, slacks.limits, at<float>(layout_.widths),
-                                  at<NearestRows>(layout_.candidates), padded,
+                                  at<float>(layout_.part_widths), at<NearestRows>(layout_.candidates), padded,
                                   int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
                                  stream());
   return schedule.items / schedule.query_tiles;

@@ -119,6 +119,7 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   centre_terms = take(places, sizeof(float));
   lowered_terms = take(plan.products ? places : 0, sizeof(float));
   widths = take(plan.products ? places : 0, sizeof(float));
+  part_widths = take(plan.products ? places / kGroupRowsPerTile : 0, sizeof(float));
   centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
   typical = take(1, sizeof(OperandFacts));
   centre_facts = take(1, sizeof(BaseFacts));

@@ -82,6 +82,7 @@ struct CentreSearchLayout : WorkspaceLayout {
   int64_t centre_terms = 0;   // f32
   int64_t lowered_terms = 0;  // f32, centre_window.hpp's
   int64_t widths = 0;         // f32, likewise
+  int64_t part_widths = 0;    // f32, kGroupsPerTile for each tile of centres
   int64_t centre_rows = 0;    // OperandFacts, of each centre
   int64_t centre_facts = 0;   // BaseFacts
   int64_t typical = 0;        // OperandFacts
