@@ -58,6 +58,9 @@ class KMeansBackend {
   // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
   // pass before need not fetch them again.
   virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
+  // Whether the scan of all rows, only assigned on a device, has shown that they need no scale (rows_seen.hpp), if the
+  // centres do not.
+  virtual bool plain_rows() const { return false; }
   // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows whose
   // sums are added in order.
   virtual double objective() = 0;

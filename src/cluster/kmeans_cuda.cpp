@@ -96,6 +96,8 @@ class KMeansCuda final : public KMeansBackend {
     }
   }
 
+  bool plain_rows() const override { return search_.plain_rows(); }
+
   double objective() override {
     const DeviceGuard guard(context_->device());
     labelled_ = true;
@@ -364,6 +366,7 @@ class KMeansCuda final : public KMeansBackend {
     task.keys = keys() + first;
     task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
     if (guesses_) task.squared_moves = at<double>(layout_.moves);
+    if (rows_.on_device && piece.count == shape_.rows) task.probe = last_sampled_row(shape_.rows);
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
     if (first + piece.count == rows_.count) {  // the same rows come in the next pass

@@ -8,6 +8,7 @@
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "reference/brute_force.hpp"
+#include "reference/data.hpp"
 
 #include <cmath>
 #include <vector>
@@ -135,6 +136,15 @@ TEST_F(CudaDistance, ManyPairs) {
     const Vectors x = random_vectors(DType::f32, 500, cols, 8);
     const Vectors y = random_vectors(DType::f32, 3000, cols, 9, 3);
     for (const Metric metric : kAllMetrics) expect_same_distances(x.view(), y.view(), metric);
+  }
+}
+
+// More tiles that are gone over again than there are blocks for it.
+TEST_F(CudaDistance, ManyTilesOfVectorsThatNearlyAgree) {
+  const auto rows = reference::make_floats(reference::Shape::near_duplicates, 70000, 20, 1);
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    expect_same_distances(rows.view().slice(0, 20), rows.view(), metric);
+    expect_same_distances(rows.view().slice(0, 9), rows.view(), metric);
   }
 }
 

@@ -283,10 +283,11 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
     const auto found_with = [&](float slack) {
       const std::vector<float> widths(static_cast<size_t>(operand_tiles(kRows) * kOperandTile), slack);
       const DeviceArray row_slacks(widths.data(), widths.size() * 4);
+      const DeviceArray part_slacks(widths.data(), widths.size() / kGroupRowsPerTile * 4);
       const DeviceArray out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
       launch_product<ProductNearest>(engine, data.view(), schedule,
-                                     {as<float>(slacks), as<float>(limits), as<float>(row_slacks), as<NearestRows>(out),
-                                      kItemQueries, 4 * kOperandTile, kItemQueries},
+                                     {as<float>(slacks), as<float>(limits), as<float>(row_slacks),
+                                      as<float>(part_slacks), as<NearestRows>(out), kItemQueries, 4 * kOperandTile, kItemQueries},
                                      nullptr);
       return read_back<NearestRows>(out, kItemQueries);
     };
@@ -309,6 +310,7 @@ TEST_F(CudaProductItemsSmall, Nearest) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
   const std::vector<float> row_slack(static_cast<size_t>(operand_tiles(kItemRows) * kOperandTile), 0.25f);
   const DeviceArray row_slacks(row_slack.data(), row_slack.size() * 4);
+  const DeviceArray part_slacks(row_slack.data(), row_slack.size() / kGroupRowsPerTile * 4);
   const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
   const DeviceArray slacks(slack.data(), slack.size() * 4);
@@ -324,8 +326,8 @@ TEST_F(CudaProductItemsSmall, Nearest) {
         random_items(7, kPartTiles), all, kTiles / kPartTiles * kItemQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
           launch_product<ProductNearest>(engine, data.view(), schedule,
-                                         {as<float>(slacks), as<float>(limits), as<float>(row_slacks), out, kItemQueries,
-                                          kPartRows, kItemQueries},
+                                         {as<float>(slacks), as<float>(limits), as<float>(row_slacks),
+                                          as<float>(part_slacks), out, kItemQueries, kPartRows, kItemQueries},
                                          nullptr);
         },
         [&](int64_t i) { return std::pair(i % kItemQueries, i / kItemQueries * kPartRows); });
