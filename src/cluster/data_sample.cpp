@@ -54,7 +54,7 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
 
 std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources) {
   // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
-  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
+  const int64_t samples = sampled_rows(rows.rows());
   if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
     return begin_sample_cuda(*there, samples, resources);
   }

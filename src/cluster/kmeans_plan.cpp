@@ -84,7 +84,7 @@ Work work_of(const KMeansShape& shape, const KMeansWish& wish) {
 KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget) {
   KMeansPlan plan;
   plan.cpu.format = centre_format(shape.cols, budget.cpu);
-  plan.cpu.few = shape.clusters <= kMostFewRows;
+  plan.cpu.few = shape.clusters <= kMostFewRows && getenv("KITH_MANY") == nullptr;
   plan.cpu.checks_finite = plan.cpu.few && wish.check_finite && !wish.moves_centres;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
