@@ -1,6 +1,5 @@
 #include <kith/host_buffer.hpp>
 
-#include <kith/device.hpp>
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
@@ -85,8 +84,8 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
   data_ = take(bytes, *budget_);
   if (data_ == nullptr) {
     budget_->release(bytes);
-    throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {} free on this machine", purpose,
-                                  format_bytes(bytes), format_bytes(cpu_info().memory_free)),
+    throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {}", purpose, format_bytes_up(bytes),
+                                  refused_memory(bytes, free_host_memory())),
                       bytes);
   }
 }

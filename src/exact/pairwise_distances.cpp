@@ -132,6 +132,8 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
   if (x.cols() != y.cols()) {
     throw InvalidArgument(fmt::format("x has {} columns and y has {}; they must be the same", x.cols(), y.cols()));
   }
+  check_rows_dtype("rows of x", x.dtype(), params.metric);
+  check_rows_dtype("rows of y", y.dtype(), params.metric);
   const SearchShape shape = check_search(RowsInfo(x), RowsInfo(y), params.metric);
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),

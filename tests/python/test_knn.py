@@ -136,7 +136,7 @@ def test_dimensions_must_agree(vectors):
         ({"k": 0}, ValueError, "k"),
         ({"k": -1}, ValueError, "k"),
         ({"k": 10**30}, ValueError, "too large"),
-        ({"k": 2**62}, ValueError, "k = 4611686018427387904 give more results than memory can hold"),
+        ({"k": 2**62}, MemoryError, "k = 4611686018427387904 give more results than memory can hold"),
         ({"k": 2.0}, TypeError, "whole number"),
         ({"k": True}, TypeError, "whole number"),
         ({"metric": "euclid"}, ValueError, "sqeuclidean"),
