@@ -39,7 +39,7 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
   }
   void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
 
-  void put_within(const float* keys, int64_t count, int64_t within, uint32_t row, uint64_t* to) const;
+  void put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const;
 
   const float most_;
   CpuScanner scanner_;

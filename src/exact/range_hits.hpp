@@ -1,13 +1,15 @@
 // The rows that a range search has found for a batch of queries, before anyone knew how many there would be.
 //
-// Each thread fills segments of its own, with what comes for a query at a time as a run; collect() counts, puts every
-// query's rows together and sorts them. Where the memory limit has no room for them they are only counted from then on.
-// Memory: 8 bytes for each row found and for each run, and 8 more a row while it is collected; 16 for each query.
-// Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
+// Each thread fills segments of its own, with what comes for a query at a time as a run: packed neighbours, or keys
+// alone where all of some rows are in range. collect() counts, and sorts every query's from its runs; where these are
+// short it puts them together first. Where the memory limit has no room for them they are only counted from then on.
+// Memory: 8 bytes for each row found and for each run, half of it where keys lie alone, and 8 more a row while it is
+// collected; 16 for each query. Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
 #pragma once
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "exact/neighbor_sort.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -51,6 +53,9 @@ class RangeHits {
 
   // Of one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
+  // The keys of so many rows that follow each other, which are numbers and all in range.
+  static constexpr int64_t kMostKeys = 1024;
+  void add_keys(int slot, int64_t query, uint32_t first_row, const float* keys, int64_t count);
   // Where the query's next neighbours go, at most `most`: none where they are only counted. They are there once taken().
   std::span<uint64_t> room(int slot, int64_t query, int64_t most);
   // So many were put into that room, or were counted where there was none.
@@ -68,7 +73,8 @@ class RangeHits {
   CollectedHits collect(int64_t queries, ProgressMeter& meter);
 
  private:
-  // Runs one after the other: a word with the query above the count, and so many neighbours.
+  // Runs one after the other: a word with the query above the count, and so many neighbours; or the same word marked,
+  // the first row, and so many keys, two in a word.
   struct alignas(64) Segments {
     int64_t counted = 0;
     std::vector<HostArray<uint64_t>> all;
@@ -78,9 +84,11 @@ class RangeHits {
   bool grow(Segments* segments);
   // The word of a run that the query's next neighbours belong to, with room for one at least; null where there is none.
   uint64_t* open_run(Segments* segments, int64_t query);
-  // Calls use(query, neighbors, count) for every run.
+  // Calls use(query, run) for every run.
   template <typename Use>
-  static void for_each_run(const Segments& segments, const Use& use);
+  void for_each_run(const Use& use) const;
+  // Sorts every query's from its runs; false where there are so many of these, or so little memory, that it does not.
+  bool sort_from_runs(const CollectedHits& collected, ProgressMeter& meter) const;
 
   Resources resources_;
   std::vector<Segments> slots_;
