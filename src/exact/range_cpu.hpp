@@ -24,6 +24,9 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
     scanner_.scan(base, first_row, ready, meter, *this);
   }
   CollectedHits finish(ProgressMeter& meter) override { return hits_.collect(scanner_.queries(), meter); }
+  bool hand_out(int64_t* offsets, const SortedUse& use, ProgressMeter& meter) override {
+    return hits_.hand_out(scanner_.queries(), offsets, use, meter);
+  }
   bool overflowed() const override { return hits_.overflowed(); }
   int64_t counted() const override { return hits_.counted(); }
   void clear() override { hits_.clear(); }

@@ -31,7 +31,6 @@ CollectedHits::CollectedHits(int64_t queries, const Resources& resources)
 }
 
 HostArray<int64_t> CollectedHits::make_room(const Resources& resources) {
-  for (int64_t q = 0; q < queries_; ++q) offsets()[q + 1] += offsets()[q];
   neighbors_ = HostArray<uint64_t>(size(), "the rows in range", resources);
   HostArray<int64_t> places(queries_, "the ranges' offsets", resources);
   std::copy_n(offsets(), queries_, places.data());
@@ -147,6 +146,13 @@ void RangeHits::for_each_run(const Use& use) const {
 
 namespace {
 
+// Of one query.
+int64_t most_of(int64_t queries, const int64_t* offsets) {
+  int64_t most = 0;
+  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
+  return most;
+}
+
 // Of each thread; none where they are few, or there is no memory: then they are compared.
 HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
   if (most < kFewestToSortByDigits) return {};
@@ -162,8 +168,7 @@ HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
 void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, const Resources& resources) {
   const int64_t* const offsets = collected.offsets();
   uint64_t* const neighbors = collected.neighbors();
-  int64_t most = 0;
-  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
+  const int64_t most = most_of(queries, offsets);
   const HostArray<uint64_t> scratch = sort_scratch(most, resources);
   parallel_for(queries, meter, resources, [&](int64_t query, int slot) {
     uint64_t* const mine = scratch.size() == 0 ? nullptr : scratch.data() + slot * most;
@@ -171,14 +176,18 @@ void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, 
   });
 }
 
-bool RangeHits::sort_from_runs(const CollectedHits& collected, ProgressMeter& meter) const {
-  const int64_t queries = collected.queries();
-  const int64_t* const offsets = collected.offsets();
+void RangeHits::count_rows(int64_t queries, int64_t* offsets) const {
+  std::fill_n(offsets, queries + 1, int64_t{0});
+  for_each_run([&](int64_t query, const NeighborRun& run) { offsets[query + 1] += run.count; });
+  for (int64_t query = 0; query < queries; ++query) offsets[query + 1] += offsets[query];
+}
+
+bool RangeHits::sort_from_runs(int64_t queries, const int64_t* offsets, const SortedPlace& place, const SortedUse& use,
+                               ProgressMeter& meter) const {
   int64_t count = 0;
   for_each_run([&](int64_t, const NeighborRun&) { ++count; });
-  if (count == 0 || count * kFewestInRun > collected.size()) return false;
-  int64_t most = 0;
-  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
+  if (count == 0 || count * kFewestInRun > offsets[queries]) return false;
+  const int64_t most = most_of(queries, offsets);
   HostArray<NeighborRun> runs;
   HostArray<int64_t> firsts;  // of each query's runs; the next one's are after them
   HostArray<uint64_t> scratch;
@@ -194,20 +203,37 @@ bool RangeHits::sort_from_runs(const CollectedHits& collected, ProgressMeter& me
   for (int64_t query = 0; query < queries; ++query) firsts[query + 2] += firsts[query + 1];
   for_each_run([&](int64_t query, const NeighborRun& run) { runs[firsts[query + 1]++] = run; });
   parallel_for(queries, meter, resources_, [&](int64_t query, int slot) {
+    const int64_t found = offsets[query + 1] - offsets[query];
+    if (found == 0) return;
     const std::span<NeighborRun> own(runs.data() + firsts[query],
                                      static_cast<size_t>(firsts[query + 1] - firsts[query]));
-    sort_runs(own, offsets[query + 1] - offsets[query], collected.neighbors() + offsets[query],
-              scratch.data() + slot * most);
+    uint64_t* const sorted = place(query, slot);
+    sort_runs(own, found, sorted, scratch.data() + slot * most);
+    use(query, sorted, found);
   });
   return true;
+}
+
+bool RangeHits::hand_out(int64_t queries, int64_t* offsets, const SortedUse& use, ProgressMeter& meter) const {
+  count_rows(queries, offsets);
+  const int64_t most = most_of(queries, offsets);
+  HostArray<uint64_t> sorted;
+  try {
+    sorted = HostArray<uint64_t>(resources_.threads() * most, "sorting", resources_);
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+  const auto place = [&](int64_t, int slot) { return sorted.data() + slot * most; };
+  return sort_from_runs(queries, offsets, place, use, meter);
 }
 
 CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
   CollectedHits collected(queries, resources_);
   int64_t* const offsets = collected.offsets();
-  for_each_run([&](int64_t query, const NeighborRun& run) { offsets[query + 1] += run.count; });
+  count_rows(queries, offsets);
   const HostArray<int64_t> places = collected.make_room(resources_);
-  const bool sorted = sort_from_runs(collected, meter);
+  const auto place = [&](int64_t query, int) { return collected.neighbors() + offsets[query]; };
+  const bool sorted = sort_from_runs(queries, offsets, place, [](int64_t, const uint64_t*, int64_t) {}, meter);
   if (!sorted) {
     for_each_run([&](int64_t query, const NeighborRun& run) {
       copy_run(run, collected.neighbors() + places[query]);

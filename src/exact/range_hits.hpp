@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,14 +34,16 @@ class CollectedHits {
  private:
   friend class RangeHits;
   friend class RangeRuns;
-  // Where offsets()[q + 1] counts the rows of query q: turns counts into offsets and makes room for the rows. Returns,
-  // for each query, the place of its first.
+  // Room for the rows that the offsets count. Returns, for each query, the place of its first.
   HostArray<int64_t> make_room(const Resources& resources);
 
   HostArray<int64_t> offsets_;
   HostArray<uint64_t> neighbors_;
   int64_t queries_ = 0;
 };
+
+// Takes a query's neighbours, sorted: use(query, neighbours, how many).
+using SortedUse = std::function<void(int64_t, const uint64_t*, int64_t)>;
 
 class RangeHits {
  public:
@@ -71,6 +74,9 @@ class RangeHits {
 
   // What was added for `queries` queries; empties the store.
   CollectedHits collect(int64_t queries, ProgressMeter& meter);
+  // The same without memory for all of them: fills queries + 1 offsets and calls use() for each query that has some, on
+  // several threads at once. False where runs are short or memory is: then nothing was handed out. The store stays.
+  bool hand_out(int64_t queries, int64_t* offsets, const SortedUse& use, ProgressMeter& meter) const;
 
  private:
   // Runs one after the other: a word with the query above the count, and so many neighbours; or the same word marked,
@@ -87,8 +93,13 @@ class RangeHits {
   // Calls use(query, run) for every run.
   template <typename Use>
   void for_each_run(const Use& use) const;
+  // Where a query's go.
+  using SortedPlace = std::function<uint64_t*(int64_t query, int slot)>;
+  // Counts what each query has, as offsets.
+  void count_rows(int64_t queries, int64_t* offsets) const;
   // Sorts every query's from its runs; false where there are so many of these, or so little memory, that it does not.
-  bool sort_from_runs(const CollectedHits& collected, ProgressMeter& meter) const;
+  bool sort_from_runs(int64_t queries, const int64_t* offsets, const SortedPlace& place, const SortedUse& use,
+                      ProgressMeter& meter) const;
 
   Resources resources_;
   std::vector<Segments> slots_;

@@ -32,7 +32,7 @@ constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
-constexpr int64_t kProofCols = 24;  // from so many columns on the intervals pay
+constexpr int64_t kProofCols = 17;  // from so many columns on the intervals pay
 constexpr int64_t kShortCols = 64;  // up to so many, and from 16 on, lanes are joined in registers
 constexpr int64_t kWideRows = 480;  // of several slabs: rows whose sums are kept from slab to slab
 
