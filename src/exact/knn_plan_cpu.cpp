@@ -65,7 +65,7 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
-  return cpu.dotprod && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
+  return (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
          is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
 }
 
