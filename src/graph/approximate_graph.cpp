@@ -166,7 +166,7 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
   const int64_t control_bytes = smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
                                 neighbors_bytes(control_rows, params.k + 1) +
                                 control_rows * x.cols() * size_of(x.dtype());
-  // One after the other.
+  // What comes one after the other, beside the rows and their order.
   int64_t most = control_bytes;
   const bool cuts = by_cells || start_of(params) == GraphStart::cells;
   if (cuts) {

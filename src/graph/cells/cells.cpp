@@ -19,8 +19,8 @@ namespace {
 double whole_log2(double value) {
   constexpr int kBits = 31;
   int exponent = 0;
-  const double mantissa = std::frexp(value, &exponent);                     // from 1/2 to 1
-  auto squared = static_cast<uint64_t>(std::ldexp(mantissa, kBits + 1));    // from 1 to 2, times 2^kBits
+  const double mantissa = std::frexp(value, &exponent);                   // from 1/2 to 1
+  auto squared = static_cast<uint64_t>(std::ldexp(mantissa, kBits + 1));  // from 1 to 2, times 2^kBits
   int64_t digits = exponent - 1;
   for (int i = 0; i < kBits; ++i) {
     squared = (squared * squared) >> kBits;
