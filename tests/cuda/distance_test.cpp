@@ -95,7 +95,7 @@ TEST_F(CudaDistance, EveryColumnCount) {
 
 TEST_F(CudaDistance, RowsAroundTheTiles) {
   const Stored all(DType::f32, 200, 21, 4, true);
-  for (const int64_t queries : {1, 8, 15, 16, 17, 63, 64, 65, 130}) {
+  for (const int64_t queries : {1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
     for (const int64_t rows : {1, 31, 32, 33, 63, 64, 65, 129}) {
       const MatrixView x = all.view().slice(0, queries);
       const MatrixView y = all.view().slice(200 - rows, rows);
@@ -144,6 +144,7 @@ TEST_F(CudaDistance, ManyTilesOfVectorsThatNearlyAgree) {
   const auto rows = reference::make_floats(reference::Shape::near_duplicates, 70000, 20, 1);
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     expect_same_distances(rows.view().slice(0, 20), rows.view(), metric);
+    expect_same_distances(rows.view().slice(0, 40), rows.view(), metric);
     expect_same_distances(rows.view().slice(0, 9), rows.view(), metric);
   }
 }

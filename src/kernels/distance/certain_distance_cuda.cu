@@ -1,11 +1,12 @@
-// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
-// where there are no more queries.
+// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64 or
+// 32 x 64 where there are no more queries.
 //
 // Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
-// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key
-// is written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
-// warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the tile is marked, and a second
-// kernel, which has the registers for it, computes the whole of it so (distance_tile_cuda.hpp).
+// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. Then
+// the products lie there, and a key is written where product and norms make it certain (certain_key.hpp). The few others
+// of a tile are computed by half a warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the
+// tile is marked, and a second kernel, which has the registers for it, computes the whole of it so
+// (distance_tile_cuda.hpp).
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
@@ -39,6 +40,15 @@ struct Tile<64> {
   static constexpr int kRowTiles = 4;
   __device__ static int first_query(int warp) { return warp / 2 * 32; }
   __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
+};
+template <>
+struct Tile<32> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 16;
+  static constexpr int kQueryTiles = 2;
+  static constexpr int kRowTiles = 2;
+  __device__ static int first_query(int) { return 0; }
+  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
 };
 template <>
 struct Tile<16> {
@@ -422,7 +432,9 @@ void launch(const DistanceTask& task, cudaStream_t stream) {
 
 template <KeyKind kKind>
 void launch(const DistanceTask& task, cudaStream_t stream) {
-  return task.queries.count <= 16 ? launch<kKind, 16>(task, stream) : launch<kKind, 64>(task, stream);
+  if (task.queries.count <= 16) return launch<kKind, 16>(task, stream);
+  if (task.queries.count <= 32) return launch<kKind, 32>(task, stream);
+  launch<kKind, 64>(task, stream);
 }
 
 }  // namespace
