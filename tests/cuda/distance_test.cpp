@@ -27,7 +27,7 @@ bool multiplies_doubles() {
 
 void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metric) {
   SCOPED_TRACE(::testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric)
-                                  << ", " << name_of(x.dtype()) << " and " << name_of(y.dtype()));
+                                    << ", " << name_of(x.dtype()) << " and " << name_of(y.dtype()));
   const MatrixBuffer expected = pairwise_distances(x, y, {metric}, on_cpu());
   const DeviceMatrix queries(x);
   const DeviceMatrix rows(y);
@@ -162,8 +162,9 @@ TEST_F(CudaDistance, ChiSquareOfEveryMagnitude) {
   for (const int64_t cols : {7, 40}) {
     reference::Matrix<float> x(90, cols);
     for (int64_t i = 0; i < 90 * cols; ++i) {
-      x.values[static_cast<size_t>(i)] = i % 7 == 0 ? 0.0f : std::ldexp(1.0f + static_cast<float>(i % 29) / 31.0f,
-                                                                        static_cast<int>(i * 37 % 270) - 149);
+      x.values[static_cast<size_t>(i)] =
+          i % 7 == 0 ? 0.0f
+                     : std::ldexp(1.0f + static_cast<float>(i % 29) / 31.0f, static_cast<int>(i * 37 % 270) - 149);
     }
     expect_same_distances(x.view(), x.view(), Metric::chi_square);
   }

@@ -1,11 +1,11 @@
-// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64 or
-// 32 x 64 where there are no more queries.
+// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
+// or 32 x 64 where there are no more queries.
 //
 // Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
 // of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. Then
-// the products lie there, and a key is written where product and norms make it certain (certain_key.hpp). The few others
-// of a tile are computed by half a warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the
-// tile is marked, and a second kernel, which has the registers for it, computes the whole of it so
+// the products lie there, and a key is written where product and norms make it certain (certain_key.hpp). The few
+// others of a tile are computed by half a warp each, as canonical.hpp says; where they are many (vectors that nearly
+// agree), the tile is marked, and a second kernel, which has the registers for it, computes the whole of it so
 // (distance_tile_cuda.hpp).
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
@@ -94,8 +94,8 @@ __device__ __noinline__ StoredFour fetch_any(const void* row, DType dtype, int64
   return fetch_four(row, dtype, first, cols, aligned);
 }
 
-// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a look
-// at anything else: that would take longer than what is done with them.
+// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a
+// look at anything else: that would take longer than what is done with them.
 template <int kQueries, bool kScaled>
 class Stager {
  public:
@@ -134,9 +134,9 @@ class Stager {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       const bool query = of_query(round);
-      fours_[round] = fetch_any(tile_.vectors[round * kVectorsPerRound + vector_],
-                                 query ? task_.queries.dtype : task_.rows.dtype, first_col + four_ * 4, task_.cols,
-                                 query ? queries_aligned_ : rows_aligned_);
+      fours_[round] =
+          fetch_any(tile_.vectors[round * kVectorsPerRound + vector_], query ? task_.queries.dtype : task_.rows.dtype,
+                    first_col + four_ * 4, task_.cols, query ? queries_aligned_ : rows_aligned_);
     }
   }
 
@@ -327,8 +327,8 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   products.write(tile);
   __syncthreads();
 
-  // A thread has every other query, or so, of one row: what is written out for its products, few at a time, stays in the
-  // instruction cache.
+  // A thread has every other query, or so, of one row: what is written out for its products, few at a time, stays in
+  // the instruction cache.
   constexpr int kEach = kQueries * kRows / kThreads;
   constexpr int kApart = kThreads / kRows;
   const double error = certain_error(task.cols);
@@ -345,8 +345,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   for (int i = 0; i < kEach; ++i) {
     const int query_in_tile = of_pair(i);
     const double nq = tile.norms[query_in_tile];
-    const CertainKey found =
-        certain_key<kKind, true>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
+    const CertainKey found = certain_key<kKind, true>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
     const bool inside = query_in_tile < queries_left;
     if (inside && found.certain) *place_of(query_in_tile) = written_key(task, found.key);
     open |= inside && !found.certain ? 1u << i : 0u;
@@ -382,8 +381,8 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   }
 }
 
-// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block looks
-// at many; where all are, every block has as many of them.
+// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block
+// looks at many; where all are, every block has as many of them.
 template <KeyKind kStep, int kQueries>
 __global__ void __launch_bounds__(kThreads, 2)
     marked_tiles_kernel(const __grid_constant__ DistanceTask task, int64_t tiles, int64_t across) {
