@@ -100,11 +100,11 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
-  launch_product<ProductNearest>(plan_.engine, product, schedule,
-                                 {slacks.slacks, slacks.limits, at<float>(layout_.widths),
-                                  at<float>(layout_.part_widths), at<NearestRows>(layout_.candidates), padded,
-                                  int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
-                                 stream());
+  launch_product<ProductNearest>(
+      plan_.engine, product, schedule,
+      {slacks.slacks, slacks.limits, at<float>(layout_.widths), at<float>(layout_.part_widths),
+       at<NearestRows>(layout_.candidates), padded, int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+      stream());
   return schedule.items / schedule.query_tiles;
 }
 
@@ -113,8 +113,9 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
   const bool looks = task.check_finite || task.probe >= 0;
   RowsSeen* const seen = looks ? &at<CentreSearchCounts>(layout_.counts)->seen : nullptr;
   if (looks) KITH_CUDA_CHECK(cudaMemsetAsync(seen, 0xFF, sizeof *seen, stream()));
-  const FewCentresTask few{shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-                           task.wants_keys ? task.keys : nullptr, seen, task.probe};
+  const FewCentresTask few{
+      shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels, task.wants_keys ? task.keys : nullptr,
+      seen,        task.probe};
   if (plan_.few) {
     const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
     launch(few, plan_.multiprocessors, stream());
@@ -147,7 +148,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   auto* const counts = at<CentreSearchCounts>(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.
   KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
-  KITH_CUDA_CHECK(cudaMemsetAsync(&counts->seen.first_bad, 0xFF, sizeof counts->seen.first_bad, stream()));  // kNoBadRow
+  KITH_CUDA_CHECK(
+      cudaMemsetAsync(&counts->seen.first_bad, 0xFF, sizeof counts->seen.first_bad, stream()));  // kNoBadRow
   if (!task.operands_kept) {
     uint32_t* const first_bad = task.check_finite ? &counts->seen.first_bad : nullptr;
     launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
@@ -177,7 +179,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.check_finite || !marks()) {
     context_->copy(&found, counts, sizeof found);
     context_->synchronize();
-    if (task.check_finite && found.seen.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.seen.first_bad);
+    if (task.check_finite && found.seen.first_bad != kNoBadRow)
+      throw_not_finite("data", task.number + found.seen.first_bad);
   }
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond

@@ -26,8 +26,7 @@ bool suits_few(const CentreSearchShape& shape) {
   return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
 }
 bool suits_tiles(const CentreSearchShape& shape) {
-  return shape.once && shape.kind == KeyKind::squared_l2 &&
-         suits_tiled_centres(shape.rows, shape.centres, shape.cols);
+  return shape.once && shape.kind == KeyKind::squared_l2 && suits_tiled_centres(shape.rows, shape.centres, shape.cols);
 }
 bool suits_direct(const CentreSearchShape& shape) {
   const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
@@ -49,7 +48,7 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
   return search_of(search, {.k = 1, .check_finite = false});
 }
 
-bool compares_pairs(const CentreSearchShape& shape) { 
+bool compares_pairs(const CentreSearchShape& shape) {
   return suits_few(shape) || suits_tiles(shape) || suits_direct(shape);
 }
 

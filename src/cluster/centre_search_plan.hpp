@@ -21,7 +21,7 @@ struct CentreSearchShape {
   int64_t kept_rows = 0;  // whose operands stay from call to call, so that rows which come again need not be read
   int64_t centres = 0;
   int64_t cols = 0;
-  DType dtype = DType::f32;  // of the rows; centres are f32
+  DType dtype = DType::f32;            // of the rows; centres are f32
   KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
   bool once = false;                   // one call, for one assignment
 };
@@ -86,8 +86,8 @@ struct CentreSearchLayout : WorkspaceLayout {
   int64_t centre_rows = 0;    // OperandFacts, of each centre
   int64_t centre_facts = 0;   // BaseFacts
   int64_t typical = 0;        // OperandFacts
-  int64_t origin = 0;        // cols, f32
-  int64_t counts = 0;        // CentreSearchCounts
+  int64_t origin = 0;         // cols, f32
+  int64_t counts = 0;         // CentreSearchCounts
 
   CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan);
 };

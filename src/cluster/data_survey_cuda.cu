@@ -66,8 +66,9 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
-// A block for kSampleCols columns: all values are read at once, since they lie far apart; the first warp adds them up, a
-// thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from it.
+// A block for kSampleCols columns: all values are read at once, since they lie far apart; the first warp adds them up,
+// a thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from
+// it.
 constexpr int kSampleCols = 32;
 constexpr int kSampleWarps = 32;
 template <typename X>

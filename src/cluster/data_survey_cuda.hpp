@@ -1,5 +1,5 @@
-// data_survey.hpp and data_sample.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done. Cost:
-// one read of the rows.
+// data_survey.hpp and data_sample.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done.
+// Cost: one read of the rows.
 #pragma once
 
 #include <kith/resources.hpp>

@@ -39,8 +39,8 @@ constexpr bool suits_wide_few_centres(int64_t centres, int64_t cols) {
   return centres <= kWideFewCentres && cols > kFewCentreCols && cols <= kMostCols;
 }
 
-// The same for more centres of any width, whose sums with 32 rows shared memory holds, where there is little to do: then
-// one kernel takes less time than those that products need.
+// The same for more centres of any width, whose sums with 32 rows shared memory holds, where there is little to do:
+// then one kernel takes less time than those that products need.
 inline constexpr int64_t kTiledCentres = 512;
 constexpr bool suits_tiled_centres(int64_t rows, int64_t centres, int64_t cols) {
   constexpr int64_t kMostSteps = int64_t{1} << 28;

@@ -384,8 +384,7 @@ class KMeansCuda final : public KMeansBackend {
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
     return adds_up_ && plan_.cuda.search.products && !plan_.cuda.lists_rows && !wish_.spherical &&
-           rows_.weights == nullptr &&
-           shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
+           rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {

@@ -339,8 +339,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
 // On the device that suits the rows as they came.
 PlannedKMeans plan_assignment(const AssignTask& task, const AssignedData& data, const Resources& outer) {
   const KMeansShape given(task.rows.info, data.centres.rows());
-  const Device device =
-      resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
+  const Device device = resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
   const KMeansShape shape(data.rows.info, data.centres.rows());
   return plan_kmeans(shape, assign_wish(task.params, shape.dtype, data.result_space), outer.with_device(device));
 }
@@ -380,8 +379,8 @@ bool plain_values(const MatrixView& centres) {
 }
 
 // Rows on a GPU that are compared pair by pair need no sample but to tell whether they are to be scaled, as rows hardly
-// ever are: so they are assigned as they are, and mostly that tells (rows_seen.hpp). False: they are not assigned, or are
-// to be scaled. Not under a limit, which the plan has to itself.
+// ever are: so they are assigned as they are, and mostly that tells (rows_seen.hpp). False: they are not assigned, or
+// are to be scaled. Not under a limit, which the plan has to itself.
 template <typename Assign>
 bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, const Resources& outer,
                             const Assign& assign) {
@@ -437,7 +436,8 @@ void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Re
     backend.finish_on_device(exponent);
   };
   if (assign_before_sampling(task, out.space, resources, assign)) return;
-  for_assigned_pieces(task, out.space, resources, [](int64_t, Device, const Resources&) {}, assign);
+  for_assigned_pieces(
+      task, out.space, resources, [](int64_t, Device, const Resources&) {}, assign);
 }
 
 }  // namespace kith

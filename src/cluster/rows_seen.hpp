@@ -1,10 +1,10 @@
-// What a pass that compares every row with every centre sees of the rows besides: whether all are finite, and whether it
-// is certain, without a sample, that they are compared as they are, not times a power of two (data_scale.hpp).
+// What a pass that compares every row with every centre sees of the rows besides: whether all are finite, and whether
+// it is certain, without a sample, that they are compared as they are, not times a power of two (data_scale.hpp).
 //
 // That power is 1 where values are at most 2^55 from the sample's mean, and either a sampled row or every centre is at
 // least 2^-45 from it in some column. The first holds where all values are at most 2^53. If the second did not, every
-// sampled row would be within 2^-44 of some centre in all columns: so one whose least squared distance is more than that
-// allows tells, and the last one is asked, since the first rows are often the centres.
+// sampled row would be within 2^-44 of some centre in all columns: so one whose least squared distance is more than
+// that allows tells, and the last one is asked, since the first rows are often the centres.
 #pragma once
 
 #include "core/host_device.hpp"

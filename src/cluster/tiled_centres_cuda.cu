@@ -1,5 +1,5 @@
-// few_centres_cuda.hpp for some hundred centres of any width, where there is so little to do that products on the matrix
-// units, which take several kernels, would take longer.
+// few_centres_cuda.hpp for some hundred centres of any width, where there is so little to do that products on the
+// matrix units, which take several kernels, would take longer.
 //
 // A block has 32 rows and goes over the centres in tiles of 64, both in stages of 32 columns through shared memory; a
 // thread adds up two rows with four centres. All sums of a row stay in shared memory; then sixteen threads have a row
@@ -20,11 +20,11 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRows = 32;     // of a block
-constexpr int kCentres = 64;  // of a tile
-constexpr int kFours = 8;     // of a stage: 32 columns
+constexpr int kRows = 32;           // of a block
+constexpr int kCentres = 64;        // of a tile
+constexpr int kFours = 8;           // of a stage: 32 columns
 constexpr int kPitch = kFours + 1;  // odd: neighbouring centres lie in other banks
-constexpr int kAcross = 16;   // threads beside each other, each with every 16th centre and row
+constexpr int kAcross = 16;         // threads beside each other, each with every 16th centre and row
 constexpr int kMyRows = kRows / (kThreads / kAcross);
 constexpr int kMyCentres = kCentres / kAcross;
 static_assert(kRows * kFours == kThreads && kRows <= kCentres && kThreads / kCanonicalLanes == kRows / 2);

@@ -22,11 +22,11 @@ constexpr int kBlocksEach = 8;
 constexpr unsigned kWarp = 0xFFFFFFFFu;
 static_assert(kRows * kCanonicalLanes == 32);
 
-// The f32 sums of both rows with up to kCentres centres, in all lanes. Returns the largest magnitude of the row that this
-// half of the warp has, as bits.
+// The f32 sums of both rows with up to kCentres centres, in all lanes. Returns the largest magnitude of the row that
+// this half of the warp has, as bits.
 template <int kCentres, typename X>
-__device__ __forceinline__ uint32_t screen_rows(const X* const (&rows)[kRows], const FewCentresTask& task, bool rows_lie,
-                                                bool centres_lie, float (&sums)[kRows][kCentres]) {
+__device__ __forceinline__ uint32_t screen_rows(const X* const (&rows)[kRows], const FewCentresTask& task,
+                                                bool rows_lie, bool centres_lie, float (&sums)[kRows][kCentres]) {
   const auto count = static_cast<int>(task.centre_count);
   uint32_t largest[kRows] = {};
   for (int64_t col = 4 * static_cast<int64_t>(threadIdx.x % 32); col < task.cols; col += 128) {

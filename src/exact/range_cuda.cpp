@@ -85,8 +85,8 @@ class RangeDelivery {
     return missing;
   }
 
-  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits, and throws what the
-  // status has to say of the piece's rows.
+  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits, and throws what
+  // the status has to say of the piece's rows.
   bool stays() const { return staying_ != nullptr; }
   // `all`: the tile has every row and every query.
   void take_tile(const RangeTileTask& tile, const ProductBase& piece, const std::vector<uint32_t>& numbers, bool all) {
@@ -100,10 +100,9 @@ class RangeDelivery {
       places[q + 1] = places[q];
       for (size_t part = 0; part < kRangeTileParts; ++part) places[q + 1] += counted[part * queries + q];
     }
-    const std::optional<RangeWord> word =
-        all && places[queries] > 0 && std::is_sorted(numbers.begin(), numbers.end())
-            ? staying_->only_words(tile.queries, extremes)
-            : std::nullopt;
+    const std::optional<RangeWord> word = all && places[queries] > 0 && std::is_sorted(numbers.begin(), numbers.end())
+                                              ? staying_->only_words(tile.queries, extremes)
+                                              : std::nullopt;
     uint64_t* const room = word ? staying_->add_words(places[queries], *word)
                                 : staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
     if (room == nullptr) return;

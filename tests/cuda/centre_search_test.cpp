@@ -72,8 +72,8 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         ASSERT_EQ(plan.products, !plan.tiled && !plan.direct);
         const auto context = std::make_shared<DeviceContext>(0);
         const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
-        CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f}, static_cast<std::byte*>(memory.data()),
-                                context, resources);
+        CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
+                                static_cast<std::byte*>(memory.data()), context, resources);
         const DeviceMatrix on_device(rows.view());
         const DeviceMatrix lists(centres.view());
         const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
@@ -105,8 +105,8 @@ TEST_F(CudaCentreSearchSmall, TilesOfCentresLabelAsTheCpuDoes) {
     int64_t rows, centres, cols;
   };
   const DeviceGuard guard(0);
-  for (const Size size : {Size{1, 1, 1}, Size{31, 64, 3}, Size{33, 65, 33}, Size{70, 258, 9}, Size{100, 512, 100},
-                          Size{40, 300, 513}}) {
+  for (const Size size :
+       {Size{1, 1, 1}, Size{31, 64, 3}, Size{33, 65, 33}, Size{70, 258, 9}, Size{100, 512, 100}, Size{40, 300, 513}}) {
     for (const Shape data : reference::kAllShapes) {
       SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.cols << ", " << size.centres << " centres, data "
                                         << static_cast<int>(data));

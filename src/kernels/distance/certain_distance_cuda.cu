@@ -1,11 +1,12 @@
 // Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
-// where there are no more queries.
+// or 32 x 64 where there are no more queries.
 //
 // Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
-// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key
-// is written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
-// warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the tile is marked, and a second
-// kernel, which has the registers for it, computes the whole of it so (distance_tile_cuda.hpp).
+// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. Then
+// the products lie there, and a key is written where product and norms make it certain (certain_key.hpp). The few
+// others of a tile are computed by half a warp each, as canonical.hpp says; where they are many (vectors that nearly
+// agree), the tile is marked, and a second kernel, which has the registers for it, computes the whole of it so
+// (distance_tile_cuda.hpp).
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
@@ -39,6 +40,15 @@ struct Tile<64> {
   static constexpr int kRowTiles = 4;
   __device__ static int first_query(int warp) { return warp / 2 * 32; }
   __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
+};
+template <>
+struct Tile<32> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 16;
+  static constexpr int kQueryTiles = 2;
+  static constexpr int kRowTiles = 2;
+  __device__ static int first_query(int) { return 0; }
+  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
 };
 template <>
 struct Tile<16> {
@@ -84,8 +94,8 @@ __device__ __noinline__ StoredFour fetch_any(const void* row, DType dtype, int64
   return fetch_four(row, dtype, first, cols, aligned);
 }
 
-// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a look
-// at anything else: that would take longer than what is done with them.
+// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a
+// look at anything else: that would take longer than what is done with them.
 template <int kQueries, bool kScaled>
 class Stager {
  public:
@@ -124,9 +134,9 @@ class Stager {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       const bool query = of_query(round);
-      fours_[round] = fetch_any(tile_.vectors[round * kVectorsPerRound + vector_],
-                                 query ? task_.queries.dtype : task_.rows.dtype, first_col + four_ * 4, task_.cols,
-                                 query ? queries_aligned_ : rows_aligned_);
+      fours_[round] =
+          fetch_any(tile_.vectors[round * kVectorsPerRound + vector_], query ? task_.queries.dtype : task_.rows.dtype,
+                    first_col + four_ * 4, task_.cols, query ? queries_aligned_ : rows_aligned_);
     }
   }
 
@@ -317,8 +327,8 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   products.write(tile);
   __syncthreads();
 
-  // A thread has every other query, or so, of one row: what is written out for its products, few at a time, stays in the
-  // instruction cache.
+  // A thread has every other query, or so, of one row: what is written out for its products, few at a time, stays in
+  // the instruction cache.
   constexpr int kEach = kQueries * kRows / kThreads;
   constexpr int kApart = kThreads / kRows;
   const double error = certain_error(task.cols);
@@ -335,8 +345,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   for (int i = 0; i < kEach; ++i) {
     const int query_in_tile = of_pair(i);
     const double nq = tile.norms[query_in_tile];
-    const CertainKey found =
-        certain_key<kKind, true>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
+    const CertainKey found = certain_key<kKind, true>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
     const bool inside = query_in_tile < queries_left;
     if (inside && found.certain) *place_of(query_in_tile) = written_key(task, found.key);
     open |= inside && !found.certain ? 1u << i : 0u;
@@ -372,8 +381,8 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   }
 }
 
-// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block looks
-// at many; where all are, every block has as many of them.
+// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block
+// looks at many; where all are, every block has as many of them.
 template <KeyKind kStep, int kQueries>
 __global__ void __launch_bounds__(kThreads, 2)
     marked_tiles_kernel(const __grid_constant__ DistanceTask task, int64_t tiles, int64_t across) {
@@ -422,7 +431,9 @@ void launch(const DistanceTask& task, cudaStream_t stream) {
 
 template <KeyKind kKind>
 void launch(const DistanceTask& task, cudaStream_t stream) {
-  return task.queries.count <= 16 ? launch<kKind, 16>(task, stream) : launch<kKind, 64>(task, stream);
+  if (task.queries.count <= 16) return launch<kKind, 16>(task, stream);
+  if (task.queries.count <= 32) return launch<kKind, 32>(task, stream);
+  launch<kKind, 64>(task, stream);
 }
 
 }  // namespace

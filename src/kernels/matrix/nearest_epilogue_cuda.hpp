@@ -3,9 +3,10 @@
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
 // what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack
 // and that row's, or the largest of the 32 columns': no row that is farther can be the nearest
-// (cluster/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and what was
-// found can lie in shared memory, since the products take most registers. The two groups of warps take turns, so that a
-// tile's time is that of the products only while this takes no longer: what is done for a row that is found counts.
+// (cluster/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and what
+// was found can lie in shared memory, since the products take most registers. The two groups of warps take turns, so
+// that a tile's time is that of the products only while this takes no longer: what is done for a row that is found
+// counts.
 #pragma once
 
 #include "kernels/matrix/nearest_rows.hpp"
@@ -108,9 +109,9 @@ class NearestEpilogue {
     return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
   }
 
-  // Of several columns below the limit the one with the least value is looked for; where the slacks of these rows differ
-  // much, and columns are not what its own slack leaves, those below the limit that follows from it. In a loop, since
-  // what the compiler writes out for 32 columns is long.
+  // Of several columns below the limit the one with the least value is looked for; where the slacks of these rows
+  // differ much, and columns are not what its own slack leaves, those below the limit that follows from it. In a loop,
+  // since what the compiler writes out for 32 columns is long.
   __device__ void tighten(int q, const Slabs<float>& products, const float* terms, int tile, float least, bool uneven,
                           int& nearest, uint32_t& columns) {
     float below = least;
@@ -128,8 +129,8 @@ class NearestEpilogue {
     }
   }
 
-  // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has it
-  // came before them, so that the first row of a value is always one that has it.
+  // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has
+  // it came before them, so that the first row of a value is always one that has it.
   __device__ void collect(int q, float least, uint32_t columns, int tile) const {
 #pragma unroll 1
     while (columns != 0) {
