@@ -88,8 +88,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     JoinProducts<kPartGroups<kThreads>> products;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
-      if (pass == 0 || !task.all_pairs) set_limits<kThreads>(join, others, {.entry = pass == 0, .nearest = pass == 1});
-      if (pass == 1) __syncthreads();
+      if (pass == 1) {
+        set_limits<kThreads>(join, others);
+        __syncthreads();
+      }
 #pragma unroll 1
       for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
 #pragma unroll 1

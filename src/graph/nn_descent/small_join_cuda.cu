@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(threads_of(kSize), blocks_per_processor(kSize)
   note_small<kThreads>(small);
   small_barrier<kThreads>();
   const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
-  set_limits<kThreads>(join, others, {.entry = true, .nearest = !task.all_pairs});
+  set_limits<kThreads>(join, others);
   small_barrier<kThreads>();
   leave_small<kThreads>(small, &left);
   small_barrier<kThreads>();
