@@ -538,6 +538,34 @@ def test_plain_tensors_take_a_short_way_through_an_index(torch, vectors):
     assert len(calls) == 1
 
 
+def test_plain_tensors_take_a_short_way_to_their_distances(torch, monkeypatch, vectors):
+    calls = []
+
+    def of_tensors(x, y, metric, device, threads, stream, distances):
+        calls.append((x, y, metric, device, threads, stream))
+        (ctypes.c_float * (x[1] * y[1])).from_address(distances)[:] = [0.25] * (x[1] * y[1])
+
+    monkeypatch.setattr(_kith, "pairwise_distances_of_tensors", of_tensors)
+    monkeypatch.setattr(_kith, "pairwise_distances", None)
+    x = vectors(9, 3)
+    some, all_rows = Tensor(x[:4], device=2), Tensor(x, device=2)
+    places = (x.ctypes.data, 4, 3, "f32"), (x.ctypes.data, 9, 3, "f32")
+    found = kith.pairwise_distances(some, all_rows, "cosine", threads=3)
+    assert found.array.shape == (4, 9) and found.array.dtype == np.float32 and (found.array == 0.25).all()
+    assert kith.pairwise_distances(some).array.shape == (4, 4)
+    assert calls == [(*places, "cosine", 2, 3, 7), (places[0], places[0], "l2", 2, 0, 7)]
+    for other, settings in (
+        (TensorOfAUser(x, device=2), {}),
+        (Tensor(vectors(9, 6)[:, :3], device=2), {}),
+        (Tensor(x, device=1), {}),
+        (all_rows, {"check_finite": False}),
+        (all_rows, {"device": "cuda:2"}),
+    ):
+        with pytest.raises(Exception, match="callable|device"):  # the way of any array
+            kith.pairwise_distances(some, other, **settings)
+    assert len(calls) == 2
+
+
 def test_plain_tensors_take_a_short_way_to_their_labels(torch, vectors):
     x = vectors(9, 3)
     model = kith.KMeans.of_centres(x[:2])
