@@ -55,13 +55,13 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
 }  // namespace
 
 int64_t last_sampled_row(int64_t rows) {
-  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows);
+  const int64_t samples = sampled_rows(rows);
   return sampled_row(samples - 1, rows, samples);
 }
 
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
   // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
-  const int64_t samples = std::min<int64_t>(kMostDataSamples, rows.rows());
+  const int64_t samples = sampled_rows(rows.rows());
   if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
     return sample_cuda(*there, samples, resources);
   }

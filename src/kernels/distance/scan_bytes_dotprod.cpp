@@ -98,13 +98,4 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 
 }  // namespace kith
 
-#else
-
-namespace kith {
-
-bool has_byte_scan() { return false; }
-void scan_byte_rows_cpu(KeyKind, const uint8_t*, float, const MatrixView&, float*, float*) {}
-
-}  // namespace kith
-
 #endif

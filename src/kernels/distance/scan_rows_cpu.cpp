@@ -388,7 +388,8 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
     const int64_t count = std::min(kBlock, base.cols() - at);
     for (int64_t c = 0; c < count; ++c) bytes[c] = static_cast<uint8_t>(query[at + c]);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-    if (cpu_extensions().vpopcnt) {
+    constexpr int64_t kFewWords = 32;  // bytes: that many are counted word by word sooner
+    if (base.cols() > kFewWords && cpu_extensions().vpopcnt) {
       scan_bits_vpopcnt(bytes, {data + at, DType::u8, {base.rows(), count, base.row_stride()}}, values);
       continue;
     }
