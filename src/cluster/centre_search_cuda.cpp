@@ -179,8 +179,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.check_finite || !marks()) {
     context_->copy(&found, counts, sizeof found);
     context_->synchronize();
-    if (task.check_finite && found.seen.first_bad != kNoBadRow)
-      throw_not_finite("data", task.number + found.seen.first_bad);
+    const uint32_t first_bad = found.seen.first_bad;
+    if (task.check_finite && first_bad != kNoBadRow) throw_not_finite("data", task.number + first_bad);
   }
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
