@@ -112,7 +112,7 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
 }
 
 constexpr bool kPrefetches = !HWY_ARCH_ARM_A64;
-[[maybe_unused]] constexpr int64_t kLongRow = 8 * kFloats;
+[[maybe_unused]] constexpr int64_t kLongRow = (HWY_ARCH_ARM_A64 ? 20 : 8) * kFloats;
 
 // Whether long rows are read one after the other, each with several sums, rather than side by side.
 template <typename T>
