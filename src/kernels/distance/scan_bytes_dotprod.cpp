@@ -2,6 +2,7 @@
 // whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three operations for 16 bytes of a
 // row.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -21,9 +22,6 @@ struct DotSums {
   uint32x4_t values[kRows];
   uint32x4_t squares[kRows];
 };
-
-// What is summed up.
-enum class DotKind : uint8_t { differences, products, products_and_squares };
 
 template <DotKind kKind>
 inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& square) {
@@ -96,9 +94,7 @@ bool has_byte_scan() { return cpu_extensions().dotprod; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  if (has_differences(kind)) return scan<DotKind::differences>(query, scale, base, values, facts);
-  if (facts == nullptr) return scan<DotKind::products>(query, scale, base, values, facts);
-  scan<DotKind::products_and_squares>(query, scale, base, values, facts);
+  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
 }
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 // added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
 // that leaves one in each lane. Cost: six or seven operations for 64 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -20,9 +21,6 @@
 
 namespace kith {
 namespace {
-
-// What is summed up.
-enum class DotKind : uint8_t { differences, products, products_and_squares };
 
 constexpr int kSums = 16;
 constexpr int64_t kVectorBytes = 64;
@@ -123,9 +121,7 @@ bool has_byte_scan() { return cpu_extensions().vnni; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  if (has_differences(kind)) return scan<DotKind::differences>(query, scale, base, values, facts);
-  if (facts == nullptr) return scan<DotKind::products>(query, scale, base, values, facts);
-  scan<DotKind::products_and_squares>(query, scale, base, values, facts);
+  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
 }
 
 }  // namespace kith
