@@ -1,12 +1,12 @@
 // Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
 // or 32 x 64 where there are no more queries.
 //
-// Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
-// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. Then
-// the products lie there, and a key is written where product and norms make it certain (certain_key.hpp). The few
-// others of a tile are computed by half a warp each, as canonical.hpp says; where they are many (vectors that nearly
-// agree), the tile is marked, and a second kernel, which has the registers for it, computes the whole of it so
-// (distance_tile_cuda.hpp).
+// Values come through shared memory in stages of 16 columns or 32, widened, while the products of the stage before are
+// summed; the squared norms are added up on the way by the threads that bring the values. (For cosine the products are
+// scaled, not the values, and the norms are known.) Then the products lie there, and a key is written where product and
+// norms make it certain (certain_key.hpp). The few others of a tile are computed by half a warp each, as canonical.hpp
+// says; where they are many (vectors that nearly agree), the tile is marked, and a second kernel, which has the
+// registers for it, computes the whole of it so (distance_tile_cuda.hpp).
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
@@ -151,17 +151,14 @@ class Stager {
       const DType dtype = kFloats ? DType::f32 : of_query(round) ? task_.queries.dtype : task_.rows.dtype;
       widen_four(fours_[round], dtype, values);
       KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        if constexpr (kScaled) values[i] = values[i] * tile_.scales[vector];
-        norms_[round] = fma(values[i], values[i], norms_[round]);
-      }
+      for (int i = 0; i < 4 && !kScaled; ++i) norms_[round] = fma(values[i], values[i], norms_[round]);
       Two* const place = reinterpret_cast<Two*>(tile_.values[buffer][vector] + four_ * 4);
       place[0] = {{values[0], values[1]}};
       place[1] = {{values[2], values[3]}};
     }
   }
 
-  // The sums of the threads that bring a vector.
+  // The sums of the threads that bring a vector; of scaled ones they are known.
   template <bool kProduct>
   __device__ __forceinline__ void write_norms(int64_t first_row) const {
     KITH_UNROLL
@@ -200,6 +197,20 @@ class Stager {
   StoredFour fours_[kRounds];
   double norms_[kRounds] = {};
 };
+
+// Vectors times their inverse norms: 1 to within roundings, 0 of zeros, NaN of what is not finite.
+template <int kQueries>
+__device__ __forceinline__ void write_scaled_norms(const DistanceTask& task, CertainShared<kQueries>& tile,
+                                                   int64_t first_row) {
+  const auto vector = static_cast<int>(threadIdx.x);
+  if (vector >= CertainShared<kQueries>::kVectors) return;
+  const double scale = tile.scales[vector];
+  tile.norms[vector] = scale == 0 ? 0.0 : 1.0 + (scale - scale);
+  const int64_t row = first_row + vector - kQueries;
+  if (vector >= kQueries && scale != scale && task.first_bad != nullptr && row < task.rows.count) {
+    atomicMin(task.first_bad, static_cast<uint32_t>(row));
+  }
+}
 
 // The products of a warp's share of the tile.
 template <int kQueries>
@@ -321,7 +332,11 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     buffer = 1 - buffer;
     __syncthreads();
   }
-  stager.template write_norms<kProduct>(first_row);
+  if constexpr (kScaled) {
+    write_scaled_norms(task, tile, first_row);
+  } else {
+    stager.template write_norms<kProduct>(first_row);
+  }
   __syncthreads();
 
   products.write(tile);
@@ -335,6 +350,11 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   const auto row_in_tile = static_cast<int>(threadIdx.x) % kRows;
   const auto of_pair = [&](int i) { return i * kApart + static_cast<int>(threadIdx.x) / kRows; };
   const double nx = tile.norms[kQueries + row_in_tile];
+  const double row_scale = kScaled ? tile.scales[kQueries + row_in_tile] : 1.0;
+  const auto product_of = [&](int query_in_tile) {
+    const double product = *tile.product(query_in_tile, row_in_tile);
+    return kScaled ? product * (tile.scales[query_in_tile] * row_scale) : product;
+  };
   const auto error_of = [&](double nq) { return error * (kProduct ? nq * nx : nq + nx); };
   const auto place_of = [&](int query_in_tile) {
     return task.keys + (first_query + query_in_tile) * task.stride + first_row + row_in_tile;
@@ -345,7 +365,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   for (int i = 0; i < kEach; ++i) {
     const int query_in_tile = of_pair(i);
     const double nq = tile.norms[query_in_tile];
-    const CertainKey found = certain_key<kKind, true>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
+    const CertainKey found = certain_key<kKind, true>(product_of(query_in_tile), nq, nx, error_of(nq));
     const bool inside = query_in_tile < queries_left;
     if (inside && found.certain) *place_of(query_in_tile) = written_key(task, found.key);
     open |= inside && !found.certain ? 1u << i : 0u;
@@ -354,7 +374,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     const int query_in_tile = of_pair(__ffs(static_cast<int>(open)) - 1);
     open &= open - 1;
     const double nq = tile.norms[query_in_tile];
-    const CertainKey found = certain_key<kKind>(*tile.product(query_in_tile, row_in_tile), nq, nx, error_of(nq));
+    const CertainKey found = certain_key<kKind>(product_of(query_in_tile), nq, nx, error_of(nq));
     if (found.certain) {
       *place_of(query_in_tile) = written_key(task, found.key);
       continue;
