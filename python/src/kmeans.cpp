@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
+#include "tensor_place.hpp"
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/host_array.hpp"
@@ -137,6 +138,15 @@ FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_dis
   });
 }
 
+// The labels of a tensor in a GPU's memory, into a fresh one there.
+void predict_tensor(const KMeans& self, const TensorPlace& x, int device, int threads, uintptr_t stream,
+                    uintptr_t labels) {
+  const MatrixView rows = view_of(x, device);
+  const VectorView<int32_t> found{reinterpret_cast<int32_t*>(labels), rows.rows(), rows.space()};
+  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  call.run([&] { self.predict(rows, found, VectorView<float>(), call.resources()); });
+}
+
 std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
   const VectorFile file(std::string(path.c_str(), path.size()));
   Call call(options);
@@ -250,6 +260,10 @@ void bind_kmeans(nb::module_& module) {
                    "out: tuple[DeviceArray, DeviceArray | None] | None) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32] | None] | None"),
            "Returns (labels, distances), or None after filling out.")
+      .def("predict_tensor", &predict_tensor, nb::arg("x"), nb::arg("device"), nb::arg("threads"), nb::arg("stream"),
+           nb::arg("labels"),
+           "The labels alone, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "
+           "other, and the address of as many int32.")
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))

@@ -1,6 +1,5 @@
 #include <kith/host_buffer.hpp>
 
-#include <kith/device.hpp>
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
@@ -20,9 +19,10 @@ namespace kith {
 namespace {
 
 // Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
-// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of a
-// few megabytes are the C library's, which uses them again: fresh pages take longer than the search of so few rows.
-int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 4 << 20; }
+// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of some
+// megabytes are the C library's, which uses them again, as far as it ever does: fresh pages take longer than the search
+// of so few rows.
+int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 32 << 20; }
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;
 // Smaller ones are aligned here, with the distance from the block's beginning in the byte before: the system's aligned
@@ -45,6 +45,12 @@ void* map_aligned(int64_t bytes) {
   return first + before;
 }
 
+// Of those that lie within the memory. A hint: refusal costs speed alone.
+void ask_for_huge_pages(std::byte* memory, int64_t bytes) {
+  const int64_t before = -reinterpret_cast<intptr_t>(memory) & (kHugePage - 1);
+  madvise(memory + before, static_cast<size_t>((bytes - before) / kHugePage * kHugePage), MADV_HUGEPAGE);
+}
+
 std::byte* take(int64_t bytes, const MemoryBudget& budget) {
   if (bytes >= map_from(budget)) {
     void* const memory = bytes >= kHugePage ? map_aligned(bytes) : map(bytes);
@@ -59,7 +65,10 @@ std::byte* take(int64_t bytes, const MemoryBudget& budget) {
     block[before - 1] = static_cast<std::byte>(before);
     return block + before;
   }
-  return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(round_up(bytes, kAlignment))));
+  auto* const block =
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(round_up(bytes, kAlignment))));
+  if (block != nullptr && bytes >= 2 * kHugePage) ask_for_huge_pages(block, bytes);
+  return block;
 }
 
 void give_back(std::byte* data, int64_t bytes, const MemoryBudget& budget) {
@@ -85,8 +94,8 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
   data_ = take(bytes, *budget_);
   if (data_ == nullptr) {
     budget_->release(bytes);
-    throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {} free on this machine", purpose,
-                                  format_bytes(bytes), format_bytes(cpu_info().memory_free)),
+    throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {}", purpose, format_bytes_up(bytes),
+                                  refused_memory(bytes, free_host_memory())),
                       bytes);
   }
 }

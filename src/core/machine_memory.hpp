@@ -15,6 +15,9 @@ int64_t free_host_memory(const std::string& root = "");
 // From so many bytes on it is worth asking.
 inline constexpr int64_t kAskMachineFrom = int64_t{256} << 20;
 
+// Why memory was refused, for the end of a sentence: the machine has less, or a limit of the process is in the way.
+std::string refused_memory(int64_t bytes, int64_t free);
+
 // Throws OutOfMemory where `bytes` more cannot be had. `held` is what the caller's limit counts, these bytes included:
 // some of it may not have been touched yet, and is not missing from what is free.
 void check_machine_has(int64_t bytes, int64_t held, std::string_view purpose);

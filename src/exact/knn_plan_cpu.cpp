@@ -65,7 +65,7 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
-  return cpu.dotprod && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
+  return (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
          is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
 }
 
@@ -226,8 +226,12 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
     plan = fit_plan(task, budget, engine, PanelFormat::f32);
     if (plan.host_bytes <= budget.host) return plan;
   }
-  plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs nothing
+  plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs no rows
   if (plan.host_bytes <= budget.host) return plan;
+  if (plan.screens) {  // nor queries for a screen
+    plan = fit_plan(task, budget, CpuEngine::direct, PanelFormat::f32);
+    if (plan.host_bytes <= budget.host) return plan;
+  }
   const bool nearest = task.wish.what == Wanted::nearest;
   throw OutOfMemory(
       fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "

@@ -2,10 +2,11 @@
 // comparing them.
 //
 // The rows' digits first, of up to 13 bits, unless they ascend already; then those of the keys less the smallest.
-// Cost: a pass for each digit, at most six, and three more; as much memory again.
+// Cost: a pass for each digit, at most six, and two more; as much memory again.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace kith {
 
@@ -14,5 +15,21 @@ inline constexpr int64_t kFewestToSortByDigits = 1024;
 
 // `scratch` holds `count` too, or is null: then they are compared, however many.
 void sort_neighbors(uint64_t* neighbors, int64_t count, uint64_t* scratch);
+
+// Neighbours that lie together: packed ones, or the keys of rows that follow each other, which are numbers.
+struct NeighborRun {
+  const uint64_t* packed = nullptr;
+  const float* keys = nullptr;
+  uint32_t first_row = 0;  // of the keys
+  uint32_t count = 0;
+
+  uint64_t at(int64_t i) const;
+};
+
+// Those of all runs, `count` together, sorted; `scratch` as above. The runs may change places.
+void sort_runs(std::span<NeighborRun> runs, int64_t count, uint64_t* sorted, uint64_t* scratch);
+
+// As they are in the runs.
+void copy_run(const NeighborRun& run, uint64_t* to);
 
 }  // namespace kith

@@ -28,6 +28,7 @@ namespace {
 constexpr int64_t kFewestBlockQueries = 12;
 constexpr int64_t kFewestFloatQueries = 60;  // of f32, which are not widened: rows are packed for each block of queries
 constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
+constexpr int64_t kBlockPairs = 1 << 14;   // at least, where there are rows enough
 
 // Memory of each thread beside the arrays.
 struct BlockMemory {
@@ -50,7 +51,7 @@ BlockMemory smallest_block(const MatrixView& x) { return {x, 1, false}; }
 BlockMemory block_for(const MatrixView& x, KeyKind kind, const Resources& resources) {
   const int64_t fewest = x.dtype() == DType::f32 ? kFewestFloatQueries : kFewestBlockQueries;
   const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), fewest, kDenseQueries);
-  const BlockMemory block(x, most, kind != KeyKind::hamming && x.rows() >= kFewestInBlock);
+  const BlockMemory block(x, most, block_packs(kind, x.rows(), x.cols()));
   return block.bytes_of(resources.threads()) <= resources.host_memory()->available() ? block : smallest_block(x);
 }
 
@@ -76,17 +77,18 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   const bool as_they_lie = block.values == 0;
   const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
   const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
-  const int64_t row_blocks = divide_up(y.rows(), kDenseRows);
+  const int64_t block_rows = std::max(kDenseRows, kBlockPairs / block.queries);
+  const int64_t row_blocks = divide_up(y.rows(), block_rows);
   const int64_t query_blocks = divide_up(x.rows(), block.queries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
   parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
-    const int64_t first = task % row_blocks * kDenseRows;
+    const int64_t first = task % row_blocks * block_rows;
     const int64_t first_query = task / row_blocks * block.queries;
-    const int64_t count = std::min(kDenseRows, y.rows() - first);
+    const int64_t count = std::min(block_rows, y.rows() - first);
     const int64_t query_count = std::min(block.queries, x.rows() - first_query);
     CanonicalQuery queries[kDenseQueries];
-    double inverses[kDenseQueries];
-    canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
+    double inverses[kDenseQueries] = {};
+    if (kind == KeyKind::cosine) canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
     for (int64_t i = 0; i < query_count; ++i) {
       float* const to = values.data() + slot * block.values + i * cols;
       if (!as_they_lie) widen_row(x, first_query + i, to);
@@ -130,6 +132,8 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
   if (x.cols() != y.cols()) {
     throw InvalidArgument(fmt::format("x has {} columns and y has {}; they must be the same", x.cols(), y.cols()));
   }
+  check_rows_dtype("rows of x", x.dtype(), params.metric);
+  check_rows_dtype("rows of y", y.dtype(), params.metric);
   const SearchShape shape = check_search(RowsInfo(x), RowsInfo(y), params.metric);
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),

@@ -1,7 +1,6 @@
 #include "exact/range_cpu.hpp"
 
 #include "core/ordered_key.hpp"
-#include "core/ordered_number.hpp"
 
 #include <algorithm>
 
@@ -35,11 +34,7 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
 }
 
 // The keys that are not above most_, `within` of them, packed with their rows.
-void RangeCpu::put_within(const float* keys, int64_t count, int64_t within, uint32_t row, uint64_t* to) const {
-  if (within == count) {
-    for (int64_t i = 0; i < count; ++i) to[i] = pack_neighbor(ordered_number(keys[i]), row + static_cast<uint32_t>(i));
-    return;
-  }
+void RangeCpu::put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const {
   for (int64_t i = 0, next = 0; next < within; ++i) {
     to[next] = pack_neighbor(ordered_key(keys[i]), row + static_cast<uint32_t>(i));
     next += keys[i] <= most_;
@@ -47,22 +42,26 @@ void RangeCpu::put_within(const float* keys, int64_t count, int64_t within, uint
 }
 
 void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) {
-  constexpr int64_t kGroup = 256;
+  constexpr int64_t kGroup = 512;
+  static_assert(kGroup <= RangeHits::kMostKeys);
   const auto count_within = [&](const float* some, int64_t number) {
     return std::count_if(some, some + number, [&](float key) { return key <= most_; });
   };
   for (int64_t at = 0; at < count;) {
     const float* const mine = keys + at;
+    const uint32_t row = first_row + static_cast<uint32_t>(at);
     int64_t here = std::min(kGroup, count - at);
     int64_t within = count_within(mine, here);
-    if (within > 0) {  // room takes memory
+    if (within == here) {
+      hits_.add_keys(slot, query, row, mine, here);
+    } else if (within > 0) {  // room takes memory
       const std::span<uint64_t> room = hits_.room(slot, query, here);
       if (!room.empty()) {
         if (static_cast<int64_t>(room.size()) < here) {
           here = static_cast<int64_t>(room.size());
           within = count_within(mine, here);
         }
-        put_within(mine, here, within, first_row + static_cast<uint32_t>(at), room.data());
+        put_within(mine, within, row, room.data());
       }
       hits_.taken(slot, within);
     }

@@ -24,6 +24,9 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
     scanner_.scan(base, first_row, ready, meter, *this);
   }
   CollectedHits finish(ProgressMeter& meter) override { return hits_.collect(scanner_.queries(), meter); }
+  bool hand_out(int64_t* offsets, const SortedUse& use, ProgressMeter& meter) override {
+    return hits_.hand_out(scanner_.queries(), offsets, use, meter);
+  }
   bool overflowed() const override { return hits_.overflowed(); }
   int64_t counted() const override { return hits_.counted(); }
   void clear() override { hits_.clear(); }
@@ -39,7 +42,7 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
   }
   void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
 
-  void put_within(const float* keys, int64_t count, int64_t within, uint32_t row, uint64_t* to) const;
+  void put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const;
 
   const float most_;
   CpuScanner scanner_;

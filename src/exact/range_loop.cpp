@@ -108,7 +108,7 @@ void warn_of_negative_radius(const RangeParams& params, const Resources& resourc
                             params.radius, name_of(params.metric)));
 }
 
-// Calls done(first query, hits) for batch after batch.
+// Calls done(first query, queries, backend, meter), which takes what was found, for batch after batch.
 template <typename Done>
 void for_each_batch(const SettledSearch& search, const RangeParams& params, WhenFull when_full,
                     const Resources& resources, const Done& done) {
@@ -129,7 +129,7 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
     scan_batch(*backend, rows, first, count, meter);
     found += backend->counted();
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
-    if (fits) done(first, backend->finish(meter));
+    if (fits) done(first, count, *backend, meter);
     const bool again = !fits && when_full == WhenFull::smaller_batches;
     if (again && count == 1) throw_too_many(backend->counted(), search, held, prepares, resources);
     backend->clear();
@@ -168,6 +168,22 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
     write_some(ResultExit(metric, numbers), neighbors + first, std::min(kHitsPerTask, hits.size() - first), ids + first,
                distances + first);
   });
+}
+
+// All that was found, written query by query as it is sorted; none where there is no memory for that, or the backend
+// does not.
+std::optional<RangeNeighbors> write_sorted(const SearchShape& shape, const uint32_t* numbers, RangeBackend& backend,
+                                           ProgressMeter& meter, const Resources& resources) {
+  const int64_t bytes = neighbors_bytes(backend.counted(), 1) + 64 * (shape.queries + 1);
+  if (bytes > resources.host_memory()->available()) return std::nullopt;
+  RangeNeighbors result(shape.queries, backend.counted(), resources);
+  const ResultExit exit(shape.metric, numbers);
+  const auto write = [&](int64_t query, const uint64_t* neighbors, int64_t count) {
+    const int64_t at = result.offsets()[query];
+    write_some(exit, neighbors, count, result.ids() + at, result.distances() + at);
+  };
+  if (!backend.hand_out(result.offsets(), write, meter)) return std::nullopt;
+  return result;
 }
 
 RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(), result.ids(), result.distances()}; }
@@ -225,11 +241,18 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
   if (!params.result_space.host_readable()) return search_to_device(shape, params, input, resources);
   SettledSearch search = settled(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
+  std::optional<RangeNeighbors> whole;
   int64_t found = 0;
-  for_each_batch(search, params, WhenFull::count, resources, [&](int64_t, CollectedHits hits) {
-    found += hits.size();
-    parts.push_back(std::move(hits));
-  });
+  for_each_batch(search, params, WhenFull::count, resources,
+                 [&](int64_t, int64_t count, RangeBackend& backend, ProgressMeter& meter) {
+                   if (count == shape.queries) {
+                     whole = write_sorted(shape, search.numbers(), backend, meter, resources);
+                     if (whole) return;
+                   }
+                   parts.push_back(backend.finish(meter));
+                   found += parts.back().size();
+                 });
+  if (whole) return *std::move(whole);
   search.give_memory_back();
   RangeNeighbors result(shape.queries, found, resources);
   std::fill_n(result.offsets(), shape.queries + 1, int64_t{0});
@@ -251,13 +274,15 @@ void search_range(const SearchShape& shape, const RangeParams& params, const Sea
   const DefaultFloatMode mode;
   const SettledSearch search = settled(shape, wish_of(params), input, resources);
   int64_t told = 0;
-  for_each_batch(search, params, WhenFull::smaller_batches, resources, [&](int64_t first, const CollectedHits& hits) {
-    RangeNeighbors part(hits.queries(), hits.size(), resources);
-    std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
-    write_hits(shape.metric, hits, search.numbers(), part.ids(), part.distances(), resources);
-    sink(first, part.view());
-    told = first + hits.queries();
-  });
+  for_each_batch(search, params, WhenFull::smaller_batches, resources,
+                 [&](int64_t first, int64_t, RangeBackend& backend, ProgressMeter& meter) {
+                   const CollectedHits hits = backend.finish(meter);
+                   RangeNeighbors part(hits.queries(), hits.size(), resources);
+                   std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
+                   write_hits(shape.metric, hits, search.numbers(), part.ids(), part.distances(), resources);
+                   sink(first, part.view());
+                   told = first + hits.queries();
+                 });
   for (const int64_t nothing[2] = {0, 0}; told < shape.queries; ++told) sink(told, {nothing, nullptr, nullptr, 1});
 }
 

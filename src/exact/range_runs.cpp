@@ -41,6 +41,7 @@ CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
   for (const Part& part : parts_) {
     for (int64_t i = 0; i < part.run_count; ++i) offsets[part.runs[i].query + 1] += part.runs[i].count;
   }
+  for (int64_t query = 0; query < queries; ++query) offsets[query + 1] += offsets[query];
   const HostArray<int64_t> places = collected.make_room(resources_);
   auto* const next = places.data();
   uint64_t* const neighbors = collected.neighbors();

@@ -196,9 +196,19 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.clusters = 60;
   problem.wish.moves_centres = false;
   problem.wish.check_finite = true;
-  EXPECT_TRUE(plan().search.direct && !plan().search.products && plan().checks_finite);
+  EXPECT_TRUE(plan().search.tiled && !plan().search.products && plan().checks_finite);
+  problem.wish.spherical = true;
+  EXPECT_TRUE(plan().search.direct && !plan().search.tiled && !plan().search.products && plan().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(!plan().search.direct && plan().search.products);
+  problem.wish.spherical = false;
+  EXPECT_TRUE(plan().search.tiled);
+  problem.shape.clusters = 513;
+  problem.shape.rows = 1000;
+  EXPECT_TRUE(!plan().search.tiled && !plan().search.direct && plan().search.products);
+  problem.shape.clusters = 60;
+  problem.shape.rows = 60000;
+  EXPECT_TRUE(!plan().search.tiled && plan().search.products);
   problem.shape.clusters = 8;  // a read of the rows
   EXPECT_TRUE(plan().search.few && !plan().search.products);
   problem.shape.clusters = 60;
@@ -232,6 +242,24 @@ TEST(KMeansPlan, ComesFromItsArgumentsAlone) {
   EXPECT_EQ(vnni.cpu.format, PanelFormat::rounded);
   EXPECT_LT(vnni.host_bytes, plain.host_bytes);  // a byte for each value of a centre
   EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).cpu.format, PanelFormat::rounded);
+}
+
+TEST(KMeansPlan, TakesTilesForLongRowsAndSomeCentres) {
+  Problem problem = million();
+  problem.shape.cols = 784;
+  problem.shape.clusters = 100;
+  PlanBudget budget{kNoLimit, 100 * kGiB, 2, {}};
+  budget.cpu.vnni = true;
+  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
+  budget.cpu.amx = true;
+  const KMeansPlan tiles = plan_kmeans_cpu(problem.shape, problem.wish, budget);
+  EXPECT_FALSE(tiles.cpu.few);
+  EXPECT_EQ(tiles.cpu.centres, PanelFormat::bf16);
+  problem.shape.clusters = 8;
+  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
+  problem.shape.clusters = 100;
+  problem.shape.cols = 16;
+  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
 }
 
 TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {

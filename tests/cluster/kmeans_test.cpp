@@ -193,6 +193,20 @@ TEST(KMeans, EqualsTheReferenceWithEveryInstructionSet) {
   }
 }
 
+// From so many columns and centres on, CPUs that have tiles multiply with them.
+TEST(KMeans, EqualsTheReferenceOfLongRowsWithEveryInstructionSet) {
+  for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::mixed_norms, Shape::all_equal}) {
+    const auto rows = make_floats(shape, 130, 133, 19);
+    const auto first = some_rows(rows, 37);
+    for (const std::string& target : cpu_targets()) {
+      SCOPED_TRACE(target);
+      const ForcedTarget forced(target);
+      expect_equals_reference(rows, first, {}, false, 3);
+      expect_equals_reference(rows, first, {}, true, 3);
+    }
+  }
+}
+
 TEST(KMeans, WeightsCountRowsSoManyTimes) {
   const auto data = make_floats(Shape::gaussian, 1300, 17, 6);
   std::vector<float> weights;

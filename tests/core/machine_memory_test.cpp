@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <string>
 
@@ -66,6 +68,45 @@ TEST(MachineMemory, KnowsGroupsOfTheFirstVersion) {
   machine.write("/sys/fs/cgroup/memory/jobs/mine/memory.usage_in_bytes", "60000\n");
   machine.write("/sys/fs/cgroup/memory/jobs/mine/memory.stat", "inactive_file 1\ntotal_inactive_file 5000\n");
   EXPECT_EQ(machine.free(), 15000);
+}
+
+TEST(MachineMemory, CountsTheSwapThatAGroupMayUse) {
+  const FakeMachine second("0::/one\n");  // 96 KiB of swap are free on it
+  second.write("/sys/fs/cgroup/one/memory.max", "300000\n");
+  second.write("/sys/fs/cgroup/one/memory.current", "100000\n");
+  EXPECT_EQ(second.free(), 200000);
+  second.write("/sys/fs/cgroup/one/memory.swap.max", "50000\n");
+  second.write("/sys/fs/cgroup/one/memory.swap.current", "20000\n");
+  EXPECT_EQ(second.free(), 230000);
+  second.write("/sys/fs/cgroup/one/memory.swap.max", "0\n");
+  EXPECT_EQ(second.free(), 200000);
+  second.write("/sys/fs/cgroup/one/memory.swap.max", "max\n");
+  EXPECT_EQ(second.free(), 200000 + (96 << 10));
+
+  const FakeMachine first("4:memory:/mine\n");  // memory and swap together
+  first.write("/sys/fs/cgroup/memory/mine/memory.limit_in_bytes", "70000\n");
+  first.write("/sys/fs/cgroup/memory/mine/memory.usage_in_bytes", "60000\n");
+  first.write("/sys/fs/cgroup/memory/mine/memory.memsw.usage_in_bytes", "65000\n");
+  first.write("/sys/fs/cgroup/memory/mine/memory.memsw.limit_in_bytes", "70000\n");
+  EXPECT_EQ(first.free(), 10000);
+  first.write("/sys/fs/cgroup/memory/mine/memory.memsw.limit_in_bytes", "95000\n");
+  EXPECT_EQ(first.free(), 30000);
+  first.write("/sys/fs/cgroup/memory/mine/memory.memsw.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(first.free(), 10000 + (96 << 10));
+}
+
+TEST(MachineMemory, SaysWhyMemoryWasRefused) {
+  EXPECT_EQ(refused_memory(2048, 1024), "1 KiB free on this machine");
+  EXPECT_EQ(refused_memory(2048, -5), "0 B free on this machine");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "this process is limited already";
+  EXPECT_EQ(refused_memory(2048, 4096), "which the system refused to this process");
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t{1} << 46;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  EXPECT_EQ(refused_memory(2048, 4096), "and the process is limited to 64 TiB of address space (ulimit -v)");
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
 }
 
 TEST(MachineMemory, RefusesWhatTheMachineCannotGive) {

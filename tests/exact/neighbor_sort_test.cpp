@@ -55,5 +55,47 @@ TEST(NeighborSort, TakesEqualAndExtremeKeys) {
   expect_sorted(extreme);
 }
 
+// Runs of keys and of packed neighbours, in any order, have the order of all of them together.
+TEST(NeighborSort, SortsFromRuns) {
+  const CounterRng rng(3, 4);
+  for (const int64_t run_length : {1, 7, 300, 2000}) {
+    for (const int kind : {0, 1, 2, 3}) {  // keys; packed; both; both, and rows that do not ascend
+      for (const float spread : {0.0f, 1e-6f, 50.0f}) {
+        constexpr int64_t kRuns = 11;
+        std::vector<float> keys;
+        for (int64_t i = 0; i < kRuns * run_length; ++i) {
+          keys.push_back(1 + spread * (rng.uniform(static_cast<uint64_t>(i)) - 0.5f));
+        }
+        keys[0] = -0.0f;
+        std::vector<uint64_t> expected;
+        std::vector<std::vector<uint64_t>> packed(kRuns);
+        std::vector<NeighborRun> runs;
+        for (int64_t r = 0; r < kRuns; ++r) {
+          const auto first = static_cast<uint32_t>(r * run_length);
+          for (uint32_t i = first; i < first + run_length; ++i) {
+            const uint32_t row = kind == 3 && r == 4 ? 2 * first - i + 5000 : i;
+            packed[static_cast<size_t>(r)].push_back(pack_neighbor(ordered_key(keys[i]), row));
+          }
+          const bool alone = kind == 0 || (kind >= 2 && r % 2 == 0 && !(kind == 3 && r == 4));
+          const auto& own = packed[static_cast<size_t>(r)];
+          const auto count = static_cast<uint32_t>(run_length);
+          runs.push_back(alone ? NeighborRun{nullptr, keys.data() + first, first, count}
+                               : NeighborRun{own.data(), nullptr, 0, count});
+          expected.insert(expected.end(), own.begin(), own.end());
+        }
+        std::sort(expected.begin(), expected.end());
+        std::swap(runs[2], runs[7]);
+        const auto count = static_cast<int64_t>(expected.size());
+        for (const bool with_scratch : {true, false}) {
+          std::vector<uint64_t> sorted(expected.size());
+          std::vector<uint64_t> scratch(expected.size());
+          sort_runs(runs, count, sorted.data(), with_scratch ? scratch.data() : nullptr);
+          EXPECT_EQ(sorted, expected) << run_length << " " << kind << " " << spread;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kith

@@ -1,4 +1,5 @@
 #include "exact/range_hits.hpp"
+#include "core/ordered_key.hpp"
 #include "exact/exact_check.hpp"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,41 @@ TEST(RangeHits, CollectsWhatWasPutAndWhatWasAdded) {
   EXPECT_EQ(hits_of_query(collected, 2), expected);
   EXPECT_EQ(hits_of_query(collected, 3), (std::vector<uint64_t>{4, 9, 50, 51, 1u << 30}));
   EXPECT_EQ(hits.collect(4, meter).size(), 0);
+}
+
+// Keys of rows that follow each other, beside packed neighbours, of several threads; with memory to sort from the runs
+// and without.
+TEST(RangeHits, CollectsKeys) {
+  for (const int64_t limit : {int64_t{0}, int64_t{1} << 19}) {
+    const Resources resources = limit == 0 ? on_cpu(2) : on_cpu(2, limit);
+    RangeHits hits(resources);
+    std::vector<float> keys(RangeHits::kMostKeys);
+    std::vector<std::vector<uint64_t>> expected(3);
+    for (const int64_t count : {1, 2, 333, 512, 1024}) {
+      for (int64_t query = 0; query < 3; query += 2) {
+        for (int slot = 0; slot < 2; ++slot) {
+          const uint32_t row = static_cast<uint32_t>(count * 10 + slot * 2000);
+          for (int64_t i = 0; i < count; ++i) {
+            keys[static_cast<size_t>(i)] = static_cast<float>((i * 7919 + slot) % 100) - 50;
+            expected[static_cast<size_t>(query)].push_back(
+                pack_neighbor(ordered_key(keys[static_cast<size_t>(i)]), row + static_cast<uint32_t>(i)));
+          }
+          hits.add_keys(slot, query, row, keys.data(), count);
+        }
+      }
+    }
+    const uint64_t packed = pack_neighbor(ordered_key(-7.5f), 3);
+    hits.add(1, 2, &packed, 1);
+    expected[2].push_back(packed);
+    for (auto& own : expected) std::sort(own.begin(), own.end());
+    EXPECT_EQ(hits.counted(), static_cast<int64_t>(expected[0].size() + expected[2].size()));
+    ASSERT_FALSE(hits.overflowed());
+    ProgressMeter meter("test", 1, resources);
+    const CollectedHits collected = hits.collect(3, meter);
+    for (int64_t query = 0; query < 3; ++query) {
+      EXPECT_EQ(hits_of_query(collected, query), expected[static_cast<size_t>(query)]);
+    }
+  }
 }
 
 TEST(RangeHits, RoomThatNothingWasPutIntoIsGivenAgain) {

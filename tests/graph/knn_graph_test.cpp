@@ -242,7 +242,7 @@ TEST(KnnGraph, TellsHowItWasMade) {
 TEST(KnnGraph, RefusesWhatItCannotDo) {
   const auto x = make_floats(Shape::gaussian, 10, 3, 1);
   EXPECT_THROW(knn_graph(x.view(), {0, Metric::l2}, on_cpu()), InvalidArgument);
-  EXPECT_THROW(knn_graph(x.view(), {INT64_MAX, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn_graph(x.view(), {INT64_MAX, Metric::l2}, on_cpu()), OutOfMemory);
   EXPECT_THROW(knn_graph(x.view(), {3, Metric::hamming}, on_cpu()), InvalidArgument);
   EXPECT_THROW(parse_graph_method("nope"), InvalidArgument);
   EXPECT_EQ(parse_graph_method("exact"), GraphMethod::exact);

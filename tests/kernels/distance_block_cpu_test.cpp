@@ -110,6 +110,38 @@ TEST(DistanceBlockCpu, HasTheCanonicalBitsForAnyNumberOfQueriesAndRows) {
   }
 }
 
+TEST(DistanceBlockCpu, HasTheCanonicalBitsOfFewColumnsForFewQueries) {
+  for (const Metric metric : kMetrics) {
+    for (int64_t cols = 1; cols <= 17; ++cols) {
+      for (const int64_t queries : {1, 2, 5}) {
+        const auto some = floats_for(metric, Shape::with_zeros, queries, cols, 13);
+        for (const int64_t rows : {2, 64, 131}) {
+          expect_canonical(metric, some, floats_for(metric, Shape::with_zeros, rows, cols, 14));
+        }
+        expect_canonical(metric, some, stored_as<uint8_t>(floats_for(metric, Shape::gaussian, 70, cols, 15)));
+      }
+    }
+  }
+}
+
+TEST(DistanceBlockCpu, TakesRowsThatLieApart) {
+  constexpr int64_t kRows = 70;
+  for (const int64_t cols : {1, 2, 3, 4, 7, 16}) {
+    const auto wide = make_floats(Shape::gaussian, kRows, cols + 3, 16);
+    const auto queries = make_floats(Shape::gaussian, 2, cols, 17);
+    const MatrixView rows(wide.row(0), DType::f32, {kRows, cols, cols + 3});
+    const CanonicalQuery canonical[] = {{queries.row(0), 0.0}, {queries.row(1), 0.0}};
+    std::vector<float> keys(2 * kRows);
+    canonical_block_cpu({KeyKind::l1, canonical, 2, rows, keys.data(), kRows}, nullptr);
+    for (int64_t q = 0; q < 2; ++q) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        EXPECT_EQ(keys[static_cast<size_t>(q * kRows + i)],
+                  reference::canonical(Metric::l1, queries.row(q), wide.row(i), cols));
+      }
+    }
+  }
+}
+
 TEST(DistanceBlockCpu, HasTheCanonicalBitsOfHardDataInEveryDtype) {
   for (const Metric metric : kMetrics) {
     for (const Shape shape : reference::kAllShapes) {

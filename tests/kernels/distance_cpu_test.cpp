@@ -99,6 +99,47 @@ TEST(DistanceCpu, TheFastScanGivesSumsAndNorms) {
                     reference::distance(Metric::inner_product, query.row(0), base.row(i), cols), 1e-3);
         EXPECT_NEAR(norms[static_cast<size_t>(i)], norm, norm * 1e-4);
       }
+      std::vector<float> alone(13);
+      scan_rows_cpu(KeyKind::cosine, query.row(0), base.view(), alone.data(), nullptr);
+      for (size_t i = 0; i < 13; ++i) EXPECT_NEAR(alone[i], values[i], 1e-3);
+    }
+  }
+}
+
+// Whole numbers below 2^24 are exact.
+TEST(DistanceCpu, TheScanOfBytesIsExact) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    if (!has_byte_scan()) continue;
+    for (const int64_t cols : {1, 2, 7, 16, 20, 33, 64, 65, 127, 130, 250}) {
+      if (cols < kFewestDotColumns) continue;
+      const auto query = reference::make_bytes(1, cols, 5);
+      for (const int64_t rows : {1, 7, 8, 9, 16, 37}) {
+        const auto base = reference::make_bytes(rows, cols, 6);
+        const auto size = static_cast<size_t>(rows);
+        std::vector<float> apart(size + 1, -1), products(size + 1, -1), squares(size + 1, -1);
+        scan_byte_rows_cpu(KeyKind::squared_l2, query.row(0), 1, base.view(), apart.data(), nullptr);
+        scan_byte_rows_cpu(KeyKind::inner_product, query.row(0), 0.5f, base.view(), products.data(), nullptr);
+        const std::vector<float> alone = products;
+        scan_byte_rows_cpu(KeyKind::inner_product, query.row(0), 0.5f, base.view(), products.data(), squares.data());
+        EXPECT_EQ(products, alone);
+        for (size_t i = 0; i < size; ++i) {
+          int64_t difference = 0, product = 0, square = 0;
+          for (int64_t c = 0; c < cols; ++c) {
+            const int64_t q = query.row(0)[c], x = base.row(static_cast<int64_t>(i))[c];
+            difference += (q - x) * (q - x);
+            product += q * x;
+            square += x * x;
+          }
+          ASSERT_EQ(apart[i], static_cast<float>(difference)) << cols << " columns, row " << i << " of " << rows;
+          ASSERT_EQ(products[i], 0.5f * static_cast<float>(product)) << cols << " columns, row " << i << " of " << rows;
+          ASSERT_EQ(squares[i], static_cast<float>(square)) << cols << " columns, row " << i << " of " << rows;
+        }
+        EXPECT_EQ(apart[size], -1);  // nothing is written past the last
+        EXPECT_EQ(products[size], -1);
+        EXPECT_EQ(squares[size], -1);
+      }
     }
   }
 }

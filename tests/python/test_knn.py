@@ -136,7 +136,7 @@ def test_dimensions_must_agree(vectors):
         ({"k": 0}, ValueError, "k"),
         ({"k": -1}, ValueError, "k"),
         ({"k": 10**30}, ValueError, "too large"),
-        ({"k": 2**62}, ValueError, "k = 4611686018427387904 give more results than memory can hold"),
+        ({"k": 2**62}, MemoryError, "k = 4611686018427387904 give more results than memory can hold"),
         ({"k": 2.0}, TypeError, "whole number"),
         ({"k": True}, TypeError, "whole number"),
         ({"metric": "euclid"}, ValueError, "sqeuclidean"),
@@ -258,6 +258,8 @@ def test_more_results_than_the_machine_can_hold(vectors):
     x = vectors(3, 2)
     with pytest.raises(MemoryError, match="free on this machine"):
         kith.knn(np.zeros((300, 2), np.float32), x, 2**31 - 1)
+    with pytest.raises(MemoryError, match="more results than memory can hold"):
+        kith.knn(np.zeros((2000, 2), np.float32), x, 2**31 - 1)
 
 
 def test_what_is_not_plain_takes_the_long_way(vectors):

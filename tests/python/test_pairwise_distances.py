@@ -125,3 +125,12 @@ def test_refused(vectors):
         kith.pairwise_distances(vectors(6, 5), metric="euclid")
     with pytest.raises(MemoryError):
         kith.pairwise_distances(vectors(3000, 5), memory_limit=1 << 20)
+
+
+def test_hamming_names_the_argument_that_holds_no_bytes(vectors):
+    x = vectors(5, 3)
+    bits = np.zeros((4, 3), np.uint8)
+    with pytest.raises(ValueError, match="the rows of x are f32; hamming counts"):
+        kith.pairwise_distances(x, bits, "hamming")
+    with pytest.raises(ValueError, match="the rows of y are f32; hamming counts"):
+        kith.pairwise_distances(bits, x, "hamming")

@@ -65,6 +65,17 @@ HWY_INLINE Doubles step_lanes(Doubles lanes, Doubles q, Doubles x) {
   }
 }
 
+// The first step of a lane, from zero.
+template <KeyKind kKind>
+HWY_INLINE Doubles first_in_lane(Doubles q, Doubles x) {
+  if constexpr (kKind == KeyKind::l1) return hn::Abs(hn::Sub(q, x));
+  if constexpr (kKind == KeyKind::squared_l2) {
+    const Doubles difference = hn::Sub(q, x);
+    return hn::Mul(difference, difference);
+  }
+  return step_lanes<kKind>(hn::Zero(F64()), q, x);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();

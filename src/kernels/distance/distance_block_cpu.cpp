@@ -9,6 +9,7 @@
 #include "core/dtype_visit.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/distance_tile_cpu-inl.hpp"
+#include "kernels/distance/few_columns_block_cpu.hpp"
 #include "kernels/distance/lane_order.hpp"
 #include "kernels/distance/linf_block_cpu.hpp"
 #include "kernels/distance/short_tile_cpu-inl.hpp"
@@ -23,6 +24,7 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kFewestInBlock = 3;  // queries: for fewer it takes less time to go row by row
 constexpr int64_t kSlab = 1024;        // columns packed at a time: a multiple of the lanes
 constexpr int64_t kMostTileRows = 32;  // of any instruction set
 constexpr int64_t kMostTileQueries = 6;
@@ -30,8 +32,8 @@ constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
-constexpr int64_t kProofCols = 24;  // from so many columns on the intervals pay
-constexpr int64_t kShortCols = 64;  // up to so many, lanes are joined in registers
+constexpr int64_t kProofCols = 17;  // from so many columns on the intervals pay
+constexpr int64_t kShortCols = 64;  // up to so many, and from 16 on, lanes are joined in registers
 constexpr int64_t kWideRows = 480;  // of several slabs: rows whose sums are kept from slab to slab
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
@@ -358,7 +360,7 @@ class QueriesRun {
         const TilePlace place = place_of(tile, panel, width_of(slab));
         if constexpr (has_short_sums(kKind)) {
           if (cols_ <= kShortCols) {
-            short_tile<kKind>(place, cols_, order);
+            short_tile<kKind>(place, order);
             continue;
           }
         }
@@ -439,9 +441,14 @@ int64_t canonical_block_bytes(int64_t cols) {
   return std::max(BlockLayout(cols).end * static_cast<int64_t>(sizeof(double)), linf_block_bytes(cols));
 }
 
+bool block_packs(KeyKind kind, int64_t queries, int64_t cols) {
+  if (kind == KeyKind::hamming || cols == 0 || suits_few_columns(kind, queries, cols)) return false;
+  return kind == KeyKind::linf || queries >= kFewestInBlock;
+}
+
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch) {
-  if (scratch != nullptr && block.kind != KeyKind::hamming && block.query_count >= kFewestInBlock &&
-      block.rows.cols() > 0) {
+  if (suits_few_columns(block.kind, block.query_count, block.rows.cols())) return few_columns_block_cpu(block);
+  if (scratch != nullptr && block_packs(block.kind, block.query_count, block.rows.cols())) {
     if (block.kind == KeyKind::linf) return linf_block_cpu(block, reinterpret_cast<float*>(scratch));
     return HWY_DYNAMIC_DISPATCH(RunBlock)(block, scratch);
   }

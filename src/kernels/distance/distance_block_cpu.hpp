@@ -5,7 +5,8 @@
 // vectors of rows lies in registers, and a column is one load for each vector of rows and a broadcast for each query.
 // The 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register for a pair of a
 // query and a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are left out,
-// which leaves short rows nothing to pay for.
+// which leaves short rows nothing to pay for. Rows of up to 16 columns have a way of their own (few_columns_block_cpu.hpp),
+// as the largest difference has (linf_block_cpu.hpp).
 //
 // Where the key is a sum of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
 // the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
@@ -23,12 +24,13 @@
 
 namespace kith {
 
-inline constexpr int64_t kFewestInBlock = 3;  // queries: for fewer it takes less time to go row by row
-
 // What a thread needs, aligned to 64 bytes.
 int64_t canonical_block_bytes(int64_t cols);
 
-// Without scratch row by row, which fewer queries are and hamming is anyway.
+// Whether so many queries make use of it.
+bool block_packs(KeyKind kind, int64_t queries, int64_t cols);
+
+// Without scratch, and where it is of no use, row by row.
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
 
 }  // namespace kith

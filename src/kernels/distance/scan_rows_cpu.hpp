@@ -17,16 +17,20 @@ namespace kith {
 //   chi_square              values = sum (q - x)^2 / (q + x); no value is below zero
 //   hamming                 values = the bits that differ (both hold whole numbers below 256), exactly
 // A row with a NaN or an infinity gives a value, or for linf a fact, that is not finite. `facts` may be null for the
-// kinds that have none.
+// kinds that have none, and for products where they are known: they are of the row alone.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
 // The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where
 // CpuExtensions::vpopcnt is.
 void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);
 
-// Rows of bytes with a query of bytes, of at least 16 and at most 4096 columns: l2 and squared_l2 as above;
-// inner_product and cosine with the products times `scale`. Only where the processor has instructions for it.
-inline constexpr int64_t kFewestDotColumns = 16;
+// Rows of bytes with a query of bytes, of so many columns: l2 and squared_l2 as above; inner_product and cosine with the
+// products times `scale`. Only where the processor has instructions for it.
+#if defined(__aarch64__)
+inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begins among the columns before it
+#else
+inline constexpr int64_t kFewestDotColumns = 1;
+#endif
 inline constexpr int64_t kMostDotColumns = 4096;
 bool has_byte_scan();
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,

@@ -1,6 +1,7 @@
-// A tile of canonical sums of vectors with few columns, for distance_block_cpu.cpp. Included once for each instruction set.
+// A tile of canonical sums of short vectors, from 16 columns on, for distance_block_cpu.cpp. Included once for each
+// instruction set.
 //
-// A lane has one column or a few, so that joining lanes takes as long as adding them up. A part of the tile is so small
+// A lane has a few columns, so that joining lanes takes as long as adding them up. A part of the tile is so small
 // that all sums which the tree waits with stay in registers; the tree is unrolled.
 #if defined(KITH_KERNELS_DISTANCE_SHORT_TILE_CPU_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KITH_KERNELS_DISTANCE_SHORT_TILE_CPU_INL
@@ -37,17 +38,6 @@ struct PartPlace {
   const LaneOrder& order;
 };
 
-// The first column of a lane, which is added to zero.
-template <KeyKind kKind>
-HWY_INLINE Doubles first_in_lane(Doubles q, Doubles x) {
-  if constexpr (kKind == KeyKind::l1) return hn::Abs(hn::Sub(q, x));
-  if constexpr (kKind == KeyKind::squared_l2) {
-    const Doubles difference = hn::Sub(q, x);
-    return hn::Mul(difference, difference);
-  }
-  return step_lanes<kKind>(hn::Zero(F64()), q, x);
-}
-
 template <typename Use>
 HWY_INLINE void for_part(const Use& use) {
 #pragma GCC unroll 4
@@ -65,28 +55,19 @@ HWY_INLINE void for_column(const double* queries, const double* rows, Part& part
   });
 }
 
-// What lanes kLane, kLane + kApart, ... come to, of those below kLanes: a part of the canonical tree. Where kSingle, a
-// lane has one column at most, whose place is the lane's.
-template <KeyKind kKind, int kLanes, bool kSingle, int kLane, int kApart>
+// What lanes kLane, kLane + kApart, ... come to: a part of the canonical tree. Every lane has a column.
+template <KeyKind kKind, int kLane, int kApart>
 HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
   if constexpr (kApart < kCanonicalLanes) {
-    part_of_tree<kKind, kLanes, kSingle, kLane, 2 * kApart>(place, part);
-    if constexpr (kLane + kApart < kLanes) {
-      Part other;
-      part_of_tree<kKind, kLanes, kSingle, kLane + kApart, 2 * kApart>(place, other);
-      for_part([&](int q, int v) HWY_ATTR { part[q][v] = hn::Add(part[q][v], other[q][v]); });
-    }
+    part_of_tree<kKind, kLane, 2 * kApart>(place, part);
+    Part other;
+    part_of_tree<kKind, kLane + kApart, 2 * kApart>(place, other);
+    for_part([&](int q, int v) HWY_ATTR { part[q][v] = hn::Add(part[q][v], other[q][v]); });
   } else {
-    const int64_t at = kSingle ? kLane : place.order.first[kLane];
-    const int64_t end = kSingle ? std::min<int64_t>(kLane + 1, place.order.first[kCanonicalLanes])
-                                : place.order.first[kLane + 1];
-    if (at >= end) {
-      for_part([&](int q, int v) HWY_ATTR { part[q][v] = hn::Zero(F64()); });
-      return;
-    }
+    const int64_t at = place.order.first[kLane];
     for_column(place.queries + at * kQueryWidth, place.rows + at * kTileRows, part,
                [](Doubles, Doubles q, Doubles x) HWY_ATTR { return first_in_lane<kKind>(q, x); });
-    for (int64_t c = at + 1; !kSingle && c < end; ++c) {
+    for (int64_t c = at + 1; c < place.order.first[kLane + 1]; ++c) {
       for_column(place.queries + c * kQueryWidth, place.rows + c * kTileRows, part,
                  [](Doubles sum, Doubles q, Doubles x) HWY_ATTR { return step_lanes<kKind>(sum, q, x); });
     }
@@ -94,12 +75,12 @@ HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
 }
 
 // The sums of a tile of short vectors: the same as sum_tile's, which for so few columns waits for its own sums.
-template <KeyKind kKind, int kLanes, bool kSingle>
+template <KeyKind kKind>
 HWY_NOINLINE void sum_short(const TilePlace& place, const LaneOrder& order, double* sums) {
   for (int q = 0; q < place.query_count; q += kPartQueries) {
     for (int v = 0; v < kTileVectors; v += kPartVectors) {
       Part part;
-      part_of_tree<kKind, kLanes, kSingle, 0, 1>({place.queries + q, place.rows + v * kDoubles, order}, part);
+      part_of_tree<kKind, 0, 1>({place.queries + q, place.rows + v * kDoubles, order}, part);
       for_part([&](int i, int j) HWY_ATTR {
         hn::Store(part[i][j], F64(), sums + ((q + i) * kTileVectors + v + j) * kDoubles);
       });
@@ -107,22 +88,11 @@ HWY_NOINLINE void sum_short(const TilePlace& place, const LaneOrder& order, doub
   }
 }
 
-// Whose sums have a way for short vectors: those of squares, products and magnitudes.
-constexpr bool has_short_sums(KeyKind kind) { return is_product(kind) || kind == KeyKind::l1; }
-
 template <KeyKind kKind>
-HWY_NOINLINE void short_tile(const TilePlace& place, int64_t cols, const LaneOrder& order) {
+HWY_NOINLINE void short_tile(const TilePlace& place, const LaneOrder& order) {
   constexpr KeyKind kSum = has_differences(kKind) || kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;
   HWY_ALIGN double sums[kTileQueries * kTileRows];
-  if (cols <= 4) {
-    sum_short<kSum, 4, true>(place, order, sums);
-  } else if (cols <= 8) {
-    sum_short<kSum, 8, true>(place, order, sums);
-  } else if (cols <= kCanonicalLanes) {
-    sum_short<kSum, kCanonicalLanes, true>(place, order, sums);
-  } else {
-    sum_short<kSum, kCanonicalLanes, false>(place, order, sums);
-  }
+  sum_short<kSum>(place, order, sums);
   const bool whole = place.row_count >= kTileRows;
   for (int q = 0; q < place.query_count; ++q) {
     float* const keys = place.keys + q * place.stride;

@@ -55,22 +55,26 @@ void transpose_sixteen(const uint8_t* rows, int64_t stride, int64_t width, uint8
   for (int c = 0; c < 16; ++c) std::memcpy(out + c * width, &from[c], sizeof(Sixteen));
 }
 
-// In blocks of kBlock x kBlock units; those outside whole blocks go one by one.
+// In blocks of kBlock x kBlock units, the last of which begin where they end with the rows and units; fewer than a block
+// go one by one.
 template <int64_t kBlock, typename Unit, typename Transpose>
 void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
                  const Transpose& transpose) {
-  const int64_t whole_rows = count / kBlock * kBlock;
-  const int64_t whole_units = units / kBlock * kBlock;
-  for (int64_t u = 0; u < whole_units; u += kBlock) {
-    for (int64_t i = 0; i < whole_rows; i += kBlock) {
-      transpose(rows + i * stride + u, stride, width, out + u * width + i);
+  if (count >= kBlock && units >= kBlock) {
+    for (int64_t u = 0; u < units; u += kBlock) {
+      const int64_t unit = std::min(u, units - kBlock);
+      for (int64_t i = 0; i < count; i += kBlock) {
+        const int64_t row = std::min(i, count - kBlock);
+        transpose(rows + row * stride + unit, stride, width, out + unit * width + row);
+      }
+    }
+  } else {
+    for (int64_t u = 0; u < units; ++u) {
+      for (int64_t i = 0; i < count; ++i) out[u * width + i] = rows[i * stride + u];
     }
   }
-  for (int64_t u = 0; u < units; ++u) {
-    const int64_t first = u < whole_units ? whole_rows : 0;
-    for (int64_t i = first; i < count; ++i) out[u * width + i] = rows[i * stride + u];
-    std::fill(out + u * width + count, out + (u + 1) * width, Unit{0});
-  }
+  if (count == width) return;
+  for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{0});
 }
 
 }  // namespace

@@ -1,0 +1,138 @@
+// Rows of bytes compared with a query of bytes, with AVX-512's VNNI: bytes widened to 16 bits, products of which are
+// added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
+// that leaves one in each lane. Cost: six or seven operations for 64 bytes of a row, and three for a sum.
+#include "core/cpu_target.hpp"
+#include "kernels/distance/dot_kind.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/panels/instruction_family.hpp"
+
+#if defined(KITH_X86)
+
+#include <immintrin.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"  // false ones, from g++'s own intrinsics
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include <algorithm>
+
+#define KITH_FOR_BYTE_SCAN KITH_FOR("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
+
+namespace kith {
+namespace {
+
+constexpr int kSums = 16;
+constexpr int64_t kVectorBytes = 64;
+
+constexpr int rows_at_a_time(DotKind kind) { return kind == DotKind::products_and_squares ? kSums / 2 : kSums; }
+
+// Of a and then of b, a quarter and the next one.
+KITH_FOR_BYTE_SCAN inline __m512i add_halves(__m512i a, __m512i b) {
+  return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xDD));
+}
+
+// Lane i: the sum of sums[i].
+KITH_FOR_BYTE_SCAN inline __m512i add_each(const __m512i (&sums)[kSums]) {
+  __m512i pairs[kSums / 2];
+#pragma GCC unroll 8
+  for (int i = 0; i < kSums / 2; ++i) {
+    const __m512i a = sums[2 * i];
+    const __m512i b = sums[2 * i + 1];
+    pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  }
+  __m512i fours[kSums / 4];
+#pragma GCC unroll 4
+  for (int i = 0; i < kSums / 4; ++i) {
+    const __m512i a = pairs[2 * i];
+    const __m512i b = pairs[2 * i + 1];
+    fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  }
+  return add_halves(add_halves(fours[0], fours[1]), add_halves(fours[2], fours[3]));
+}
+
+// The even and the odd bytes of each half of a lane, widened: the same ones of query and row.
+struct WideBytes {
+  __m512i low;
+  __m512i high;
+};
+KITH_FOR_BYTE_SCAN inline WideBytes widen(__m512i bytes) {
+  const __m512i zero = _mm512_setzero_si512();
+  return {_mm512_unpacklo_epi8(bytes, zero), _mm512_unpackhi_epi8(bytes, zero)};
+}
+
+KITH_FOR_BYTE_SCAN inline __m512i add_products(__m512i sum, const WideBytes& a, const WideBytes& b) {
+  return _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sum, a.low, b.low), a.high, b.high);
+}
+
+// Up to 64 bytes of the query and of each row. Bytes that are masked out are not read.
+template <DotKind kKind>
+KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask64 real,
+                                    __m512i (&sums)[kSums]) {
+  constexpr int kRows = rows_at_a_time(kKind);
+  const __m512i q = _mm512_maskz_loadu_epi8(real, query + at);
+  const WideBytes wide_query = widen(q);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const __m512i x = _mm512_maskz_loadu_epi8(real, rows[r] + at);
+    if constexpr (kKind == DotKind::differences) {
+      const WideBytes apart = widen(_mm512_or_si512(_mm512_subs_epu8(q, x), _mm512_subs_epu8(x, q)));
+      sums[r] = add_products(sums[r], apart, apart);
+    } else {
+      const WideBytes wide = widen(x);
+      sums[r] = add_products(sums[r], wide_query, wide);
+      if constexpr (kKind == DotKind::products_and_squares) {
+        sums[r + kRows] = add_products(sums[r + kRows], wide, wide);
+      }
+    }
+  }
+}
+
+template <DotKind kKind>
+KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
+  constexpr int kRows = rows_at_a_time(kKind);
+  const auto* const data = static_cast<const uint8_t*>(base.data());
+  const int64_t cols = base.cols();
+  for (int64_t first = 0; first < base.rows(); first += kRows) {
+    const int64_t count = std::min<int64_t>(kRows, base.rows() - first);
+    const uint8_t* rows[kRows];
+    for (int64_t r = 0; r < kRows; ++r) rows[r] = data + (first + std::min(r, count - 1)) * base.row_stride();
+    __m512i sums[kSums];
+#pragma GCC unroll 16
+    for (auto& sum : sums) sum = _mm512_setzero_si512();
+    int64_t at = 0;
+    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind>(query, rows, at, ~__mmask64{0}, sums);
+    if (at < cols) {
+      step<kKind>(query, rows, at, static_cast<__mmask64>(~uint64_t{0} >> (kVectorBytes - (cols - at))), sums);
+    }
+    const __m512 all = _mm512_cvtepi32_ps(add_each(sums));
+    const auto wanted = static_cast<__mmask16>((1u << count) - 1);
+    _mm512_mask_storeu_ps(values + first, wanted, _mm512_mul_ps(all, _mm512_set1_ps(scale)));
+    if constexpr (kKind == DotKind::products_and_squares) {
+      const __m256 squares = _mm512_extractf32x8_ps(all, 1);
+      _mm256_mask_storeu_ps(facts + first, static_cast<__mmask8>(wanted), squares);
+    }
+  }
+}
+
+}  // namespace
+
+bool has_byte_scan() { return cpu_extensions().vnni; }
+
+void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
+                        float* facts) {
+  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
+}
+
+}  // namespace kith
+
+#elif !defined(KITH_ARM)
+
+namespace kith {
+
+bool has_byte_scan() { return false; }
+void scan_byte_rows_cpu(KeyKind, const uint8_t*, float, const MatrixView&, float*, float*) {}
+
+}  // namespace kith
+
+#endif
