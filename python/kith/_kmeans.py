@@ -287,7 +287,9 @@ class KMeans:
     @overload
     def predict(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
     @overload
-    def predict(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def predict(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> Array: ...
     def predict(
         self,
         x: VectorsLike | PathLike,
@@ -324,7 +326,9 @@ class KMeans:
     @overload
     def assign(self, x: Tensor, **settings: Unpack[Settings]) -> tuple[Tensor, Tensor]: ...
     @overload
-    def assign(self, x: VectorsLike, **settings: Unpack[Settings]) -> tuple[Array, Array]: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def assign(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> tuple[Array, Array]: ...
     def assign(
         self,
         x: VectorsLike | PathLike,
@@ -372,7 +376,9 @@ class KMeans:
     @overload
     def transform(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
     @overload
-    def transform(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def transform(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> Array: ...
     def transform(
         self,
         x: VectorsLike,

@@ -51,8 +51,9 @@ void train_file(VectorTransform& self, const nb::bytes& path, const CallOptions&
 
 // An OutOfMemory names a limit with room for the output too, where it goes to an array that the call makes.
 template <typename Work>
-std::optional<nb::object> transformed(const VectorTransform& self, int64_t rows, int64_t cols, const Resources& resources,
-                                      const std::optional<GivenFloats>& out, const Work& work) {
+std::optional<nb::object> transformed(const VectorTransform& self, int64_t rows, int64_t cols,
+                                      const Resources& resources, const std::optional<GivenFloats>& out,
+                                      const Work& work) {
   const auto needed = [&] {
     const int64_t fresh = out ? 0 : rows * cols * size_of(DType::f32);
     return fresh + self.transforming_bytes(rows, resources.threads());

@@ -4,7 +4,6 @@
 
 #include "core/byte_size.hpp"
 #include "exact/metric_unit.hpp"
-#include "exact/search_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -58,10 +57,11 @@ SearchShape check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPa
 
 void check_result_size(int64_t queries, int64_t k) {
   constexpr int64_t kMostResults = int64_t{1} << 40;
+  constexpr int64_t kResultBytes = 12;  // an id and a distance
   if (k > kMostResults || (queries > 0 && k > kMostResults / queries)) {
     throw OutOfMemory(
         fmt::format("{} queries with k = {} give more results than memory can hold; ask for fewer", queries, k),
-        saturating_multiply(saturating_multiply(queries, k), neighbors_bytes(1, 1)));
+        saturating_multiply(saturating_multiply(queries, k), kResultBytes));
   }
 }
 

@@ -167,14 +167,14 @@ int64_t TileScan::run(int64_t first, int64_t end) {
     const MatrixView rows = context_.base.slice(tile, count);
     if (side_by_side_) put_side_by_side(rows);
     for (int64_t q = 0; q < context_.queries.size(); ++q) {
-      int64_t bad = -1;
+      // Those of products are of the rows alone, and known after the first query.
+      float* const facts = q > 0 && is_product(context_.kind) ? nullptr : facts_;
       if (side_by_side_) {
-        scan_columns_cpu(context_.kind, queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts_);
-        bad = take_tile(q, rows, tile);
+        scan_columns_cpu(context_.kind, queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
       } else {
-        bad = scan_tile(q, rows, tile);
+        scan_rows(q, rows, facts);
       }
-      if (bad >= 0) return bad;
+      if (const int64_t bad = take_tile(q, rows, tile); bad >= 0) return bad;
     }
     context_.meter.add(context_.queries.size() * count);
     if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
@@ -183,15 +183,19 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 }
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
+  scan_rows(query, rows, facts_);
+  return take_tile(query, rows, first);
+}
+
+void TileScan::scan_rows(int64_t query, const MatrixView& rows, float* facts) {
   uint8_t bytes[kMostDotColumns];
   const CanonicalQuery own = context_.queries.canonical(query);
   if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
     const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
-    scan_byte_rows_cpu(context_.kind, bytes, static_cast<float>(scale), rows, values_, facts_);
+    scan_byte_rows_cpu(context_.kind, bytes, static_cast<float>(scale), rows, values_, facts);
   } else {
-    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts);
   }
-  return take_tile(query, rows, first);
 }
 
 bool TileScan::takes_bytes(const ScanContext& context) {

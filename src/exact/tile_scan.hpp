@@ -34,6 +34,8 @@ class TileScan {
   static bool takes_bytes(const ScanContext& context);
   static bool puts_side_by_side(const ScanContext& context);
   void put_side_by_side(const MatrixView& rows);
+  // Fills values_, and `facts` unless it is null.
+  void scan_rows(int64_t query, const MatrixView& rows, float* facts);
   // From what is in values_ and facts_: of all rows, and of those from `begin` to `end`.
   int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first);
   int64_t take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end);

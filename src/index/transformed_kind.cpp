@@ -121,8 +121,8 @@ class TransformedState final : public IndexState {
   }
 
   int64_t reconstruct_bytes(int64_t count, int threads) const override {
-    return inner_->reconstruct_bytes(count, threads) + count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) +
-           chain_->step_bytes(count, threads);
+    return inner_->reconstruct_bytes(count, threads) +
+           count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) + chain_->step_bytes(count, threads);
   }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {

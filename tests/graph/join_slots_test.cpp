@@ -72,13 +72,8 @@ TEST(JoinSize, RowsAndColumnsCoverWhoMeets) {
         EXPECT_EQ(of_new, counts.pairs(across));
         EXPECT_LE(std::max(shape.first_row + shape.rows, shape.first_column + shape.columns), counts.all());
         EXPECT_EQ(across, (shape.first_row < fresh) != (shape.first_column < fresh));
-        const JoinSize size = size_of(shape, across);
+        const JoinSize size = size_of(shape);
         if (size == JoinSize::large) continue;
-        if (size == JoinSize::narrow) {
-          EXPECT_LE(counts.all(), kNarrowSamples);
-          EXPECT_LE(shape.rows, kNarrowRows);
-          continue;
-        }
         EXPECT_LE(shape.rows, small_rows(size));
         EXPECT_LE(shape.columns, kSmallColumns);
         EXPECT_LE(JoinSlots(counts, across).count(), small_samples(size));

@@ -99,6 +99,9 @@ TEST(DistanceCpu, TheFastScanGivesSumsAndNorms) {
                     reference::distance(Metric::inner_product, query.row(0), base.row(i), cols), 1e-3);
         EXPECT_NEAR(norms[static_cast<size_t>(i)], norm, norm * 1e-4);
       }
+      std::vector<float> alone(13);
+      scan_rows_cpu(KeyKind::cosine, query.row(0), base.view(), alone.data(), nullptr);
+      for (size_t i = 0; i < 13; ++i) EXPECT_NEAR(alone[i], values[i], 1e-3);
     }
   }
 }
@@ -117,7 +120,10 @@ TEST(DistanceCpu, TheScanOfBytesIsExact) {
         const auto size = static_cast<size_t>(rows);
         std::vector<float> apart(size + 1, -1), products(size + 1, -1), squares(size + 1, -1);
         scan_byte_rows_cpu(KeyKind::squared_l2, query.row(0), 1, base.view(), apart.data(), nullptr);
+        scan_byte_rows_cpu(KeyKind::inner_product, query.row(0), 0.5f, base.view(), products.data(), nullptr);
+        const std::vector<float> alone = products;
         scan_byte_rows_cpu(KeyKind::inner_product, query.row(0), 0.5f, base.view(), products.data(), squares.data());
+        EXPECT_EQ(products, alone);
         for (size_t i = 0; i < size; ++i) {
           int64_t difference = 0, product = 0, square = 0;
           for (int64_t c = 0; c < cols; ++c) {

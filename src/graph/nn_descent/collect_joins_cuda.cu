@@ -77,8 +77,7 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
   if (warp > 0 || task.joins.rows == nullptr) return;
   const JoinCounts mine = unpack_counts(lane_index() < warps ? packed[lane_index()] : 0);
   const bool meets = mine.meet(task.across);
-  int size = !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, task.across), task.across) : JoinSize::large);
-  while (size < kJoinSizes - 1 && !(task.allowed >> size & 1)) ++size;
+  const int size = !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, task.across)) : JoinSize::large);
   for (int of_size = 0; of_size < kJoinSizes; ++of_size) {
     const unsigned lanes = __ballot_sync(kAllLanes, size == of_size);
     if (lanes == 0) continue;

@@ -1,7 +1,7 @@
 // Who meets in the joins of a round: the samples of each row, forward and reverse, nobody twice, NEW ones first, and the rows
 // that have a join at all, by its size. A join then begins with what it compares.
 //
-// Memory: 20 bytes a row. Time: one read of the samples, a write of those that stay.
+// Memory: 16 bytes a row. Time: one read of the samples, a write of those that stay.
 #pragma once
 
 #include "graph/nn_descent/join_size.hpp"
@@ -24,7 +24,6 @@ struct CollectTask {
   int64_t rows = 0;
   bool across = false;              // in a merge NEW ones meet OLD ones alone
   const uint32_t* order = nullptr;  // in which rows are gone over; null: as they lie
-  int allowed = 15;  // THROWAWAY
   bool sizes = false;               // joins are told apart by size; else all are large
   DeviceJoins joins;
   unsigned long long* pairs = nullptr;  // kCounters counters of what will be compared, zero before

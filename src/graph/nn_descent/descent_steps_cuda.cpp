@@ -10,7 +10,6 @@
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -63,7 +62,7 @@ class DescentStepsCuda final : public DescentSteps {
     }
     KITH_CUDA_CHECK(cudaMemsetAsync(pairs(), 0, 2 * kCounterBytes, stream()));
     const DeviceJoins joins{at<uint32_t>(layout_.joins), reinterpret_cast<uint32_t*>(pairs() + kCounters)};
-    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, std::getenv("KITH_TRY") ? std::atoi(std::getenv("KITH_TRY")) : 15, task_.operands.halves != nullptr, joins, pairs()},
+    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr, joins, pairs()},
                          stream());
     context_->copy(joins_, joins.counts, sizeof joins_);
     launch_know_rows(lists_, task_.known, stream());

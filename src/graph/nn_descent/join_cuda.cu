@@ -18,11 +18,11 @@ constexpr int kFewThreads = 128;
 constexpr int kManyThreads = 256;
 constexpr int kLeftRoom = 512;
 static_assert(kLeftRoom <= kOffered);
-constexpr int blocks_per_processor(int threads) { return threads == kFewThreads ? 6 : 3; }
+constexpr int blocks_per_processor(int threads) { return threads == kFewThreads ? 5 : 3; }
 
 template <bool kProducts, int kThreads>
 __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
-    join_kernel(const __grid_constant__ JoinTask task, int operand_bytes, int capacity) {
+    join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
   __shared__ int left;
   __shared__ int needed;
   __shared__ uint32_t largest[2];  // the bits of the norm and the residual, which are not negative
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   const JoinBlock join{task, memory, {counts, across}, across ? counts.fresh : 0};
   const auto tile_at = [&](int first_row, int first_col) {
     return JoinTile{memory.ids() + first_row, memory.ids() + first_col, min(counts.fresh - first_row, kJoinRows),
-                    min(counts.all() - first_col, kJoinColumns), capacity, first_row == 0 && first_col == 0,
-                    across && (4 * p <= kJoinColumns || capacity < kJoinColumns)};
+                    min(counts.all() - first_col, kJoinColumns), first_row == 0 && first_col == 0,
+                    across && 4 * p <= kJoinColumns};
   };
   const uint32_t operands_at = ptx::shared_address(join_shared);
   if constexpr (kProducts) gather_stage<kThreads>(task.operands, tile_at(0, join.first_column), 0, operands_at);
@@ -84,12 +84,13 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     const bool one_tile = counts.fresh <= kJoinRows && counts.all() - join.first_column <= kJoinColumns;
     constexpr int kPart = kPartColumns<kThreads>;
     constexpr bool kParts = kPart < kJoinColumns;  // an operand is one stage then
-    constexpr int kRows = 16 * kPartGroups<kThreads>;
-    JoinProducts<kPartGroups<kThreads>> products;
+    JoinProducts products;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
-      if (pass == 0 || !task.all_pairs) set_limits<kThreads>(join, others, {.entry = pass == 0, .nearest = pass == 1});
-      if (pass == 1) __syncthreads();
+      if (pass == 1) {
+        set_limits<kThreads>(join, others);
+        __syncthreads();
+      }
 #pragma unroll 1
       for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
 #pragma unroll 1
@@ -106,25 +107,22 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
           }
 #pragma unroll 1
           for (int part = 0; part < tile.column_count; part += kPart) {
-#pragma unroll 1
-            for (int rows = 0; rows < tile.row_count; rows += kRows) {
-              if (gathers || tile.column_count > kPart || tile.row_count > kRows) {
-                clear_products(products);
-                if constexpr (kParts) {
-                  multiply_stage(tile, rows, part, stage_chunks(task.operands, 0), operands_at, products);
-                } else {
-                  multiply_stages<kThreads>(task.operands, tile, operands_at, products);
-                }
-                if (!across) drop_selves(join, products, first_row + rows, first_col + part);
+            if (gathers || tile.column_count > kPart) {
+              clear_products(products);
+              if constexpr (kParts) {
+                multiply_stage(tile, part, stage_chunks(task.operands, 0), operands_at, products);
+              } else {
+                multiply_stages<kThreads>(task.operands, tile, operands_at, products);
               }
+              if (!across) drop_selves(join, products, first_row, first_col + part);
+            }
 #pragma unroll 1
-              for (int kind = 0; kind < 2; ++kind) {
-                if (!has_columns(join, first_col + part, kind == 1)) continue;
-                if (pass == 0) {
-                  note_least(join, products, first_row + rows, first_col + part, kind == 1);
-                } else {
-                  leave_near(join, products, first_row + rows, first_col + part, kind == 1, &left);
-                }
+            for (int kind = 0; kind < 2; ++kind) {
+              if (!has_columns(join, first_col + part, kind == 1)) continue;
+              if (pass == 0) {
+                note_least(join, products, first_row, first_col + part, kind == 1);
+              } else {
+                leave_near(join, products, first_row, first_col + part, kind == 1, &left);
               }
             }
           }
@@ -151,13 +149,13 @@ __global__ void __launch_bounds__(kManyThreads)
 }
 
 template <bool kProducts, int kThreads>
-void launch(const JoinTask& task, int64_t operand_bytes, int capacity, cudaStream_t stream) {
+void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
   const auto kernel = join_kernel<kProducts, kThreads>;
   const auto p = static_cast<int>(task.samples.samples);
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   kernel<<<static_cast<unsigned>(task.count), kThreads,
            static_cast<size_t>(operand_bytes + JoinRoom{4 * p, 6 * p, kLeftRoom}.bytes()), stream>>>(
-      task, static_cast<int>(operand_bytes), capacity);
+      task, static_cast<int>(operand_bytes));
   KITH_CUDA_CHECK_LAUNCH("join_kernel");
 }
 
@@ -172,14 +170,12 @@ void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, Join
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
   if (task.count == 0) return;
   const int64_t p = task.samples.samples;
-  if (task.operands.halves == nullptr) return launch<false, kManyThreads>(task, 0, 0, stream);
-  if (size < JoinSize::narrow) return launch_small_join(task, size, stream);
-  const bool narrow = size == JoinSize::narrow;
-  const bool rows_apart = !narrow && 4 * p > kJoinColumns;  // else they are the first columns, or lie behind these
-  const int capacity = narrow ? kNarrowSamples : kJoinColumns;
-  const int64_t operand_bytes = (capacity + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
-  if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, capacity, stream);
-  launch<true, kManyThreads>(task, operand_bytes, capacity, stream);
+  if (task.operands.halves == nullptr) return launch<false, kManyThreads>(task, 0, stream);
+  if (size != JoinSize::large) return launch_small_join(task, size, stream);
+  const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
+  const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
+  if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, stream);
+  launch<true, kManyThreads>(task, operand_bytes, stream);
 }
 
 }  // namespace kith

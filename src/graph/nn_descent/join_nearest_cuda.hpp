@@ -10,20 +10,20 @@
 
 namespace kith {
 
-// The least of values that four neighbouring lanes have, four times as many as a lane gets: those of its part.
-template <int kMine>
-__device__ inline void least_of_four_lanes(float (&values)[4 * kMine], float (&mine)[kMine]) {
+// The least of values that four neighbouring lanes have, eight each: a lane gets those of its part, two of them.
+__device__ inline void least_of_four_lanes(float (&values)[2 * kRowGroups], float (&mine)[2]) {
+  static_assert(kRowGroups == 4);
   const bool odd = threadIdx.x % 2 != 0;
   const bool upper = threadIdx.x % 4 >= 2;
-  float half[2 * kMine];
+  float half[4];
   KITH_UNROLL
-  for (int i = 0; i < 2 * kMine; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const float kept = odd ? values[2 * i + 1] : values[2 * i];
     const float given = odd ? values[2 * i] : values[2 * i + 1];
     half[i] = fminf(kept, __shfl_xor_sync(0xFFFFFFFFu, given, 1));
   }
   KITH_UNROLL
-  for (int i = 0; i < kMine; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const float kept = upper ? half[2 * i + 1] : half[2 * i];
     const float given = upper ? half[2 * i] : half[2 * i + 1];
     mine[i] = fminf(kept, __shfl_xor_sync(0xFFFFFFFFu, given, 2));
@@ -53,13 +53,12 @@ __device__ inline bool is_column(const JoinBlock& join, int column, bool old) {
 }
 
 // A sample is not compared with itself: its product becomes that of what is farthest.
-template <int kGroups>
-__device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts<kGroups>& products, int first_row, int first_col) {
+__device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row, int first_col) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = static_cast<int>(threadIdx.x) / 32 + (first_col - first_row) / 16;  // whose rows are my columns
-  if (group < 0 || group >= kGroups || first_row + group * 16 >= join.counts().fresh) return;  // all of the warp alike
+  if (group < 0 || group >= kRowGroups || first_row + group * 16 >= join.counts().fresh) return;  // all of the warp alike
   KITH_UNROLL
-  for (int m = 0; m < kGroups; ++m) {
+  for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
     for (int n = 0; n < 2; ++n) {
       KITH_UNROLL
@@ -71,11 +70,10 @@ __device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts<
 }
 
 // The least values of a tile's rows among its columns of one kind, and of its OLD columns.
-template <int kGroups>
-__device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProducts<kGroups>& products, int first_row, int first_col, bool old) {
-  float of_rows[2 * kGroups];
+__device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old) {
+  float of_rows[2 * kRowGroups];
   KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) of_rows[i] = HUGE_VALF;
+  for (int i = 0; i < 2 * kRowGroups; ++i) of_rows[i] = HUGE_VALF;
   KITH_UNROLL
   for (int n = 0; n < 2; ++n) {
     KITH_UNROLL
@@ -83,7 +81,7 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
       const int column = first_col + product_column(n, side);
       const Weighed mine = weighed(join, column, is_column(join, column, old));
       KITH_UNROLL
-      for (int m = 0; m < kGroups; ++m) {
+      for (int m = 0; m < kRowGroups; ++m) {
         if (first_row + m * 16 >= join.counts().fresh) break;
         KITH_UNROLL
         for (int half = 0; half < 2; ++half) {
@@ -92,11 +90,11 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
       }
     }
   }
-  float least[kGroups / 2];
+  float least[2];
   least_of_four_lanes(of_rows, least);
-  const int part = static_cast<int>(threadIdx.x) % 4;  // values part, part + 4, ...
+  const int part = static_cast<int>(threadIdx.x) % 4;  // values part, part + 4 of the eight
   KITH_UNROLL
-  for (int i = 0; i < kGroups / 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const int row = first_row + product_row(part / 2 + 2 * i, part % 2);
     if (row < join.counts().fresh && least[i] < HUGE_VALF) {
       atomicMin(join.memory.least() + (old ? join.slots.apart : 0) + row, ordered_key(least[i]));
@@ -105,7 +103,7 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
   if (!old) return;
   float of_columns[4] = {HUGE_VALF, HUGE_VALF, HUGE_VALF, HUGE_VALF};
   KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) {
+  for (int i = 0; i < 2 * kRowGroups; ++i) {
     if (first_row + i / 2 * 16 >= join.counts().fresh) break;
     const int row = first_row + product_row(i / 2, i % 2);
     const Weighed mine = weighed(join, row, row < join.counts().fresh);
@@ -145,8 +143,7 @@ __device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int fir
 }
 
 // What is not above the limits of its row or its column, among columns of one kind. A value that is no number stays.
-template <int kGroups>
-__device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts<kGroups>& products, int first_row, int first_col, bool old, int* count) {
+__device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old, int* count) {
   uint32_t for_rows = 0;
   uint32_t for_columns = 0;
   Weighed of_columns[4];
@@ -163,7 +160,7 @@ __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProd
   const int last_column = first_col + static_cast<int>(threadIdx.x) / 32 * 16 + 15;  // of the warp
   const int end_row = old ? join.counts().fresh : min(join.counts().fresh, last_column);
   KITH_UNROLL
-  for (int i = 0; i < 2 * kGroups; ++i) {
+  for (int i = 0; i < 2 * kRowGroups; ++i) {
     if (first_row + i / 2 * 16 >= end_row) break;
     const int row = first_row + product_row(i / 2, i % 2);
     const bool mine = row < join.counts().fresh;

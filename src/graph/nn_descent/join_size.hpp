@@ -1,5 +1,4 @@
-// How large a join is: small ones, of which some warps have one (small_join_cuda.hpp), narrow ones, whose operands take less
-// memory, and others.
+// How large a join is: small ones, of which some warps have one (small_join_cuda.hpp), and others.
 //
 // A join compares one set of samples with another: in a merge NEW ones with OLD ones, of which the fewer are the rows of the
 // product; else NEW ones with all.
@@ -26,25 +25,16 @@ KITH_HOST_DEVICE constexpr JoinShape shape_of(const JoinCounts& counts, bool acr
 
 inline constexpr int kSmallColumns = 64;
 
-inline constexpr int kNarrowRows = 64;
-inline constexpr int kNarrowSamples = 96;  // rows and columns together, in whole groups of 16 where they are two sets
-
 // Small joins have up to 16 or 32 rows, and are one warp's or two warps'.
-enum class JoinSize : uint8_t { one_warp, two_warps, narrow, large };
-inline constexpr int kJoinSizes = 4;
+enum class JoinSize : uint8_t { one_warp, two_warps, large };
+inline constexpr int kJoinSizes = 3;
 
 KITH_HOST_DEVICE constexpr int small_rows(JoinSize size) { return size == JoinSize::one_warp ? 16 : 32; }
 // That fit: samples and slots, of which there are no more.
 KITH_HOST_DEVICE constexpr int small_samples(JoinSize size) { return kSmallColumns + small_rows(size); }
 
-KITH_HOST_DEVICE constexpr bool is_narrow(const JoinShape& shape, bool across) {
-  const int samples = across ? (shape.columns + 15) / 16 * 16 + (shape.rows + 15) / 16 * 16 : shape.columns;
-  return shape.rows <= kNarrowRows && samples <= kNarrowSamples;
-}
-KITH_HOST_DEVICE constexpr JoinSize size_of(const JoinShape& shape, bool across) {
-  if (shape.columns > kSmallColumns || shape.rows > small_rows(JoinSize::two_warps)) {
-    return is_narrow(shape, across) ? JoinSize::narrow : JoinSize::large;
-  }
+KITH_HOST_DEVICE constexpr JoinSize size_of(const JoinShape& shape) {
+  if (shape.columns > kSmallColumns || shape.rows > small_rows(JoinSize::two_warps)) return JoinSize::large;
   return shape.rows <= small_rows(JoinSize::one_warp) ? JoinSize::one_warp : JoinSize::two_warps;
 }
 

@@ -13,11 +13,10 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// `from` has sampled `to`: of all in a bucket the one with the smallest hash stays. Most find it empty.
+// `from` has sampled `to`: of all in a bucket the one with the smallest hash stays.
 __device__ void name_sample(uint32_t* reverse, int64_t samples, uint32_t from, uint32_t to, uint64_t salt) {
   uint32_t* const bucket = reverse + place_of(pair_hash(salt, from, to), samples);
-  uint32_t there = atomicCAS(bucket, kNobody, from);
-  if (there == kNobody) return;
+  uint32_t there = __ldcg(bucket);
   while (replaces(salt, to, from, there)) {
     const uint32_t found = atomicCAS(bucket, there, from);
     if (found == there) return;

@@ -4,6 +4,7 @@
 #include "cuda/error.hpp"
 #include "graph/nn_descent/join_keys_cuda.hpp"
 #include "graph/nn_descent/small_product_cuda.hpp"
+#include "graph/nn_descent/warp_product_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -12,10 +13,10 @@ constexpr int kSmallLeftRoom = 256;
 static_assert(kSmallLeftRoom <= kOffered);
 constexpr int kMostPrefetched = 4;  // chunks of a row
 
-constexpr int threads_of(JoinSize size) { return size == JoinSize::one_warp ? 32 : 64; }
+constexpr int threads_of(JoinSize size) { return size == JoinSize::one_warp ? 32 : kSmallColumns; }
 // As many as registers and shared memory allow.
 constexpr int blocks_per_processor(JoinSize size) { return size == JoinSize::one_warp ? 20 : 12; }
-constexpr int product_bytes(JoinSize size) { return small_rows(size) * kProductStride * 4; }
+constexpr int product_bytes(JoinSize size) { return size == JoinSize::one_warp ? 0 : small_rows(size) * kProductStride * 4; }
 constexpr JoinRoom small_room(JoinSize size) { return {small_samples(size), small_samples(size), kSmallLeftRoom}; }
 
 template <int kThreads>
@@ -97,16 +98,28 @@ __global__ void __launch_bounds__(threads_of(kSize), blocks_per_processor(kSize)
   small_barrier<kThreads>();
   fetch_samples<kSize>(join, row, largest);
   small_barrier<kThreads>();
-  multiply_small<kThreads>(small);
-  small_barrier<kThreads>();
-  drop_small_selves(small);
-  small_barrier<kThreads>();
-  note_small<kThreads>(small);
-  small_barrier<kThreads>();
   const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
-  set_limits<kThreads>(join, others, {.entry = true, .nearest = !task.all_pairs});
-  small_barrier<kThreads>();
-  leave_small<kThreads>(small, &left);
+  if constexpr (kSize == JoinSize::one_warp) {
+    const WarpJoin mine{small};
+    WarpProducts products;
+    multiply_in_warp(mine, products);
+    note_warp_rows(mine, products);
+    note_warp_columns(mine, products);
+    __syncwarp();
+    set_limits<kThreads>(join, others);
+    __syncwarp();
+    leave_in_warp(mine, products, &left);
+  } else {
+    multiply_small(small);
+    __syncthreads();
+    drop_small_selves(small);
+    __syncthreads();
+    note_small(small);
+    __syncthreads();
+    set_limits<kThreads>(join, others);
+    __syncthreads();
+    leave_small(small, &left);
+  }
   small_barrier<kThreads>();
   const bool all = left > kSmallLeftRoom;
   if (!all) choose_needed<kThreads>(join, left, others, &needed);

@@ -2,6 +2,7 @@
 // whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three operations for 16 bytes of a
 // row.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -22,14 +23,14 @@ struct DotSums {
   uint32x4_t squares[kRows];
 };
 
-template <bool kDifferences>
+template <DotKind kKind>
 inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& square) {
-  if constexpr (kDifferences) {
+  if constexpr (kKind == DotKind::differences) {
     const uint8x16_t apart = vabdq_u8(q, x);
     value = vdotq_u32(value, apart, apart);
   } else {
     value = vdotq_u32(value, q, x);
-    square = vdotq_u32(square, x, x);
+    if constexpr (kKind == DotKind::products_and_squares) square = vdotq_u32(square, x, x);
   }
 }
 
@@ -38,7 +39,7 @@ inline float32x4_t add_lanes(const uint32x4_t (&sums)[kRows]) {
 }
 
 // The last bytes are read with those before them, which `mask` makes zero on both sides.
-template <bool kDifferences>
+template <DotKind kKind>
 void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64_t cols, uint8x16_t mask,
                 DotSums& sums) {
 #pragma GCC unroll 4
@@ -47,13 +48,13 @@ void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64
   for (; c + kBytes <= cols; c += kBytes) {
     const uint8x16_t q = vld1q_u8(query + c);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) step<kDifferences>(q, vld1q_u8(rows[r] + c), sums.values[r], sums.squares[r]);
+    for (int r = 0; r < kRows; ++r) step<kKind>(q, vld1q_u8(rows[r] + c), sums.values[r], sums.squares[r]);
   }
   if (c == cols) return;
   const uint8x16_t q = vandq_u8(vld1q_u8(query + cols - kBytes), mask);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    step<kDifferences>(q, vandq_u8(vld1q_u8(rows[r] + cols - kBytes), mask), sums.values[r], sums.squares[r]);
+    step<kKind>(q, vandq_u8(vld1q_u8(rows[r] + cols - kBytes), mask), sums.values[r], sums.squares[r]);
   }
 }
 
@@ -63,7 +64,7 @@ uint8x16_t mask_of_last(int64_t cols) {
   return vld1q_u8(real);
 }
 
-template <bool kDifferences>
+template <DotKind kKind>
 void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
   const auto* const data = static_cast<const uint8_t*>(base.data());
   const uint8x16_t mask = mask_of_last(base.cols());
@@ -71,19 +72,19 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
     const uint8_t* rows[kRows];
     for (int64_t r = 0; r < kRows; ++r) rows[r] = data + std::min(first + r, base.rows() - 1) * base.row_stride();
     DotSums sums;
-    scan_group<kDifferences>(query, rows, base.cols(), mask, sums);
+    scan_group<kKind>(query, rows, base.cols(), mask, sums);
     const float32x4_t products = vmulq_n_f32(add_lanes(sums.values), scale);
     const float32x4_t squares = add_lanes(sums.squares);
     if (first + kRows <= base.rows()) {
       vst1q_f32(values + first, products);
-      if constexpr (!kDifferences) vst1q_f32(facts + first, squares);
+      if constexpr (kKind == DotKind::products_and_squares) vst1q_f32(facts + first, squares);
       continue;
     }
     alignas(16) float some[2][kRows];
     vst1q_f32(some[0], products);
     vst1q_f32(some[1], squares);
     std::copy_n(some[0], base.rows() - first, values + first);
-    if constexpr (!kDifferences) std::copy_n(some[1], base.rows() - first, facts + first);
+    if constexpr (kKind == DotKind::products_and_squares) std::copy_n(some[1], base.rows() - first, facts + first);
   }
 }
 
@@ -93,7 +94,7 @@ bool has_byte_scan() { return cpu_extensions().dotprod; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  has_differences(kind) ? scan<true>(query, scale, base, values, facts) : scan<false>(query, scale, base, values, facts);
+  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
 }
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 // added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
 // that leaves one in each lane. Cost: six or seven operations for 64 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -23,6 +24,8 @@ namespace {
 
 constexpr int kSums = 16;
 constexpr int64_t kVectorBytes = 64;
+
+constexpr int rows_at_a_time(DotKind kind) { return kind == DotKind::products_and_squares ? kSums / 2 : kSums; }
 
 // Of a and then of b, a quarter and the next one.
 KITH_FOR_BYTE_SCAN inline __m512i add_halves(__m512i a, __m512i b) {
@@ -63,29 +66,31 @@ KITH_FOR_BYTE_SCAN inline __m512i add_products(__m512i sum, const WideBytes& a, 
 }
 
 // Up to 64 bytes of the query and of each row. Bytes that are masked out are not read.
-template <bool kDifferences>
+template <DotKind kKind>
 KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask64 real,
                                     __m512i (&sums)[kSums]) {
-  constexpr int kRows = kDifferences ? kSums : kSums / 2;
+  constexpr int kRows = rows_at_a_time(kKind);
   const __m512i q = _mm512_maskz_loadu_epi8(real, query + at);
   const WideBytes wide_query = widen(q);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     const __m512i x = _mm512_maskz_loadu_epi8(real, rows[r] + at);
-    if constexpr (kDifferences) {
+    if constexpr (kKind == DotKind::differences) {
       const WideBytes apart = widen(_mm512_or_si512(_mm512_subs_epu8(q, x), _mm512_subs_epu8(x, q)));
       sums[r] = add_products(sums[r], apart, apart);
     } else {
       const WideBytes wide = widen(x);
       sums[r] = add_products(sums[r], wide_query, wide);
-      sums[r + kRows] = add_products(sums[r + kRows], wide, wide);
+      if constexpr (kKind == DotKind::products_and_squares) {
+        sums[r + kRows] = add_products(sums[r + kRows], wide, wide);
+      }
     }
   }
 }
 
-template <bool kDifferences>
+template <DotKind kKind>
 KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
-  constexpr int kRows = kDifferences ? kSums : kSums / 2;
+  constexpr int kRows = rows_at_a_time(kKind);
   const auto* const data = static_cast<const uint8_t*>(base.data());
   const int64_t cols = base.cols();
   for (int64_t first = 0; first < base.rows(); first += kRows) {
@@ -96,14 +101,14 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 #pragma GCC unroll 16
     for (auto& sum : sums) sum = _mm512_setzero_si512();
     int64_t at = 0;
-    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kDifferences>(query, rows, at, ~__mmask64{0}, sums);
+    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind>(query, rows, at, ~__mmask64{0}, sums);
     if (at < cols) {
-      step<kDifferences>(query, rows, at, static_cast<__mmask64>(~uint64_t{0} >> (kVectorBytes - (cols - at))), sums);
+      step<kKind>(query, rows, at, static_cast<__mmask64>(~uint64_t{0} >> (kVectorBytes - (cols - at))), sums);
     }
     const __m512 all = _mm512_cvtepi32_ps(add_each(sums));
     const auto wanted = static_cast<__mmask16>((1u << count) - 1);
     _mm512_mask_storeu_ps(values + first, wanted, _mm512_mul_ps(all, _mm512_set1_ps(scale)));
-    if constexpr (!kDifferences) {
+    if constexpr (kKind == DotKind::products_and_squares) {
       const __m256 squares = _mm512_extractf32x8_ps(all, 1);
       _mm256_mask_storeu_ps(facts + first, static_cast<__mmask8>(wanted), squares);
     }
@@ -116,7 +121,7 @@ bool has_byte_scan() { return cpu_extensions().vnni; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  has_differences(kind) ? scan<true>(query, scale, base, values, facts) : scan<false>(query, scale, base, values, facts);
+  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
 }
 
 }  // namespace kith

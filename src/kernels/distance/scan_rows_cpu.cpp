@@ -25,9 +25,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Vec = hn::Vec<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 
-constexpr bool has_fact(KeyKind kind) {
-  return kind == KeyKind::inner_product || kind == KeyKind::cosine || kind == KeyKind::linf;
+// Of products, KeyKind::inner_product stands here for those whose facts are wanted, KeyKind::cosine for others.
+KeyKind scanned_kind(KeyKind kind, const float* facts) {
+  if (kind != KeyKind::inner_product && kind != KeyKind::cosine) return kind;
+  return facts == nullptr ? KeyKind::cosine : KeyKind::inner_product;
 }
+
+constexpr bool has_fact(KeyKind kind) { return kind == KeyKind::inner_product || kind == KeyKind::linf; }
 
 // A vector of columns of one row.
 template <KeyKind kKind>
@@ -49,7 +53,7 @@ HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
     value = hn::MulAdd(difference, difference, value);
   } else {
     value = hn::MulAdd(q, x, value);
-    fact = hn::MulAdd(x, x, fact);
+    if constexpr (has_fact(kKind)) fact = hn::MulAdd(x, x, fact);
   }
 }
 
@@ -108,7 +112,7 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
 }
 
 constexpr bool kPrefetches = !HWY_ARCH_ARM_A64;
-[[maybe_unused]] constexpr int64_t kLongRow = 8 * kFloats;
+[[maybe_unused]] constexpr int64_t kLongRow = (HWY_ARCH_ARM_A64 ? 20 : 8) * kFloats;
 
 // Whether long rows are read one after the other, each with several sums, rather than side by side.
 template <typename T>
@@ -268,7 +272,7 @@ void scan_columns(const float* query, const float* columns, int64_t cols, int64_
 
 void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
   static_assert(kColumnRows % (kTogether * kFloats) == 0);
-  visit_kind(kind, [&](auto tag) {
+  visit_kind(scanned_kind(kind, facts), [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming) {
       scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, facts);
     }
@@ -405,7 +409,7 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
 }
 
 void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
-  visit_kind(kind, [&](auto tag) {
+  visit_kind(scanned_kind(kind, facts), [&](auto tag) {
     if constexpr (tag.kind == KeyKind::hamming) {
       scan_bits(query, base, values);
     } else {

@@ -17,7 +17,7 @@ namespace kith {
 //   chi_square              values = sum (q - x)^2 / (q + x); no value is below zero
 //   hamming                 values = the bits that differ (both hold whole numbers below 256), exactly
 // A row with a NaN or an infinity gives a value, or for linf a fact, that is not finite. `facts` may be null for the
-// kinds that have none.
+// kinds that have none, and for products where they are known: they are of the row alone.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
 // The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where

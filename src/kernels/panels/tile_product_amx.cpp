@@ -527,12 +527,14 @@ KITH_FOR_AMX void all_values_amx(const PanelQueries& queries, const PanelBase& b
   const int64_t step = columns_per_step(PanelFormat::bf16, base.cols) / 2;
   const int64_t part = kSide * 4 * units;
   const TileSetup setup(step);
-  for (int64_t q = 0; q < queries.count; q += kSide) {
-    const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
-    const std::byte* const low_queries = high_queries + part;
-    const bool high_alone = all_zero(low_queries, part);
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const std::byte* const high_rows = static_cast<const std::byte*>(base.panels) + panel * 2 * part;
+  const auto queries_of = [&](int64_t q) { return static_cast<const std::byte*>(queries.panels) + q * 8 * units; };
+  bool high_alone = true;
+  for (int64_t q = 0; q < queries.count; q += kSide) high_alone = high_alone && all_zero(queries_of(q) + part, part);
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    const std::byte* const high_rows = static_cast<const std::byte*>(base.panels) + panel * 2 * part;
+    for (int64_t q = 0; q < queries.count; q += kSide) {
+      const std::byte* const high_queries = queries_of(q);
+      const std::byte* const low_queries = high_queries + part;
       start_sums(base.terms + panel * kSide);
       add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
       if (!high_alone) add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
