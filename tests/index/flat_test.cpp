@@ -202,7 +202,7 @@ TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
   }
   EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), {.k = 3}, resources), InvalidArgument);
   EXPECT_THROW(index.search(base.view(), {.k = 0}, resources), InvalidArgument);
-  EXPECT_THROW(index.search(base.view(), {.k = INT64_MAX}, resources), InvalidArgument);
+  EXPECT_THROW(index.search(base.view(), {.k = INT64_MAX}, resources), OutOfMemory);
   EXPECT_EQ(index.size(), 50);
   expect_searches(index, make_floats(Shape::gaussian, 3, 8, 2), base, 4, resources);
 }
