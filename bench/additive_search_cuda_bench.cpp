@@ -90,7 +90,9 @@ Drawn draw(int64_t books, CodeNorm norm, int64_t rows, int64_t lists, int64_t qu
     for (int64_t i = first * bytes; i < end * bytes; ++i) codes[i] = static_cast<uint8_t>(random() >> 20);
   });
   // The norms of some vectors give the levels of all.
-  const auto view = [&](const std::vector<float>& levels) { return CodecView{format, nullptr, nullptr, values.data(), levels.data()}; };
+  const auto view = [&](const std::vector<float>& levels) {
+    return CodecView{format, nullptr, nullptr, values.data(), levels.data()};
+  };
   const auto norms_of_list = [&](int64_t list) { return lists > 1 ? centres.data() + list * kCols : nullptr; };
   if (format.has_norm()) {
     std::vector<float> norms(static_cast<size_t>(std::min<int64_t>(rows, 65536)));

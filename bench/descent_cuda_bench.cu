@@ -71,6 +71,12 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
                   of_rounds, report.rounds.size(), static_cast<double>(compared) / static_cast<double>(x.rows()),
                   report.recall->recall, static_cast<double>(report.peak_device_bytes) / static_cast<double>(x.rows()));
     table.line(text);
+    std::string rounds = "  its rounds, ms:";
+    for (const GraphRound& round : report.rounds) {
+      std::snprintf(text, sizeof text, " %.0f", 1e3 * round.seconds);
+      rounds += text;
+    }
+    table.line(rounds);
   };
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     wish.start = GraphStart::random;

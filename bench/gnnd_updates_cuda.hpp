@@ -13,8 +13,8 @@
 #include "cuda_timing.hpp"
 
 #include "cuda/device_core.hpp"
+#include "graph/nn_descent/collect_joins_cuda.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
-#include "graph/nn_descent/join_sets_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 
 #include <cstdint>
@@ -56,7 +56,6 @@ struct Memory {
   float distances[kRows][kColumns + 1];
   uint64_t offers[kWarps][kMostOffers];
   uint64_t list[kWarps][kLength];
-  uint32_t table[1 << sample_table_bits(kMostSamples)];
   uint32_t ids[kColumns];
 };
 
@@ -190,8 +189,11 @@ __device__ inline void compute_distances(const Task& task, Memory& memory, const
 __global__ void __launch_bounds__(kThreads) join_kernel(const __grid_constant__ Task task) {
   extern __shared__ __align__(16) std::byte bytes[];
   Memory& memory = *reinterpret_cast<Memory*>(bytes);
-  const JoinCounts counts = collect_samples<kThreads>(task.samples, blockIdx.x, 0, memory.table, memory.ids);
+  const JoinCounts counts = unpack_counts(task.samples.counts[blockIdx.x]);
   if (!counts.meet(false)) return;
+  const int mine = static_cast<int>(threadIdx.x);
+  if (mine < counts.all()) memory.ids[mine] = task.samples.collected(blockIdx.x)[mine];
+  __syncthreads();
   compute_distances(task, memory, counts);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   for (int sample = warp; sample < counts.all(); sample += kWarps) {
@@ -302,8 +304,12 @@ inline void begin(const Task& task, cudaStream_t stream) {
 }
 
 inline void round(const Task& task, uint64_t salt, cudaStream_t stream) {
-  check(cudaMemsetAsync(task.samples.reverse, 0xFF, static_cast<size_t>(8 * task.samples.samples * task.lists.rows), stream));
-  launch_sample_lists(task.lists, task.samples, salt, stream);
+  check(cudaMemsetAsync(task.samples.numbers, 0xFF, static_cast<size_t>(task.samples.bytes(task.lists.rows)), stream));
+  launch_sample_lists(task.lists, task.samples, 0, salt, stream);
+  CollectTask collect;
+  collect.samples = task.samples;
+  collect.rows = task.lists.rows;
+  launch_collect_joins(collect, stream);
   const bool segments = task.update == Update::segment_locks;
   if (segments) split_kernel<<<warps_for(task.lists.rows), kThreads, 0, stream>>>(task.lists);
   check(cudaFuncSetAttribute(join_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory)));

@@ -131,11 +131,11 @@ void figure_5(const Table& table, const MatrixView& x, double recall) {
     });
   }
   const DeviceBuffer locks(4 * gnnd::kSegments * x.rows(), "locks", context, resources);
-  const DeviceBuffer samples(16 * kSamples * x.rows(), "samples", context, resources);
+  const DeviceBuffer samples((16 * kSamples + 4) * x.rows(), "samples", context, resources);
   check(cudaMemsetAsync(locks.data(), 0, static_cast<size_t>(locks.bytes()), stream));
-  auto* const forward = reinterpret_cast<uint32_t*>(samples.data());
+  auto* const numbers = reinterpret_cast<uint32_t*>(samples.data());
   gnnd::Task task{static_cast<const float*>(static_cast<const void*>(x.data())), x.cols(), ref,
-                  {forward, forward + 2 * kSamples * x.rows(), kSamples}, reinterpret_cast<int*>(locks.data())};
+                  {numbers, numbers + 4 * kSamples * x.rows(), kSamples}, reinterpret_cast<int*>(locks.data())};
   for (const gnnd::Update update : {gnnd::Update::segment_locks, gnnd::Update::one_lock, gnnd::Update::all_pairs}) {
     begin();
     task.update = update;

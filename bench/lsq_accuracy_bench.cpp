@@ -7,10 +7,11 @@
 //                      [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
 //
 // Lists, as in --lambda 10,30 --start opq,residual, train LSQ once for each combination.
-// --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors. Seconds and microseconds are those of the clock.
-// "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
-// training vectors: where it is far below that of the base, more of them would help. --encode: the rounds of the search
-// for codes. --curves appends lines "bytes,code,error,N,R@N" to a file, for N up to 100, to be drawn by lsq_curves.py.
+// --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors.
+// Seconds and microseconds are those of the clock. "LSQm + norm" has one codebook less, and a byte for the norm from
+// 256 trained levels. "Error, trained" is that of the training vectors: where it is far below that of the base, more of
+// them would help. --encode: the rounds of the search for codes. --curves appends lines "bytes,code,error,N,R@N" to a
+// file, for N up to 100, to be drawn by lsq_curves.py.
 #include <kith/kith.hpp>
 
 #include "kernels/codes/code_norm.hpp"
@@ -313,9 +314,10 @@ class Accuracy {
 
 int main(int argc, char** argv) {
   try {
-    const Options options(argc, argv, {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows",
-                                       "--queries", "--rounds", "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed",
-                                       "--beam", "--unit", "--codes", "--encode", "--curves"});
+    const Options options(argc, argv,
+                          {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows", "--queries",
+                           "--rounds", "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed", "--beam",
+                           "--unit", "--codes", "--encode", "--curves"});
     Accuracy(options).run();
     return 0;
   } catch (const std::exception& error) {

@@ -1,19 +1,20 @@
-// Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the floor
-// of the matrix units, and the mean squared error.
+// Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the
+// floor of the matrix units, and the mean squared error.
 //
-//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15] [--parts encode,forms,stages]
+//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15]
+//                  [--parts encode,forms,stages]
 //                  [--plain N] [--many N] [--many-15 N] [--table FILE]
 //
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
-// rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with 15
-// and 32. --parts: what is measured beside training: encoding, the other forms of the search, where the time goes.
+// rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with
+// 15 and 32. --parts: what is measured beside training: encoding, the other forms of the search, where the time goes.
 // `race` (up to 64 columns) alone trains nothing: codewords are rows, and the search runs twice, the second time with
 // barriers that racecheck can follow.
 //
 // Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
 // codebooks is said beside it.
-// Errors are of the first fiftieth of the rows, which every form encodes. Rows are the mixture of mixture.hpp. The floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of
-// the landed products.
+// Errors are of the first fiftieth of the rows, which every form encodes. Rows are the mixture of mixture.hpp. The
+// floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of the landed products.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -142,8 +143,11 @@ struct Bench {
     char text[200];
     std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
                   static_cast<long long>(m), static_cast<long long>(rounds),
-                  form == SearchForm::direct ? "direct" : form == SearchForm::tables ? "tables" : "automatic", static_cast<long long>(count), 1e6 * each,
-                  1e6 * floor, each / floor, error / static_cast<double>(compared));
+                  form == SearchForm::direct   ? "direct"
+                  : form == SearchForm::tables ? "tables"
+                                               : "automatic",
+                  static_cast<long long>(count), 1e6 * each, 1e6 * floor, each / floor,
+                  error / static_cast<double>(compared));
     table.line(text);
   }
 };

@@ -18,61 +18,15 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
+from shapes import Shape, draw_for_cpu
 from turns import best_in_turn, clock_for, install_missing, results_path, write_results
 
 import kith
 
 Call = Callable[[], object]
-MOST_WORK = 4e9  # multiplications of one call: a second or so of a core
-MOST_VALUES = 2e7  # of a base
-
-
-@dataclass
-class Shape:
-    job: str
-    rows: int
-    cols: int
-    queries: int
-    k: int
-    metric: str
-    dtype: str
-    data: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.job:9} {self.metric:13} {self.dtype:4} {self.data:9} {self.rows:7} x {self.cols:4}, "
-            f"{self.queries:5} queries, k = {self.k}"
-        )
-
-
-def log_uniform(rng: np.random.Generator, least: float, most: float) -> int:
-    return int(round(np.exp(rng.uniform(np.log(least), np.log(most)))))
-
-
-def draw(rng: np.random.Generator) -> Shape:
-    """A shape whose work and size stay below what a benchmark has time for."""
-    while True:
-        job = str(rng.choice(["index", "index", "arrays", "arrays", "pairwise", "kmeans", "predict"]))
-        rows, cols = log_uniform(rng, 500, 500_000), log_uniform(rng, 2, 2_000)
-        queries = log_uniform(rng, 1, 5_000)
-        k = log_uniform(rng, 1, 200)
-        metric, dtype = "sqeuclidean", "f32"
-        if job in ("index", "arrays"):
-            metric = str(rng.choice(["sqeuclidean", "sqeuclidean", "inner_product", "cosine", "l1", "hamming"]))
-            dtype = "u8" if metric == "hamming" else str(rng.choice(["f32", "f32", "f32", "u8"]))
-        elif job == "pairwise":
-            metric = str(rng.choice(["sqeuclidean", "cosine", "l1", "linf"]))
-            rows = min(rows, 20_000)
-        else:
-            k = log_uniform(rng, 2, 500)
-            queries = 0
-        steps = queries if queries > 0 else k * (12 if job == "kmeans" else 1)
-        dearer = 8 if metric in ("l1", "linf") else 1
-        if rows * cols <= MOST_VALUES and rows * cols * steps * dearer <= MOST_WORK and k <= rows // 2:
-            return Shape(job, rows, cols, queries, k, metric, dtype, str(rng.choice(["gaussian", "mixture", "skewed"])))
 
 
 def make_data(shape: Shape, rows: int, centres: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -179,7 +133,7 @@ def main() -> None:
     results = []
     with threadpoolctl.threadpool_limits(options.threads):
         for _ in range(options.shapes):
-            shape, seed = draw(rng), int(rng.integers(2**31))
+            shape, seed = draw_for_cpu(rng), int(rng.integers(2**31))
             if options.only not in shape.job:
                 continue
             ours, theirs = make_calls(shape, np.random.default_rng(seed), options.threads)

@@ -11,63 +11,17 @@ Needs the packages kith (with CUDA) and torch.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 from collections.abc import Callable
-from math import exp, log
-from typing import NamedTuple
 
+import numpy as np
 import torch
 from cliffs_cuda import milliseconds, randn, torch_labels, torch_lloyd, torch_nearest
+from shapes import Shape, draw_for_gpu
 
 import kith
 
-MOST_VALUES = 3e8  # of a base
-MOST_PAIRS = 1e9  # torch keeps a value of each
-MOST_WORK = 3e12  # multiplications of one call
 DTYPES = {"f32": torch.float32, "f16": torch.float16}
-
-
-class Shape(NamedTuple):
-    job: str
-    rows: int
-    cols: int
-    queries: int
-    k: int
-    metric: str
-    dtype: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.job:8} {self.metric:7} {self.dtype} {self.rows:7} x {self.cols:4}, "
-            f"{self.queries:5} queries, k = {self.k}"
-        )
-
-
-def log_uniform(rng: random.Random, least: float, most: float) -> int:
-    return round(exp(rng.uniform(log(least), log(most))))
-
-
-def draw(rng: random.Random) -> Shape:
-    """A shape that torch has the memory for and a benchmark the time."""
-    while True:
-        job = rng.choice(["knn", "knn", "knn", "pairwise", "range", "predict", "kmeans"])
-        rows, cols = log_uniform(rng, 500, 2_000_000), log_uniform(rng, 2, 2000)
-        queries, k = log_uniform(rng, 1, 20_000), log_uniform(rng, 1, 500)
-        metric = rng.choice(["l2", "l2", "cosine"]) if job in ("knn", "pairwise") else "l2"
-        dtype = rng.choice(["f32", "f32", "f16"]) if job == "knn" else "f32"
-        if job in ("predict", "kmeans"):
-            queries, k = 0, max(k, 2)
-        if job == "pairwise":
-            rows, k = min(rows, 20_000), 0
-        if job == "range":
-            k = 0
-        steps = queries if queries > 0 else k * (10 if job == "kmeans" else 1)
-        pairs = rows * max(queries, k)
-        if rows * cols <= MOST_VALUES and pairs <= MOST_PAIRS and rows * cols * steps <= MOST_WORK and k <= rows // 4:
-            return Shape(job, rows, cols, queries, k, metric, dtype)
-
-
 Call = Callable[[], object]
 
 
@@ -116,17 +70,17 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}, torch {torch.__version__}; milliseconds")
-    rng = random.Random(options.seed)
+    rng = np.random.default_rng(options.seed)
     ratios: list[tuple[float, Shape]] = []
     for number in range(options.shapes):
-        shape = draw(rng)
+        shape = draw_for_gpu(rng)
         if options.only not in shape.job:
             continue
         ours, theirs = (milliseconds(call, options.runs) for call in calls_of(shape, 100 + number))
         ratios.append((theirs / ours, shape))
         print(f"{ours:9.3f} {theirs:9.3f} {theirs / ours:7.2f}  {shape}", flush=True)
     values = [ratio for ratio, _ in ratios]
-    below = sorted((ratio, shape) for ratio, shape in ratios if ratio < 1)
+    below = sorted(((ratio, shape) for ratio, shape in ratios if ratio < 1), key=lambda each: each[0])
     print(f"{len(values)} shapes: median ratio {statistics.median(values):.2f}, {len(below)} below 1")
     for ratio, shape in below:
         print(f"{ratio:7.2f}  {shape}")

@@ -96,7 +96,7 @@ OfferedOption OfferedCommand::text(const char* name, std::string& value, const c
 }
 
 OfferedOption OfferedCommand::files(const char* name, std::vector<std::string>& value, const char* help) {
-  return OfferedOption(app().add_option(name, value, help)->type_name("FILE"));
+  return OfferedOption(app().add_option(name, value, help)->type_name("FILE")->default_str(""));
 }
 
 OfferedOption OfferedCommand::number(const char* name, int64_t& value, const char* help) {

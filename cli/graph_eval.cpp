@@ -41,9 +41,9 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
     measured = measure_recall(graph, x.view(), options.params, resources);
   });
   Report report;
-  report.text =
-      fmt::format("{} of {} rows looked at\nrecall@{:<6} {:.6f} +- {:.6f}\nrecall@{:<6} {:.6f}\n", measured.rows, rows,
-                  k, measured.recall, measured.standard_error, std::min<int64_t>(k, 10), measured.recall_at_10);
+  report.text = fmt::format("{} of {} rows looked at\nrecall@{:<6} {:.6f} +- {:.6f}\n", measured.rows, rows, k,
+                            measured.recall, measured.standard_error);
+  if (k > 10) report.text += fmt::format("recall@10     {:.6f}\n", measured.recall_at_10);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("graph", paths_json(options.graph)).object("data", describe_vectors(data));

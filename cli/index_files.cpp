@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
+#include <kith/file_info.hpp>
 #include <kith/vector_file.hpp>
 
 #include "core/byte_size.hpp"
@@ -15,10 +16,25 @@ namespace {
 
 bool is_kith(const std::string& path) { return path.ends_with(".kith"); }
 
+// Whether the extension is one of vectors or ids; FAISS's files have any.
+bool is_matrix_file(const std::string& path) {
+  try {
+    static_cast<void>(content_of(path));
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Index open_index(const std::string& path, const Resources& resources) {
-  return is_kith(path) ? Index::load(path, resources) : read_faiss_index(path, resources);
+  if (is_kith(path)) return Index::load(path, resources);
+  if (is_matrix_file(path)) {
+    throw InvalidArgument(
+        fmt::format("'{}' is a file of vectors or ids, not an index; kith index build makes one of vectors", path));
+  }
+  return read_faiss_index(path, resources);
 }
 
 void write_index(const Index& index, const std::string& path, const Resources& resources) {

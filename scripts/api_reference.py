@@ -142,6 +142,7 @@ def _parts_of(header: str) -> tuple[str, str]:
         top += 1
     about = "\n".join(line.removeprefix("//").removeprefix(" ") for line in lines[:top])
     # What is indented in the comment is set as code.
-    about = re.sub(r"((?:^ {2,}.*\n?)+)", lambda match: "\n```text\n" + match[1].rstrip("\n") + "\n```\n", about, flags=re.MULTILINE)
+    indented = re.compile(r"((?:^ {2,}.*\n?)+)", re.MULTILINE)
+    about = indented.sub(lambda match: "\n```text\n" + match[1].rstrip("\n") + "\n```\n", about)
     code = "\n".join(line for line in lines[top:] if not re.match(r"#(include|pragma)|namespace kith|}  // namespace", line))
     return about, re.sub(r"\n{3,}", "\n\n", code.replace("KITH_EXPORT ", "")).strip()

@@ -13,6 +13,7 @@
 // lie on a grid of a power of two on which sums of them are exact.
 #pragma once
 
+#include <kith/dtype.hpp>
 #include <kith/export.hpp>
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
@@ -118,6 +119,9 @@ class KITH_EXPORT LocalSearchQuantizer {
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
   // The sums of codewords, in the order of the books: f32, rows x cols().
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
+  // What these take of host memory on a CPU at least, beside rows and codes: what a memory limit must leave.
+  int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
+  int64_t decoding_bytes(int threads) const;
   // The inner products of queries and all codewords, which add up to those of queries and vectors: f32, queries x
   // (codebooks * 2^bits), in host memory. Metric::inner_product alone: squared distances are no such sums (Unsupported).
   void lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,

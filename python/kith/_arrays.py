@@ -60,6 +60,12 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype == BFLOAT16 or (dtype.name == "bfloat16" and dtype.itemsize == 2)
 
 
+def refuse_kith_file(x: str | bytes | os.PathLike[Any], name: str) -> None:
+    """Who gave the path of an index where vectors belong is told how to load it."""
+    if os.fsencode(x).endswith(b".kith"):
+        raise TypeError(f"{name} is the path of a .kith file, not vectors; load an index with kith.load(path)")
+
+
 def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)") -> Matrix:
     """`x` as a numpy array of whatever shape and dtype it has, without a copy where it is an array already.
 
@@ -72,6 +78,7 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, (str, bytes, os.PathLike)):
+        refuse_kith_file(x, name)
         raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with {reader}")
     array = library_of(x).on_host(x, name)
     if array is not None:

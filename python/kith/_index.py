@@ -7,16 +7,16 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
-from kith import _kith
+from kith import _index_searches, _kith
 from kith._arrays import Array, VectorsLike, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._ids import IdsLike, as_ids
 from kith._index_adding import Adding
-from kith._index_searches import IndexSearches
+from kith._index_info import IndexInfo
 from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
@@ -24,7 +24,7 @@ from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 
 
-class Index(IndexSearches):
+class Index:
     """Vectors kept ready for many searches, as they are or compressed.
 
     Any number of threads may search at once, also while one trains, adds or removes: a search sees the vectors that were
@@ -116,6 +116,13 @@ class Index(IndexSearches):
         known = index.dimension > 0
         made._hold(index, device, (PLAIN if offset is None else Narrowing(np.array(offset))) if known else None)
         return made
+
+    def _hold(self, index: _kith.Index, device: str, narrowing: Narrowing | None) -> None:
+        self._index = index
+        self._device = device
+        # How vectors become float32: told by the first that are trained on or added, before a search can see them.
+        self._narrowing = narrowing
+        self._adding = 0
 
     def train(
         self,
@@ -210,6 +217,10 @@ class Index(IndexSearches):
                     )
                 # A conversion made an array that nobody else has: a second copy would be waste.
                 self._index.add(rows, names, borrow or copied, options)
+
+    search = _index_searches.search
+    range_search = _index_searches.range_search
+    knn_graph = _index_searches.knn_graph
 
     def remove(
         self,
@@ -388,6 +399,65 @@ class Index(IndexSearches):
                 if other.dimension > 0:
                     adding.like(other._offset())
                 self._index.merge(other._index, shift, options)
+
+    def info(self) -> IndexInfo:
+        """What the index holds: rows, lists and how even they are, bytes by part."""
+        return IndexInfo(**self._index.info())
+
+    @property
+    def factory(self) -> str:
+        """What kind of index it is, as it was given."""
+        return self._index.factory
+
+    @property
+    def trained(self) -> bool:
+        """Whether vectors can be added; always for ``"Flat"``."""
+        return self._index.trained
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector; 0 before the first training or add."""
+        return self._index.dimension
+
+    @property
+    def dtype(self) -> str | None:
+        """Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"``, ``"i8"``; None before the first."""
+        return str(self._index.info()["dtype"]) if self.dimension > 0 else None
+
+    @property
+    def metric(self) -> Metric:
+        """The metric's name."""
+        return cast(Metric, self._index.metric)
+
+    @property
+    def device(self) -> str:
+        """Where searches run, as it was given."""
+        return self._device
+
+    def __len__(self) -> int:
+        """How many vectors there are."""
+        return len(self._index)
+
+    def _offset(self) -> Narrowing:
+        """What the vectors that are there have lost."""
+        narrowing = self._narrowing or PLAIN
+        fits = narrowing.offset is not None and len(narrowing.offset) == self.dimension
+        return narrowing if fits else PLAIN
+
+    def _check_plain(self, path: PathLike) -> None:
+        if self._offset().offset is not None:
+            raise ValueError(
+                f"the index subtracts an offset from float64 vectors, and {os.fspath(path)} holds others; give them as "
+                "an array, or begin with the file"
+            )
+
+    def _still(self, narrowing: Narrowing) -> bool:
+        """Whether vectors lose the same offset as when a search began.
+
+        If not, the first vectors came since, and it may have compared queries with them that lost another: it is done
+        again.
+        """
+        return (self._narrowing or PLAIN) is narrowing
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """For pickle and copy: the bytes of its file, or, of an index that must be trained, how it was made."""

@@ -1,4 +1,7 @@
-"""The searches of an index: the k nearest, all within a radius, and the graph of its own vectors."""
+"""The searches of an index: the k nearest, all within a radius, and the graph of its own vectors.
+
+Functions of `self`, which `kith.Index` has as its methods.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, o
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
-from kith._index_held import HeldIndex
 from kith._narrowing import PLAIN
 from kith._options import calling, real_number, seed_number, whole_number
 from kith._other_names import refuse_unknown
@@ -31,274 +33,275 @@ from kith._typing import Floats, Ids, NumpyLike, Settings, Tensor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from kith._index import Index
     from kith._knn_graph import KnnGraph
 
 
-class IndexSearches(HeldIndex):
-    """The searches of `kith.Index`."""
+@overload
+def search(
+    self: Index,
+    queries: NumpyLike,
+    k: SupportsIndex = 10,
+    *,
+    probes: SupportsIndex | None = None,
+    refine: SupportsIndex | None = None,
+    refine_from: PathLike | None = None,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[Settings],
+) -> Neighbors[Ids, Floats]: ...
+@overload
+def search(
+    self: Index,
+    queries: Tensor,
+    k: SupportsIndex = 10,
+    *,
+    probes: SupportsIndex | None = None,
+    refine: SupportsIndex | None = None,
+    refine_from: PathLike | None = None,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[Settings],
+) -> Neighbors[Tensor, Tensor]: ...
+@overload
+def search(  # type: ignore[overload-cannot-match,unused-ignore]
+    self: Index,
+    queries: VectorsLike,
+    k: SupportsIndex = 10,
+    *,
+    probes: SupportsIndex | None = None,
+    refine: SupportsIndex | None = None,
+    refine_from: PathLike | None = None,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[Settings],
+) -> Neighbors: ...
+def search(
+    self: Index,
+    queries: VectorsLike,
+    k: SupportsIndex = 10,
+    *,
+    probes: SupportsIndex | None = None,
+    refine: SupportsIndex | None = None,
+    refine_from: PathLike | None = None,
+    filter: FilterLike | None = None,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    out: Output | None = None,
+    **unknown: NoReturn,
+) -> Neighbors:
+    """Find the k nearest vectors of the index for every query.
 
-    @overload
-    def search(
-        self,
-        queries: NumpyLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors[Ids, Floats]: ...
-    @overload
-    def search(
-        self,
-        queries: Tensor,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors[Tensor, Tensor]: ...
-    @overload
-    def search(  # type: ignore[overload-cannot-match,unused-ignore]
-        self,
-        queries: VectorsLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        out: Output | None = None,
-        **settings: Unpack[Settings],
-    ) -> Neighbors: ...
-    def search(
-        self,
-        queries: VectorsLike,
-        k: SupportsIndex = 10,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        filter: FilterLike | None = None,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        out: Output | None = None,
-        **unknown: NoReturn,
-    ) -> Neighbors:
-        """Find the k nearest vectors of the index for every query.
+    The GIL is released, and Ctrl-C stops the search.
 
-        The GIL is released, and Ctrl-C stops the search.
+    Parameters
+    ----------
+    queries, k, threads, memory_limit, device_memory_limit, progress, out
+        As in `knn`.
+    probes : int, optional
+        How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
+        By default the square root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
+        vectors, more are looked at.
+    refine : int, optional
+        With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again
+        with the vectors that are kept there, and returns the first k by those. By default 4.
+    refine_from : path, optional
+        A file with the original vectors, for an index that keeps none: row i is the vector with id i, so the file
+        that the index was built from goes with it, also after `remove`. Only the candidates are read.
+    filter : array_like, optional
+        Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
+        order of add.
 
-        Parameters
-        ----------
-        queries, k, threads, memory_limit, device_memory_limit, progress, out
-            As in `knn`.
-        probes : int, optional
-            How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
-            By default the square root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
-            vectors, more are looked at.
-        refine : int, optional
-            With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again
-            with the vectors that are kept there, and returns the first k by those. By default 4.
-        refine_from : path, optional
-            A file with the original vectors, for an index that keeps none: row i is the vector with id i, so the file
-            that the index was built from goes with it, also after `remove`. Only the candidates are read.
-        filter : array_like, optional
-            Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
-            order of add.
+    Returns
+    -------
+    Neighbors
+        ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
+    """
+    refuse_unknown("search()", unknown)
+    known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
+    chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
+    if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
+        plain = self._index.search_plain(queries, k, self._device, threads)
+        if plain is None and type(k) is int and type(threads) is int and self._device == "auto":
+            plain = _search_tensors(self, queries, k, threads)
+        if plain is not None and self._narrowing is known:
+            return plain_neighbors(plain)
+    number = whole_number(k, "k")
+    lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
+    rows = as_filter(filter)
+    originals = None if refine_from is None else path_bytes(refine_from)
+    if originals is not None:
+        self._check_plain(os.fsdecode(originals))
+    arrays = (queries, *(out if isinstance(out, tuple) else ()))
+    with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
-        Returns
-        -------
-        Neighbors
-            ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
-        """
-        refuse_unknown("search()", unknown)
-        known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
-        chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
-        if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
-            plain = self._index.search_plain(queries, k, self._device, threads)
-            if plain is None and type(k) is int and type(threads) is int and self._device == "auto":
-                plain = self._search_tensors(queries, k, threads)
-            if plain is not None and self._narrowing is known:
-                return plain_neighbors(plain)
-        number = whole_number(k, "k")
-        lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
-        rows = as_filter(filter)
-        originals = None if refine_from is None else path_bytes(refine_from)
-        if originals is not None:
-            self._check_plain(os.fsdecode(originals))
-        arrays = (queries, *(out if isinstance(out, tuple) else ()))
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
+        def step(matrix: Vectors, given: Given | None) -> Found | None:
+            return self._index.search(matrix, number, lists, times, originals, rows, options, given)
 
-            def step(matrix: Vectors, given: Given | None) -> Found | None:
-                return self._index.search(matrix, number, lists, times, originals, rows, options, given)
+        while True:
+            narrowing = self._narrowing or PLAIN
+            searched = () if out is None else self._index.borrowed
+            found = search_with(step, queries, number, out, options, searched, narrowing)
+            if self._still(narrowing):
+                return found
 
-            while True:
-                narrowing = self._narrowing or PLAIN
-                searched = () if out is None else self._index.borrowed
-                found = search_with(step, queries, number, out, options, searched, narrowing)
-                if self._still(narrowing):
-                    return found
 
-    def _search_tensors(self, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
-        """For plain tensors in a GPU's memory, in less time; None for all else."""
-        given = tensor_place(queries, k, threads)
-        if given is None:
-            return None
+def _search_tensors(self: Index, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
+    """For plain tensors in a GPU's memory, in less time; None for all else."""
+    given = tensor_place(queries, k, threads)
+    if given is None:
+        return None
 
-        def search(device: int, stream: int, ids: int, distances: int) -> None:
-            self._index.search_tensors(given, k, device, threads, stream, ids, distances)
+    def search(device: int, stream: int, ids: int, distances: int) -> None:
+        self._index.search_tensors(given, k, device, threads, stream, ids, distances)
 
-        return neighbors_of_tensors(queries, k, search)
+    return neighbors_of_tensors(queries, k, search)
 
-    def knn_graph(
-        self,
-        x: VectorsLike,
-        k: SupportsIndex = 15,
-        *,
-        probes: SupportsIndex | None = None,
-        refine: SupportsIndex | None = None,
-        refine_from: PathLike | None = None,
-        seed: SupportsIndex = 0,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        **unknown: NoReturn,
-    ) -> KnnGraph:
-        """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
 
-        As fast and as good as the index's searches are; `kith.knn_graph` needs no index and reaches a recall that is asked
-        for. Distances are those that the index reports, to the vectors as it keeps them.
+def knn_graph(
+    self: Index,
+    x: VectorsLike,
+    k: SupportsIndex = 15,
+    *,
+    probes: SupportsIndex | None = None,
+    refine: SupportsIndex | None = None,
+    refine_from: PathLike | None = None,
+    seed: SupportsIndex = 0,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> KnnGraph:
+    """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
 
-        Parameters
-        ----------
-        x : array_like, (len(index), dimension)
-            The vectors that the index holds, in the order of `add`: row i is the vector with the id i.
-        k : int, default 15
-            How many neighbours.
-        seed : int, default 0
-            Of the 1,000 rows on which ``report.recall`` is measured.
-        probes, refine, refine_from, threads, memory_limit, device_memory_limit, progress
-            As in `search`.
+    As fast and as good as the index's searches are; `kith.knn_graph` needs no index and reaches a recall that is asked
+    for. Distances are those that the index reports, to the vectors as it keeps them.
 
-        Returns
-        -------
-        KnnGraph
-            Of the kind of array that `x` is, where `x` lies, with a ``report`` whose method is ``"index"``.
+    Parameters
+    ----------
+    x : array_like, (len(index), dimension)
+        The vectors that the index holds, in the order of `add`: row i is the vector with the id i.
+    k : int, default 15
+        How many neighbours.
+    seed : int, default 0
+        Of the 1,000 rows on which ``report.recall`` is measured.
+    probes, refine, refine_from, threads, memory_limit, device_memory_limit, progress
+        As in `search`.
 
-        Raises
-        ------
-        ValueError
-            Another number of vectors than the index holds, or ids that are not row numbers.
+    Returns
+    -------
+    KnnGraph
+        Of the kind of array that `x` is, where `x` lies, with a ``report`` whose method is ``"index"``.
 
-        Examples
-        --------
-        >>> import numpy as np, kith
-        >>> x = np.random.default_rng(0).standard_normal((300, 8), dtype=np.float32)
-        >>> index = kith.Index("Flat")
-        >>> index.add(x)
-        >>> graph = index.knn_graph(x, k=5)
-        >>> graph.report.recall, bool((graph.ids == kith.knn_graph(x, k=5, method="exact").ids).all())
-        (1.0, True)
-        """
-        from kith._graph_report import GraphReport
-        from kith._knn_graph import KnnGraph
+    Raises
+    ------
+    ValueError
+        Another number of vectors than the index holds, or ids that are not row numbers.
 
-        refuse_unknown("knn_graph()", unknown)
-        number, draw = whole_number(k, "k"), seed_number(seed)
-        lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
-        originals = None if refine_from is None else path_bytes(refine_from)
-        told: dict[str, Any] = {}
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.random.default_rng(0).standard_normal((300, 8), dtype=np.float32)
+    >>> index = kith.Index("Flat")
+    >>> index.add(x)
+    >>> graph = index.knn_graph(x, k=5)
+    >>> graph.report.recall, bool((graph.ids == kith.knn_graph(x, k=5, method="exact").ids).all())
+    (1.0, True)
+    """
+    from kith._graph_report import GraphReport
+    from kith._knn_graph import KnnGraph
 
-        def step(matrix: Vectors, out: Given | None) -> Found | None:
-            arrays, report = self._index.knn_graph(matrix, number, lists, times, originals, draw, options, out)
-            told.update(report)
-            return arrays
+    refuse_unknown("knn_graph()", unknown)
+    number, draw = whole_number(k, "k"), seed_number(seed)
+    lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
+    originals = None if refine_from is None else path_bytes(refine_from)
+    told: dict[str, Any] = {}
 
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            while True:
-                narrowing = self._narrowing or PLAIN
-                rows = as_vectors(x, "x", options.stream, narrowing)[0]
-                found = fresh_neighbors(step, x, rows, number, options)
-                if self._still(narrowing):
-                    return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
+    def step(matrix: Vectors, out: Given | None) -> Found | None:
+        arrays, report = self._index.knn_graph(matrix, number, lists, times, originals, draw, options, out)
+        told.update(report)
+        return arrays
 
-    @overload
-    def range_search(
-        self,
-        queries: NumpyLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors[Ids, Floats]: ...
-    @overload
-    def range_search(
-        self,
-        queries: Tensor,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors[Tensor, Tensor]: ...
-    @overload
-    def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
-        self,
-        queries: VectorsLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        **settings: Unpack[Settings],
-    ) -> RangeNeighbors: ...
-    def range_search(
-        self,
-        queries: VectorsLike,
-        radius: SupportsFloat,
-        *,
-        probes: SupportsIndex | None = None,
-        filter: FilterLike | None = None,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-        **unknown: NoReturn,
-    ) -> RangeNeighbors:
-        """Find all vectors of the index within a radius of every query, nearest first.
+    with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        while True:
+            narrowing = self._narrowing or PLAIN
+            rows = as_vectors(x, "x", options.stream, narrowing)[0]
+            found = fresh_neighbors(step, x, rows, number, options)
+            if self._still(narrowing):
+                return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
 
-        The GIL is released, and Ctrl-C stops the search.
 
-        Parameters
-        ----------
-        queries, radius, threads, memory_limit, device_memory_limit, progress
-            As in `kith.range_search`, whose result this is.
-        probes : int, optional
-            How many lists are looked at, as in `search`, and no more.
-        filter : array_like, optional
-            As in `search`.
-        """
-        refuse_unknown("range_search()", unknown)
-        reach = real_number(radius, "radius")
-        lists = count_or_default(probes, "probes")
-        rows = as_filter(filter)
-        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
-            while True:
-                narrowing = self._narrowing or PLAIN
-                matrix, _ = as_queries(queries, options.stream, narrowing)
-                search = partial(self._index.range_search, matrix, reach, lists, rows, options)
-                found = range_found(search, queries, matrix, options.stream)
-                if self._still(narrowing):
-                    return found
+@overload
+def range_search(
+    self: Index,
+    queries: NumpyLike,
+    radius: SupportsFloat,
+    *,
+    probes: SupportsIndex | None = None,
+    filter: FilterLike | None = None,
+    **settings: Unpack[Settings],
+) -> RangeNeighbors[Ids, Floats]: ...
+@overload
+def range_search(
+    self: Index,
+    queries: Tensor,
+    radius: SupportsFloat,
+    *,
+    probes: SupportsIndex | None = None,
+    filter: FilterLike | None = None,
+    **settings: Unpack[Settings],
+) -> RangeNeighbors[Tensor, Tensor]: ...
+@overload
+def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
+    self: Index,
+    queries: VectorsLike,
+    radius: SupportsFloat,
+    *,
+    probes: SupportsIndex | None = None,
+    filter: FilterLike | None = None,
+    **settings: Unpack[Settings],
+) -> RangeNeighbors: ...
+def range_search(
+    self: Index,
+    queries: VectorsLike,
+    radius: SupportsFloat,
+    *,
+    probes: SupportsIndex | None = None,
+    filter: FilterLike | None = None,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> RangeNeighbors:
+    """Find all vectors of the index within a radius of every query, nearest first.
+
+    The GIL is released, and Ctrl-C stops the search.
+
+    Parameters
+    ----------
+    queries, radius, threads, memory_limit, device_memory_limit, progress
+        As in `kith.range_search`, whose result this is.
+    probes : int, optional
+        How many lists are looked at, as in `search`, and no more.
+    filter : array_like, optional
+        As in `search`.
+    """
+    refuse_unknown("range_search()", unknown)
+    reach = real_number(radius, "radius")
+    lists = count_or_default(probes, "probes")
+    rows = as_filter(filter)
+    with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
+        while True:
+            narrowing = self._narrowing or PLAIN
+            matrix, _ = as_queries(queries, options.stream, narrowing)
+            step = partial(self._index.range_search, matrix, reach, lists, rows, options)
+            found = range_found(step, queries, matrix, options.stream)
+            if self._still(narrowing):
+                return found
 
 
 def count_or_default(value: SupportsIndex | None, name: str) -> int:
@@ -309,3 +312,8 @@ def count_or_default(value: SupportsIndex | None, name: str) -> int:
     if number < 1:
         raise ValueError(f"{name} is {number}; it must be at least 1, or None for the default")
     return number
+
+
+# They are the class's, wherever they are written: in help, in errors of Python's own, to pickle.
+for _method in (search, knn_graph, range_search):
+    _method.__module__, _method.__qualname__ = "kith._index", f"Index.{_method.__name__}"

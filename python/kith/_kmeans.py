@@ -16,10 +16,11 @@ from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_number
 from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
-from kith._libraries import library_of
+from kith._libraries import TORCH, library_of
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
+from kith._search import tensor_place
 from kith._typing import HostLike, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
@@ -286,7 +287,9 @@ class KMeans:
     @overload
     def predict(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
     @overload
-    def predict(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def predict(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> Array: ...
     def predict(
         self,
         x: VectorsLike | PathLike,
@@ -300,15 +303,32 @@ class KMeans:
 
         Faster than `assign`: where the centre is beyond doubt no distance is computed.
         """
+        limited = memory_limit is not None or device_memory_limit is not None
+        if progress is False and not limited and type(threads) is int and self._device == "auto":
+            labels = self._labels_of_tensor(x, threads)
+            if labels is not None:
+                return labels
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._assigned(x, options, wants_distances=False)[0]
+
+    def _labels_of_tensor(self, x: Any, threads: int) -> Array | None:
+        """The same of a plain tensor in a GPU's memory, in less time; None for all else."""
+        model, narrowing = self._fitted
+        place = tensor_place(x, 1, threads) if narrowing.offset is None else None
+        if place is None:
+            return None
+        labels: Array = TORCH.fresh_labels(x)
+        model.predict_tensor(place, x.get_device(), threads, TORCH.stream(x), labels.data_ptr())
+        return labels
 
     @overload
     def assign(self, x: HostLike, **settings: Unpack[Settings]) -> tuple[Labels, Floats]: ...
     @overload
     def assign(self, x: Tensor, **settings: Unpack[Settings]) -> tuple[Tensor, Tensor]: ...
     @overload
-    def assign(self, x: VectorsLike, **settings: Unpack[Settings]) -> tuple[Array, Array]: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def assign(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> tuple[Array, Array]: ...
     def assign(
         self,
         x: VectorsLike | PathLike,
@@ -356,7 +376,9 @@ class KMeans:
     @overload
     def transform(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
     @overload
-    def transform(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
+    def transform(  # type: ignore[overload-cannot-match,unused-ignore]
+        self, x: VectorsLike, **settings: Unpack[Settings]
+    ) -> Array: ...
     def transform(
         self,
         x: VectorsLike,

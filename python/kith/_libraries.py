@@ -146,6 +146,14 @@ class Torch(Library):
         shape = (queries.shape[0], k)
         return queries.new_empty(shape, dtype=torch.int64), queries.new_empty(shape, dtype=torch.float32)
 
+    def fresh_distances(self, x: Any, columns: int) -> Any:
+        """Room for so many of each row, where they lie."""
+        return x.new_empty((x.shape[0], columns), dtype=sys.modules["torch"].float32)
+
+    def fresh_labels(self, x: Any) -> Any:
+        """Room for a number of each row, where they lie."""
+        return x.new_empty((x.shape[0],), dtype=sys.modules["torch"].int32)
+
     def plain(self, x: Any, name: str) -> Any:
         if x.layout is not sys.modules["torch"].strided:
             raise TypeError(f"{name} is a sparse tensor; Kith searches dense vectors: convert it with x.to_dense()")

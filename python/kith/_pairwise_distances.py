@@ -12,10 +12,11 @@ from kith import _kith
 from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_vectors, share_memory
 from kith._device_arrays import fill_on_device, on_device, writable_on_device
 from kith._kith import DeviceArray
-from kith._libraries import library_of
+from kith._libraries import TORCH, library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag
 from kith._progress import Progress
+from kith._search import tensor_place
 from kith._typing import CallSettings, Floats, NumpyLike, Tensor
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def pairwise_distances(
     limited = memory_limit is not None or device_memory_limit is not None
     if out is None and progress is False and check_finite is True and not limited:
         plain = _kith.pairwise_distances_plain(x, x if y is None else y, metric, device, threads)
+        if plain is None and type(threads) is int and device == "auto":
+            plain = _distances_of_tensors(x, x if y is None else y, metric, threads)
         if plain is not None:
             return plain
     name = metric_name(metric)
@@ -148,3 +151,16 @@ def _checked_output(out: Any, stream: int) -> Vectors:
     if array.ndim != 2 or not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
         raise ValueError("out must be 2-D, C-contiguous and writable")
     return cast(Matrix, array)
+
+
+def _distances_of_tensors(x: Any, y: Any, metric: str, threads: int) -> Any:
+    """The same of plain tensors in one GPU's memory, in less time; None for all else."""
+    rows, columns = tensor_place(x, 1, threads), tensor_place(y, 1, threads)
+    if rows is None or columns is None or type(metric) is not str:
+        return None
+    if x.get_device() != y.get_device() or rows[2] != columns[2]:
+        return None
+    found = TORCH.fresh_distances(x, y.shape[0])
+    stream = TORCH.stream(x)
+    _kith.pairwise_distances_of_tensors(rows, columns, metric, x.get_device(), threads, stream, found.data_ptr())
+    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, share_memory
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, refuse_kith_file, share_memory
 from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
 from kith._kith import CallOptions, DeviceArray, check_result_size
@@ -67,6 +67,9 @@ class Neighbors(_Neighbors[IdsArray, DistancesArray]):
 
 def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> tuple[bytes, bytes]:
     """The paths of queries and base, of which one at least is a path."""
+    for given, name in ((queries, "queries"), (base, "base")):
+        if isinstance(given, (str, os.PathLike)):
+            refuse_kith_file(given, name)
     if isinstance(queries, (str, os.PathLike)) and isinstance(base, (str, os.PathLike)):
         return path_bytes(queries), path_bytes(base)
     raise TypeError("an array and a path; pass two paths, or read the file with kith.read_vectors(path)")

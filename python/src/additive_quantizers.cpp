@@ -31,18 +31,20 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
                                      .start = parse_code_start(start),
                                      .seed = seed};
   Call call(options);
-  auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
-  if (given && !out) {
-    const MatrixView from = view_as(*given, DType::u8, "start");
-    if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
-      throw InvalidArgument("start is not of the shape of the codes");
+  return naming_encoding_limit(self, rows, out.has_value(), call.resources(), [&] {
+    auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+    if (given && !out) {
+      const MatrixView from = view_as(*given, DType::u8, "start");
+      if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
+        throw InvalidArgument("start is not of the shape of the codes");
+      }
+      for (int64_t i = 0; i < from.rows(); ++i) {
+        std::memcpy(codes.view().row(i), from.row(i), static_cast<size_t>(from.cols()));
+      }
     }
-    for (int64_t i = 0; i < from.rows(); ++i) {
-      std::memcpy(codes.view().row(i), from.row(i), static_cast<size_t>(from.cols()));
-    }
-  }
-  call.run([&] { self.encode(rows, codes.view(), encoding, call.resources()); });
-  return codes.take();
+    call.run([&] { self.encode(rows, codes.view(), encoding, call.resources()); });
+    return codes.take();
+  });
 }
 
 template <typename Quantizer>

@@ -15,11 +15,9 @@
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
 
+#include "core/named_limit.hpp"
 #include "exact/knn_checks.hpp"
 #include "index/index_access.hpp"
-#include "index/index_file.hpp"
-#include "index/index_parts_check.hpp"
-#include "io/file_error.hpp"
 
 #include <kith/faiss_file.hpp>
 #include <kith/vector_file.hpp>
@@ -163,11 +161,17 @@ int64_t remove(BorrowingIndex& self, const ConstIdList& ids, const CallOptions& 
 
 nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
   Call call(options);
-  MatrixBuffer vectors(DType::f32, static_cast<int64_t>(ids.size()), self.index.dimension(),
-                       "the reconstructed vectors", call.resources());
   const VectorView<const int64_t> view = ids_of(ids);
-  call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), call.resources()); });
-  return vectors_array(std::move(vectors));
+  const int64_t cols = self.index.dimension();
+  const auto needed = [&] {
+    return view.size * cols * size_of(DType::f32) +
+           IndexAccess::reconstruct_bytes(self.index, view.size, call.resources());
+  };
+  return naming_whole_host_limit(needed, call.resources(), [&] {
+    MatrixBuffer vectors(DType::f32, view.size, cols, "the reconstructed vectors", call.resources());
+    call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), call.resources()); });
+    return vectors_array(std::move(vectors));
+  });
 }
 
 // Shares what the other borrows: it is kept before it can be seen, and stays where an exception comes too late.
@@ -301,26 +305,18 @@ nb::dict info(const BorrowingIndex& self) {
 void save(const BorrowingIndex& self, const nb::bytes& path, const std::optional<DoubleList>& offset,
           const CallOptions& options) {
   Call call(options);
-  call.run([&] {
-    IndexParts parts = IndexAccess::parts(self.index, call.resources());
-    if (offset) parts.subtracted.assign(offset->data(), offset->data() + offset->size());
-    save_parts(parts, path_of(path), call.resources());
-  });
+  std::vector<double> subtracted;
+  if (offset) subtracted.assign(offset->data(), offset->data() + offset->size());
+  call.run([&] { IndexAccess::save(self.index, path_of(path), std::move(subtracted), call.resources()); });
 }
 
 std::pair<BorrowingIndex, std::optional<std::vector<double>>> load(const nb::bytes& path, const CallOptions& options) {
   Call call(options);
   std::optional<Index> index;
+  std::vector<double> subtracted;
+  call.run([&] { index = IndexAccess::load(path_of(path), subtracted, call.resources()); });
   std::optional<std::vector<double>> offset;
-  call.run([&] {
-    IndexParts parts = load_parts(path_of(path), call.resources());
-    if (!parts.subtracted.empty()) offset = std::move(parts.subtracted);
-    try {
-      index = IndexAccess::from_parts(std::move(parts), call.resources());
-    } catch (const PartsProblem& problem) {
-      throw_corrupt(path_of(path), 0, problem.what());
-    }
-  });
+  if (!subtracted.empty()) offset = std::move(subtracted);
   return {BorrowingIndex{std::move(*index), {}}, std::move(offset)};
 }
 

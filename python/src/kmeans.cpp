@@ -5,8 +5,10 @@
 #include "call.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
+#include "tensor_place.hpp"
 
 #include "cluster/kmeans_fit.hpp"
+#include "core/host_array.hpp"
 #include "core/named_limit.hpp"
 
 #include <kith/vector_file.hpp>
@@ -105,11 +107,6 @@ void partial_fit(KMeans& self, const VectorArray& x, const Weights& weights, con
 using FreshPrediction = std::optional<std::pair<nb::object, std::optional<nb::object>>>;
 using GivenPrediction = std::optional<std::pair<DeviceArray, std::optional<DeviceArray>>>;
 
-// All that it takes, its results included.
-int64_t prediction_bytes(const KMeans& self, const RowsInfo& rows, bool wants_distances, const Resources& resources) {
-  return rows.rows * (wants_distances ? 8 : 4) + smallest_assign_bytes(self.params(), rows, resources);
-}
-
 FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_distances, const CallOptions& options,
                         const GivenPrediction& out) {
   const MatrixView rows = view_of(x, "x");
@@ -124,13 +121,14 @@ FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_dis
     call.run([&] { self.predict(rows, labels, distances, call.resources()); });
     return std::nullopt;
   }
-  const auto needed = [&] { return prediction_bytes(self, RowsInfo(rows), wants_distances, call.resources()); };
-  return naming_host_limit(needed, call.resources(), [&]() -> FreshPrediction {
-    HostBuffer labels(count * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
-    HostBuffer distances;
-    if (wants_distances) {
-      distances = HostBuffer(count * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
-    }
+  const int64_t far_count = wants_distances ? count : 0;
+  const auto needed = [&] {
+    return array_bytes<int32_t>(count) + array_bytes<float>(far_count) +
+           smallest_assign_bytes(self.params(), RowsInfo(rows), call.resources());
+  };
+  return naming_whole_host_limit(needed, call.resources(), [&]() -> FreshPrediction {
+    HostBuffer labels(array_bytes<int32_t>(count), "the labels", call.resources());
+    HostBuffer distances(array_bytes<float>(far_count), "the distances", call.resources());
     call.run([&] {
       self.predict(rows, labels.as<int32_t>(), wants_distances ? distances.as<float>() : nullptr, call.resources());
     });
@@ -140,26 +138,32 @@ FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_dis
   });
 }
 
+// The labels of a tensor in a GPU's memory, into a fresh one there.
+void predict_tensor(const KMeans& self, const TensorPlace& x, int device, int threads, uintptr_t stream,
+                    uintptr_t labels) {
+  const MatrixView rows = view_of(x, device);
+  const VectorView<int32_t> found{reinterpret_cast<int32_t*>(labels), rows.rows(), rows.space()};
+  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  call.run([&] { self.predict(rows, found, VectorView<float>(), call.resources()); });
+}
+
 std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
   const VectorFile file(std::string(path.c_str(), path.size()));
   Call call(options);
+  const int64_t rows = file.rows();
   const auto needed = [&] {
-    return file.memory_bytes() + prediction_bytes(self, RowsInfo(file), true, call.resources());
+    return array_bytes<int32_t>(rows) + array_bytes<float>(rows) + file.memory_bytes() +
+           smallest_assign_bytes(self.params(), RowsInfo(file), call.resources());
   };
-  return naming_host_limit(needed, call.resources(), [&] {
-    HostBuffer labels(file.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
-    HostBuffer distances(file.rows() * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
-    call.run([&] {
-      self.predict(
-          file,
-          [&](int64_t first, int64_t count, const int32_t* l, const float* d) {
-            std::copy_n(l, count, labels.as<int32_t>() + first);
-            std::copy_n(d, count, distances.as<float>() + first);
-          },
-          call.resources());
-    });
-    return std::pair{owning_vector<int32_t>(std::move(labels), file.rows()),
-                     owning_vector<float>(std::move(distances), file.rows())};
+  return naming_whole_host_limit(needed, call.resources(), [&]() -> std::pair<nb::object, nb::object> {
+    HostBuffer labels(array_bytes<int32_t>(rows), "the labels", call.resources());
+    HostBuffer distances(array_bytes<float>(rows), "the distances", call.resources());
+    const auto keep = [&](int64_t first, int64_t count, const int32_t* l, const float* d) {
+      std::copy_n(l, count, labels.as<int32_t>() + first);
+      std::copy_n(d, count, distances.as<float>() + first);
+    };
+    call.run([&] { self.predict(file, keep, call.resources()); });
+    return {owning_vector<int32_t>(std::move(labels), rows), owning_vector<float>(std::move(distances), rows)};
   });
 }
 
@@ -256,6 +260,10 @@ void bind_kmeans(nb::module_& module) {
                    "out: tuple[DeviceArray, DeviceArray | None] | None) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32] | None] | None"),
            "Returns (labels, distances), or None after filling out.")
+      .def("predict_tensor", &predict_tensor, nb::arg("x"), nb::arg("device"), nb::arg("threads"), nb::arg("stream"),
+           nb::arg("labels"),
+           "The labels alone, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "
+           "other, and the address of as many int32.")
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))

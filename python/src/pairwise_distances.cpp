@@ -6,6 +6,7 @@
 #include "matrix_output.hpp"
 #include "module.hpp"
 #include "plain_array.hpp"
+#include "tensor_place.hpp"
 
 #include "exact/search_limit.hpp"
 
@@ -49,6 +50,18 @@ nb::object pairwise_plain(nb::handle x, nb::handle y, nb::handle metric, nb::han
   return found.take();
 }
 
+// The same of tensors in the memory of one GPU, into a fresh one there.
+void pairwise_tensors(const TensorPlace& x, const TensorPlace& y, const std::string& metric, int device, int threads,
+                      uintptr_t stream, uintptr_t distances) {
+  const MatrixView rows = view_of(x, device);
+  const MatrixView columns = view_of(y, device);
+  const MutableMatrixView found(reinterpret_cast<void*>(distances), DType::f32,
+                                {rows.rows(), columns.rows(), columns.rows()}, rows.space());
+  const PairwiseParams params{.metric = parse_metric(metric)};
+  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  call.run([&] { pairwise_distances(rows, columns, found, params, call.resources()); });
+}
+
 }  // namespace
 
 void bind_pairwise_distances(nb::module_& module) {
@@ -63,6 +76,10 @@ void bind_pairwise_distances(nb::module_& module) {
              nb::sig("def pairwise_distances_plain(x: object, y: object, metric: object, device: object, "
                      "threads: object) -> " KITH_PY_DISTANCES " | None"),
              "The same, quickly, of numpy's arrays and names; None where they are something else.");
+  module.def("pairwise_distances_of_tensors", &pairwise_tensors, nb::arg("x"), nb::arg("y"), nb::arg("metric"),
+             nb::arg("device"), nb::arg("threads"), nb::arg("stream"), nb::arg("distances"),
+             "The same, quickly, of matrices in a GPU's memory: (address, rows, columns, dtype), rows one after the other, "
+             "and the address of rows of x x rows of y float32.");
   module.attr("MOST_NUMPY_BYTES") = kMostNumpyBytes;
 }
 

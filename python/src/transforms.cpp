@@ -8,6 +8,8 @@
 
 #include <kith/vector_file.hpp>
 
+#include "core/named_limit.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -47,22 +49,38 @@ void train_file(VectorTransform& self, const nb::bytes& path, const CallOptions&
   call.run([&] { self.train(file, call.resources()); });
 }
 
+// An OutOfMemory names a limit with room for the output too, where it goes to an array that the call makes.
+template <typename Work>
+std::optional<nb::object> transformed(const VectorTransform& self, int64_t rows, int64_t cols,
+                                      const Resources& resources, const std::optional<GivenFloats>& out,
+                                      const Work& work) {
+  const auto needed = [&] {
+    const int64_t fresh = out ? 0 : rows * cols * size_of(DType::f32);
+    return fresh + self.transforming_bytes(rows, resources.threads());
+  };
+  return naming_whole_host_limit(needed, resources, [&] {
+    auto output = MatrixOutput::floats(rows, cols, "the vectors", out, resources);
+    work(output.view());
+    return output.take();
+  });
+}
+
 std::optional<nb::object> apply(const VectorTransform& self, const VectorArray& x, const CallOptions& options,
                                 const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  auto output = MatrixOutput::floats(rows.rows(), self.out(), "the vectors", out, call.resources());
-  call.run([&] { self.apply(rows, output.view(), call.resources()); });
-  return output.take();
+  return transformed(self, rows.rows(), self.out(), call.resources(), out, [&](const MutableMatrixView& to) {
+    call.run([&] { self.apply(rows, to, call.resources()); });
+  });
 }
 
 std::optional<nb::object> reverse(const VectorTransform& self, const VectorArray& x, const CallOptions& options,
                                   const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  auto output = MatrixOutput::floats(rows.rows(), self.in(), "the vectors", out, call.resources());
-  call.run([&] { self.reverse(rows, output.view(), call.resources()); });
-  return output.take();
+  return transformed(self, rows.rows(), self.in(), call.resources(), out, [&](const MutableMatrixView& to) {
+    call.run([&] { self.reverse(rows, to, call.resources()); });
+  });
 }
 
 nb::object floats(const std::vector<float>& from) {

@@ -71,6 +71,7 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
   task.places = operand_tiles(centre_count_) * kOperandTile;
   task.lowered = at<float>(layout_.lowered_terms);
   task.widths = at<float>(layout_.widths);
+  task.part_widths = at<float>(layout_.part_widths);
   task.typical = typical();
   launch_lower_terms(task, stream());
 }
@@ -99,23 +100,27 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
-  launch_product<ProductNearest>(plan_.engine, product, schedule,
-                                 {slacks.slacks, slacks.limits, at<float>(layout_.widths),
-                                  at<NearestRows>(layout_.candidates), padded,
-                                  int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
-                                 stream());
+  launch_product<ProductNearest>(
+      plan_.engine, product, schedule,
+      {slacks.slacks, slacks.limits, at<float>(layout_.widths), at<float>(layout_.part_widths),
+       at<NearestRows>(layout_.candidates), padded, int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+      stream());
   return schedule.items / schedule.query_tiles;
 }
 
-// One pass; the host looks at the values' check alone.
-void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
-  uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
-  if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
+// One pass; the host looks at what was seen of the rows alone.
+void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
+  const bool looks = task.check_finite || task.probe >= 0;
+  RowsSeen* const seen = looks ? &at<CentreSearchCounts>(layout_.counts)->seen : nullptr;
+  if (looks) KITH_CUDA_CHECK(cudaMemsetAsync(seen, 0xFF, sizeof *seen, stream()));
+  const FewCentresTask few{
+      shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels, task.wants_keys ? task.keys : nullptr,
+      seen,        task.probe};
   if (plan_.few) {
     const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
-    launch({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
-            task.wants_keys ? task.keys : nullptr, first_bad},
-           plan_.multiprocessors, stream());
+    launch(few, plan_.multiprocessors, stream());
+  } else if (plan_.tiled) {
+    launch_tiled_centres(few, stream());
   } else {
     SettleTask all;
     all.kind = shape_.kind;
@@ -124,17 +129,18 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) const {
     all.cols = shape_.cols;
     all.labels = task.labels;
     all.keys = task.keys;
-    launch_search_all(all, centre_count_, first_bad, stream());
+    launch_search_all(all, centre_count_, task.check_finite ? &seen->first_bad : nullptr, stream());
   }
-  if (first_bad == nullptr) return;
-  uint32_t found = kNoBadRow;
-  context_->copy(&found, first_bad, sizeof found);
+  if (!looks) return;
+  RowsSeen found{};
+  context_->copy(&found, seen, sizeof found);
   context_->synchronize();
-  if (found != kNoBadRow) throw_not_finite("data", task.number + found);
+  if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
+  plain_ = found.no_extreme != 0 && found.probe_near == 0;
 }
 
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
-  if (plan_.few || plan_.direct) return compare_pairs(task);
+  if (plan_.compares_pairs()) return compare_pairs(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
@@ -142,9 +148,10 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   auto* const counts = at<CentreSearchCounts>(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.
   KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
-  KITH_CUDA_CHECK(cudaMemsetAsync(&counts->first_bad, 0xFF, sizeof counts->first_bad, stream()));  // kNoBadRow
+  KITH_CUDA_CHECK(
+      cudaMemsetAsync(&counts->seen.first_bad, 0xFF, sizeof counts->seen.first_bad, stream()));  // kNoBadRow
   if (!task.operands_kept) {
-    uint32_t* const first_bad = task.check_finite ? &counts->first_bad : nullptr;
+    uint32_t* const first_bad = task.check_finite ? &counts->seen.first_bad : nullptr;
     launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
   }
 
@@ -172,7 +179,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.check_finite || !marks()) {
     context_->copy(&found, counts, sizeof found);
     context_->synchronize();
-    if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
+    const uint32_t first_bad = found.seen.first_bad;
+    if (task.check_finite && first_bad != kNoBadRow) throw_not_finite("data", task.number + first_bad);
   }
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond

@@ -35,6 +35,7 @@ struct CentreSearchTask {
   float* keys = nullptr;       // likewise; with moves, or where wanted
   bool wants_keys = true;
   const double* squared_moves = nullptr;  // of the centres, since labels and keys were those of these rows; or null
+  int64_t probe = -1;                     // the row that plain_rows() asks; or -1
 };
 
 class CentreSearchCuda {
@@ -49,6 +50,8 @@ class CentreSearchCuda {
   void set_centres(const float* centres, int64_t count);
 
   void run(const CentreSearchTask& task, ProgressMeter& meter);
+  // Of the last run, which had a probe: RowsSeen tells that its rows need no scale, if the centres' values do not.
+  bool plain_rows() const { return plain_; }
 
  private:
   template <typename T>
@@ -66,7 +69,7 @@ class CentreSearchCuda {
   void lower_terms(const QueryFacts* facts, int64_t rows) const;
   int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
   void settle_by_marks(const SettleTask& settle, const std::byte* operands) const;
-  void compare_pairs(const CentreSearchTask& task) const;
+  void compare_pairs(const CentreSearchTask& task);
   void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);
 
   const CentreSearchShape shape_;
@@ -79,6 +82,7 @@ class CentreSearchCuda {
   const int64_t chunks_;
   const float* centres_ = nullptr;
   int64_t centre_count_ = 0;
+  bool plain_ = false;
   float largest_;
   const SearchTask search_;            // of unsettled rows
   std::unique_ptr<KnnBackend> exact_;  // does it; made when first needed

@@ -25,6 +25,9 @@ bool suits_few(const CentreSearchShape& shape) {
   if (shape.kind == KeyKind::squared_l2 && suits_wide_few_centres(shape.centres, shape.cols)) return true;
   return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
 }
+bool suits_tiles(const CentreSearchShape& shape) {
+  return shape.once && shape.kind == KeyKind::squared_l2 && suits_tiled_centres(shape.rows, shape.centres, shape.cols);
+}
 bool suits_direct(const CentreSearchShape& shape) {
   const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
   return shape.once && steps <= kDirectSteps;
@@ -45,16 +48,20 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
   return search_of(search, {.k = 1, .check_finite = false});
 }
 
-bool compares_pairs(const CentreSearchShape& shape) { return suits_few(shape) || suits_direct(shape); }
+bool compares_pairs(const CentreSearchShape& shape) {
+  return suits_few(shape) || suits_tiles(shape) || suits_direct(shape);
+}
 
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
   plan.multiprocessors = device.multiprocessors;
   plan.few = asked == ProductEngine::automatic && suits_few(shape);
-  plan.direct = asked == ProductEngine::automatic && !plan.few && suits_direct(shape) &&
+  plan.tiled = asked == ProductEngine::automatic && !plan.few && suits_tiles(shape) &&
+               device.compute_capability >= 80;  // 92 KiB of shared memory
+  plan.direct = asked == ProductEngine::automatic && !plan.few && !plan.tiled && suits_direct(shape) &&
                 has_fast_doubles(device.compute_capability);
-  if (plan.few || plan.direct) {
+  if (plan.compares_pairs()) {
     plan.products = false;
     return plan;
   }
@@ -111,6 +118,7 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   centre_terms = take(places, sizeof(float));
   lowered_terms = take(plan.products ? places : 0, sizeof(float));
   widths = take(plan.products ? places : 0, sizeof(float));
+  part_widths = take(plan.products ? places / kGroupRowsPerTile : 0, sizeof(float));
   centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
   typical = take(1, sizeof(OperandFacts));
   centre_facts = take(1, sizeof(BaseFacts));

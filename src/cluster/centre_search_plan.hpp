@@ -5,6 +5,7 @@
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 
+#include "cluster/rows_seen.hpp"
 #include "core/plan_budget.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
@@ -20,7 +21,7 @@ struct CentreSearchShape {
   int64_t kept_rows = 0;  // whose operands stay from call to call, so that rows which come again need not be read
   int64_t centres = 0;
   int64_t cols = 0;
-  DType dtype = DType::f32;  // of the rows; centres are f32
+  DType dtype = DType::f32;            // of the rows; centres are f32
   KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
   bool once = false;                   // one call, for one assignment
 };
@@ -31,15 +32,19 @@ inline constexpr int64_t kMostMarkedCentres = 256;
 
 struct CentreSearchPlan {
   bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool tiled = false;    // so little is done once with some hundred centres that one pass is again the quickest
   bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
   bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
   KnnCudaPlan exact;           // how; its bytes come on top of the layout's
+
+  // With all centres, in one kernel: nothing is rounded.
+  bool compares_pairs() const { return few || tiled || direct; }
 };
 
-// Whether every pair is compared, few or direct, where the device is fast with doubles: nothing is rounded then.
+// Whether a plan does, where the device is fast with doubles.
 bool compares_pairs(const CentreSearchShape& shape);
 
 // Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
@@ -54,12 +59,12 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
 
 // Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
-// candidates, and the first row that is not finite.
+// candidates, and what was seen of the rows; where there are products that is the first that is not finite.
 struct CentreSearchCounts {
   uint32_t unsettled;
   uint32_t several;
   int32_t marked_items;
-  uint32_t first_bad;
+  RowsSeen seen;
 };
 
 // Offsets; a part that is not needed has no bytes. `bytes` is what the search needs, but for exact search.
@@ -77,11 +82,12 @@ struct CentreSearchLayout : WorkspaceLayout {
   int64_t centre_terms = 0;   // f32
   int64_t lowered_terms = 0;  // f32, centre_window.hpp's
   int64_t widths = 0;         // f32, likewise
+  int64_t part_widths = 0;    // f32, kGroupsPerTile for each tile of centres
   int64_t centre_rows = 0;    // OperandFacts, of each centre
   int64_t centre_facts = 0;   // BaseFacts
   int64_t typical = 0;        // OperandFacts
-  int64_t origin = 0;        // cols, f32
-  int64_t counts = 0;        // CentreSearchCounts
+  int64_t origin = 0;         // cols, f32
+  int64_t counts = 0;         // CentreSearchCounts
 
   CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan);
 };

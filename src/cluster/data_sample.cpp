@@ -26,9 +26,11 @@ float largest_of(const float* row, const std::vector<float>& origin) {
   return largest;
 }
 
+int64_t sampled_row(int64_t number, int64_t rows, int64_t samples) { return number * rows / samples; }
+
 DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
   DataSample sample;
-  const auto number = [&](int64_t s) { return s * rows.rows() / samples; };
+  const auto number = [&](int64_t s) { return sampled_row(s, rows.rows(), samples); };
   if (rows.info().in_memory) {  // where they lie
     std::vector<float> room(static_cast<size_t>(cols));
     sample.origin = sample_mean(rows, cols, samples);
@@ -52,17 +54,18 @@ DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const 
 
 }  // namespace
 
-std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources) {
-  // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
-  const int64_t samples = sampled_rows(rows.rows());
-  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
-    return begin_sample_cuda(*there, samples, resources);
-  }
-  return [&rows, cols, resources, samples] { return sample_on_host(rows, cols, samples, resources); };
+int64_t last_sampled_row(int64_t rows) {
+  const int64_t samples = sampled_rows(rows);
+  return sampled_row(samples - 1, rows, samples);
 }
 
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  return begin_sample(rows, cols, resources)();
+  // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
+  const int64_t samples = sampled_rows(rows.rows());
+  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
+    return sample_cuda(*there, samples, resources);
+  }
+  return sample_on_host(rows, cols, samples, resources);
 }
 
 // Magnitudes are in the order of their bits, and maxima of integers are taken several at a time.

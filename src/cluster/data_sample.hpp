@@ -8,14 +8,13 @@
 #include "rows/row_source.hpp"
 
 #include <cstdint>
-#include <functional>
 
 namespace kith {
 
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
-// The same when it is called; a GPU that has the rows begins at once.
-std::function<DataSample()> begin_sample(RowSource& rows, int64_t cols, const Resources& resources);
+// The last of the rows that these are of so many.
+int64_t last_sampled_row(int64_t rows);
 
 // The largest |a[c] - b[c]|; not finite where one is not.
 float farthest_apart(const float* a, const float* b, int64_t count);

@@ -66,8 +66,9 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
-// A block for kSampleCols columns: all values are read at once, since they lie far apart; the first warp adds them up, a
-// thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from it.
+// A block for kSampleCols columns: all values are read at once, since they lie far apart; the first warp adds them up,
+// a thread for each column, in the order of the rows: the mean, 0 where it is not finite. Then how far they are from
+// it.
 constexpr int kSampleCols = 32;
 constexpr int kSampleWarps = 32;
 template <typename X>
@@ -125,12 +126,12 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
 
 }  // namespace
 
-std::function<DataSample()> begin_sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources) {
+DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources) {
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const int64_t cols = rows.cols();
-  const auto found = std::make_shared<DeviceBuffer>((cols + 1) * 4, "a sample of the rows", context, resources);
-  auto* const origin = reinterpret_cast<float*>(found->data());
+  const DeviceBuffer found((cols + 1) * 4, "a sample of the rows", context, resources);
+  auto* const origin = reinterpret_cast<float*>(found.data());
   auto* const largest = reinterpret_cast<uint32_t*>(origin + cols);
   KITH_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof *largest, context->stream()));
   visit_dtype(rows.dtype(), [&](auto stored) {
@@ -140,16 +141,13 @@ std::function<DataSample()> begin_sample_cuda(const MatrixView& rows, int64_t sa
         device_rows(rows), cols, static_cast<int>(samples), origin, largest);
   });
   KITH_CUDA_CHECK_LAUNCH("sample_kernel");
-  return [context, found, cols] {
-    const DeviceGuard on_device(context->device());
-    DataSample sample;
-    sample.origin.resize(static_cast<size_t>(cols) + 1);
-    context->copy(sample.origin.data(), found->data(), found->bytes());
-    context->synchronize();
-    sample.largest = sample.origin.back();
-    sample.origin.pop_back();
-    return sample;
-  };
+  DataSample sample;
+  sample.origin.resize(static_cast<size_t>(cols) + 1);
+  context->copy(sample.origin.data(), found.data(), found.bytes());
+  context->synchronize();
+  sample.largest = sample.origin.back();
+  sample.origin.pop_back();
+  return sample;
 }
 
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {

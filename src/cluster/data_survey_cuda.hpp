@@ -1,5 +1,5 @@
-// data_survey.hpp and data_sample.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done,
-// but what begins a sample. Cost: one read of the rows.
+// data_survey.hpp and data_sample.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done.
+// Cost: one read of the rows.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -8,7 +8,6 @@
 #include "cluster/data_spread.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace kith {
@@ -19,9 +18,8 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
                     std::vector<double>& sums, const Resources& resources);
 
 inline constexpr int kMostDataSamples = 256;  // a block of a GPU holds them
-// As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it. Enqueued at once; what
-// is returned waits for it.
-std::function<DataSample()> begin_sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
+// As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
+DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
 
 // The first row, counted from `rows`, with a NaN or an infinity, or -1.
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources);

@@ -39,6 +39,15 @@ constexpr bool suits_wide_few_centres(int64_t centres, int64_t cols) {
   return centres <= kWideFewCentres && cols > kFewCentreCols && cols <= kMostCols;
 }
 
+// The same for more centres of any width, whose sums with 32 rows shared memory holds, where there is little to do:
+// then one kernel takes less time than those that products need.
+inline constexpr int64_t kTiledCentres = 512;
+constexpr bool suits_tiled_centres(int64_t rows, int64_t centres, int64_t cols) {
+  constexpr int64_t kMostSteps = int64_t{1} << 28;
+  constexpr int64_t kMostCols = 16384;
+  return centres <= kTiledCentres && cols <= kMostCols && rows <= kMostSteps / (centres * cols);
+}
+
 // Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
 KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
   constexpr float kRounding = 0x1p-24f;

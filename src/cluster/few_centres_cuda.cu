@@ -114,11 +114,11 @@ __global__ void __launch_bounds__(kThreads) few_centres_kernel(FewCentresTask ta
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; row < task.rows.count; row += step) {
     const RowValues<kCols> values = load_row<kCols>(task.rows, row, task.cols, aligned);
-    if (task.first_bad != nullptr) {
-      float zero = 0;
+    if (task.seen != nullptr) {
+      uint32_t largest = 0;
       KITH_UNROLL
-      for (int c = 0; c < kCols; ++c) zero = fmaf(values.values[c], 0.0f, zero);
-      if (zero != 0.0f) atomicMin(task.first_bad, static_cast<uint32_t>(row));  // a NaN
+      for (int c = 0; c < kCols; ++c) largest = max(largest, magnitude_bits(values.values[c]));
+      see_row(task.seen, row, largest);
     }
     int label = 0;
     float limit = HUGE_VALF;
@@ -135,6 +135,7 @@ __global__ void __launch_bounds__(kThreads) few_centres_kernel(FewCentresTask ta
       }
       limit = few_centre_limit(least, kCols);
       certain = second > limit;
+      if (row == task.probe && least > probe_limit(task.cols)) task.seen->probe_near = 0;
     }
     if (!certain) {
       label = static_cast<int>(row_of(nearest_exactly<kCols, kProduct>(values, centres, count, limit)));

@@ -5,6 +5,7 @@
 // products. Cost: one read of the rows and 2 rows x centres x columns f32 operations. No memory.
 #pragma once
 
+#include "cluster/rows_seen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/device_rows.hpp"
 
@@ -21,12 +22,15 @@ struct FewCentresTask {
   int64_t centre_count = 0;
   int64_t cols = 0;
   int32_t* labels = nullptr;
-  float* keys = nullptr;          // or null
-  uint32_t* first_bad = nullptr;  // the first row that is not finite; or null
+  float* keys = nullptr;     // or null
+  RowsSeen* seen = nullptr;  // or null
+  int64_t probe = -1;        // the row that is asked, by squared_l2; or -1
 };
 // For suits_few_centres.
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
 // For more than kFewCentreCols columns, by squared_l2: suits_wide_few_centres.
 void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream);
+// For little work with up to kTiledCentres, by squared_l2: suits_tiled_centres.
+void launch_tiled_centres(const FewCentresTask& task, cudaStream_t stream);
 
 }  // namespace kith

@@ -40,7 +40,7 @@ struct KMeansRowArrays {
 // What is asked of a pass beside labels.
 struct KMeansPass {
   bool adds_up = false;
-  bool scores = true;  // keys and the objective; a backend may write keys that nobody asked for
+  bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
   bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
 };
 
@@ -58,8 +58,11 @@ class KMeansBackend {
   // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
   // pass before need not fetch them again.
   virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
-  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows whose
-  // sums are added in order.
+  // Whether the scan of all rows, only assigned on a device, has shown that they need no scale (rows_seen.hpp), if the
+  // centres do not.
+  virtual bool plain_rows() const { return false; }
+  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows
+  // whose sums are added in order.
   virtual double objective() = 0;
 
   // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count

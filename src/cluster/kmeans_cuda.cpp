@@ -96,6 +96,8 @@ class KMeansCuda final : public KMeansBackend {
     }
   }
 
+  bool plain_rows() const override { return search_.plain_rows(); }
+
   double objective() override {
     const DeviceGuard guard(context_->device());
     labelled_ = true;
@@ -364,6 +366,7 @@ class KMeansCuda final : public KMeansBackend {
     task.keys = keys() + first;
     task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
     if (guesses_) task.squared_moves = at<double>(layout_.moves);
+    if (rows_.on_device && piece.count == shape_.rows) task.probe = last_sampled_row(shape_.rows);
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
     if (first + piece.count == rows_.count) {  // the same rows come in the next pass
@@ -381,8 +384,7 @@ class KMeansCuda final : public KMeansBackend {
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
     return adds_up_ && plan_.cuda.search.products && !plan_.cuda.lists_rows && !wish_.spherical &&
-           rows_.weights == nullptr &&
-           shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
+           rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {

@@ -8,12 +8,14 @@
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
+#include "cluster/rows_seen.hpp"
 #include "core/cpu_target.hpp"
 #include "cuda/resolve_device.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -337,8 +339,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
 // On the device that suits the rows as they came.
 PlannedKMeans plan_assignment(const AssignTask& task, const AssignedData& data, const Resources& outer) {
   const KMeansShape given(task.rows.info, data.centres.rows());
-  const Device device =
-      resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
+  const Device device = resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
   const KMeansShape shape(data.rows.info, data.centres.rows());
   return plan_kmeans(shape, assign_wish(task.params, shape.dtype, data.result_space), outer.with_device(device));
 }
@@ -366,9 +367,20 @@ void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const
   assign_pieces(task.params, data, planned, sample_of, begin, assign);
 }
 
+bool plain_values(const MatrixView& centres) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    for (int64_t c = 0; c < centres.cols(); ++c) {
+      largest = std::max(largest, std::bit_cast<uint32_t>(centre[c]) & 0x7FFFFFFFu);
+    }
+  }
+  return largest <= kLargestPlainBits;
+}
+
 // Rows on a GPU that are compared pair by pair need no sample but to tell whether they are to be scaled, as rows hardly
-// ever are: so they are assigned as they are while it is taken, and the host waits once. False: they are not, or are to
-// be scaled. Not under a limit, which the plan has to itself.
+// ever are: so they are assigned as they are, and mostly that tells (rows_seen.hpp). False: they are not assigned, or
+// are to be scaled. Not under a limit, which the plan has to itself.
 template <typename Assign>
 bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, const Resources& outer,
                             const Assign& assign) {
@@ -381,13 +393,16 @@ bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, co
   const AssignedData data{task.rows, task.centres, result_space};
   const PlannedKMeans planned = plan_assignment(task, data, outer);
   const CentreSearchPlan& search = planned.plan.cuda.search;
-  if (planned.plan.device.kind != DeviceKind::cuda || !(search.few || search.direct)) return false;
-  const std::unique_ptr<RowSource> source = task.rows.open(1, outer);
-  const std::function<DataSample()> sample = begin_sample(*source, info.cols, outer);
+  if (planned.plan.device.kind != DeviceKind::cuda || !search.compares_pairs()) return false;
+  bool plain = false;
   assign_pieces(
       task.params, data, planned, [](RowSource&, const Resources&) { return DataSample(); },
-      [](int64_t, Device, const Resources&) {}, assign);
-  return scale_exponent(task.rows, sample(), task.centres, outer) == 0;
+      [](int64_t, Device, const Resources&) {},
+      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
+        assign(backend, part, first, exponent, meter);
+        plain = backend.plain_rows();
+      });
+  return (plain && plain_values(task.centres)) || scale_exponent(task.rows, task.centres, outer) == 0;
 }
 
 }  // namespace
@@ -421,7 +436,8 @@ void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Re
     backend.finish_on_device(exponent);
   };
   if (assign_before_sampling(task, out.space, resources, assign)) return;
-  for_assigned_pieces(task, out.space, resources, [](int64_t, Device, const Resources&) {}, assign);
+  for_assigned_pieces(
+      task, out.space, resources, [](int64_t, Device, const Resources&) {}, assign);
 }
 
 }  // namespace kith

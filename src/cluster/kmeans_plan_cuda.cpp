@@ -100,7 +100,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
                            some, unsettled, asked);
     plan.cuda.lists_rows = lists_rows();
     const CentreSearchPlan& search = plan.cuda.search;
-    plan.cuda.checks_finite = wish.check_finite && (search.products || search.few || search.direct);
+    plan.cuda.checks_finite = wish.check_finite && (search.products || search.compares_pairs());
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));

@@ -25,7 +25,7 @@ std::vector<uint32_t> choose_plus_plus_cuda(int, const PlusPlusInput&, const Cou
   throw_no_cuda();
 }
 
-std::function<DataSample()> begin_sample_cuda(const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
+DataSample sample_cuda(const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
 
 int64_t first_not_finite_cuda(const MatrixView&, const Resources&) { throw_no_cuda(); }
 

@@ -58,18 +58,40 @@ __device__ OperandFacts typical_row(const LowerTermsTask& task) {
   return {typical_of(norms, count, &found[0]), typical_of(residuals, count, &found[1])};
 }
 
-// A thread for each place of the centres' tiles; every block looks at the same rows.
+// The widths of the centres that one thread of a product has of a tile, together: of two tiles, a block's.
+__device__ void write_part_widths(float width, float* out) {
+  constexpr float kMuch = 2.0f;
+  constexpr int kParts = kThreads / kOperandTile * kGroupsPerTile;
+  static_assert(kThreads == 2 * kOperandTile);
+  __shared__ uint32_t most[kParts];  // bits of floats that are not negative
+  __shared__ uint32_t least[kParts];
+  const auto i = static_cast<int>(threadIdx.x);
+  if (i < kParts) {
+    most[i] = 0;
+    least[i] = __float_as_uint(HUGE_VALF);
+  }
+  __syncthreads();
+  const int part = i / kOperandTile * kGroupsPerTile + i % 8 / 2;
+  atomicMax(&most[part], __float_as_uint(width));
+  if (width > 0) atomicMin(&least[part], __float_as_uint(width));
+  __syncthreads();
+  if (i >= kParts) return;
+  const float largest = __uint_as_float(most[i]);
+  out[blockIdx.x * kParts + i] = largest > kMuch * __uint_as_float(least[i]) ? -largest : largest;
+}
+
+// A thread for each place of the centres' tiles, which come in pairs; every block looks at the same rows.
 __global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask task) {
   const bool lowers = task.typical != nullptr;
   const OperandFacts typical = lowers ? typical_row(task) : OperandFacts{0, 0};
   const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (lowers && place == 0) *task.typical = typical;
-  if (place >= task.places) return;
   const float term = task.terms[place];
   CentreTerm centre{term, 0.0f};
   if (lowers && term < HUGE_VALF) centre = lowered_term(task.cols, term, task.centres[place], typical);
   task.lowered[place] = centre.term;
   task.widths[place] = centre.width;
+  write_part_widths(centre.width, task.part_widths);
 }
 
 // The window grows with the least value, which is at most that of a centre on the far side, or of the guess.

@@ -24,8 +24,9 @@ struct LowerTermsTask {
   const OperandFacts* centres = nullptr;  // of each place of the centres' tiles, as the terms
   const float* terms = nullptr;
   int64_t places = 0;
-  float* lowered = nullptr;  // terms
-  float* widths = nullptr;   // likewise
+  float* lowered = nullptr;         // terms
+  float* widths = nullptr;          // likewise
+  float* part_widths = nullptr;     // as ProductNearest has them
   OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
 };
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);

@@ -22,12 +22,13 @@ constexpr int kBlocksEach = 8;
 constexpr unsigned kWarp = 0xFFFFFFFFu;
 static_assert(kRows * kCanonicalLanes == 32);
 
-// The f32 sums of both rows with up to kCentres centres, in all lanes. Returns whether this lane's values are finite.
+// The f32 sums of both rows with up to kCentres centres, in all lanes. Returns the largest magnitude of the row that
+// this half of the warp has, as bits.
 template <int kCentres, typename X>
-__device__ __forceinline__ bool screen_rows(const X* const (&rows)[kRows], const FewCentresTask& task, bool rows_lie,
-                                            bool centres_lie, float (&sums)[kRows][kCentres]) {
+__device__ __forceinline__ uint32_t screen_rows(const X* const (&rows)[kRows], const FewCentresTask& task,
+                                                bool rows_lie, bool centres_lie, float (&sums)[kRows][kCentres]) {
   const auto count = static_cast<int>(task.centre_count);
-  float zero[kRows] = {};
+  uint32_t largest[kRows] = {};
   for (int64_t col = 4 * static_cast<int64_t>(threadIdx.x % 32); col < task.cols; col += 128) {
     float values[kRows][4];
     KITH_UNROLL
@@ -36,7 +37,7 @@ __device__ __forceinline__ bool screen_rows(const X* const (&rows)[kRows], const
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
         values[r][i] = static_cast<float>(four.values[i]);
-        zero[r] = fmaf(values[r][i], 0.0f, zero[r]);
+        largest[r] = max(largest[r], magnitude_bits(values[r][i]));
       }
     }
     KITH_UNROLL
@@ -63,8 +64,8 @@ __device__ __forceinline__ bool screen_rows(const X* const (&rows)[kRows], const
     }
   }
   const bool second = threadIdx.x % 32 >= kCanonicalLanes;
-  const unsigned finite[kRows] = {__ballot_sync(kWarp, zero[0] == 0.0f), __ballot_sync(kWarp, zero[1] == 0.0f)};
-  return finite[second ? 1 : 0] == kWarp;
+  const uint32_t all[kRows] = {__reduce_max_sync(kWarp, largest[0]), __reduce_max_sync(kWarp, largest[1])};
+  return all[second ? 1 : 0];
 }
 
 template <int kCentres, typename X>
@@ -80,13 +81,11 @@ __global__ void __launch_bounds__(kThreads) wide_few_centres_kernel(FewCentresTa
     const X* const rows[kRows] = {data + first * task.rows.stride,
                                   data + (first < last ? first + 1 : last) * task.rows.stride};
     float sums[kRows][kCentres] = {};
-    const bool finite = screen_rows<kCentres>(rows, task, rows_lie, centres_lie, sums);
+    const uint32_t largest = screen_rows<kCentres>(rows, task, rows_lie, centres_lie, sums);
     // From here on half a warp has a row.
     const int64_t row = second ? first + 1 : first;
     if (row > last) continue;
-    if (task.first_bad != nullptr && !finite && threadIdx.x % kCanonicalLanes == 0) {
-      atomicMin(task.first_bad, static_cast<uint32_t>(row));
-    }
+    if (threadIdx.x % kCanonicalLanes == 0) see_row(task.seen, row, largest);
     float least = HUGE_VALF;
     float next = HUGE_VALF;
     uint32_t label = 0;
@@ -97,6 +96,7 @@ __global__ void __launch_bounds__(kThreads) wide_few_centres_kernel(FewCentresTa
       label = sum < least ? static_cast<uint32_t>(c) : label;
       least = fminf(least, sum);
     }
+    if (row == task.probe && least > probe_limit(task.cols)) task.seen->probe_near = 0;
     const float limit = few_centre_limit(least, task.cols);
     const X* const values = second ? rows[1] : rows[0];
     const auto exact = [&](uint32_t centre) {

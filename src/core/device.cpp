@@ -4,6 +4,7 @@
 
 #include "core/cpu_target.hpp"
 #include "core/machine_memory.hpp"
+#include "core/system_file.hpp"
 
 #include <fmt/format.h>
 
@@ -12,17 +13,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <thread>
 
 namespace kith {
 namespace {
 
 std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  constexpr std::string_view kName = "model name";
+  const std::string text = system_text("/proc/cpuinfo");
+  const size_t line = text.starts_with(kName) ? 0 : text.find("\n" + std::string(kName));
+  if (line != std::string::npos) {
+    const size_t first = text.find(':', line) + 2;
+    return text.substr(first, text.find('\n', first) - first);
   }
   // ARM's list has no names.
   utsname machine;

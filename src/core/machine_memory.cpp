@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/system_file.hpp"
 
 #include <fmt/format.h>
 
@@ -11,32 +12,38 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <optional>
+#include <string_view>
 
 namespace kith {
 namespace {
 
-// A file that holds one number; none where there is no such file, or it says "max".
-std::optional<int64_t> number_in(const std::string& path) {
-  std::ifstream file(path);
-  std::string text;
+// The number that a text begins with.
+std::optional<int64_t> number_of(std::string_view text) {
   int64_t number = 0;
-  if (!(file >> text)) return std::nullopt;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} ? std::optional<int64_t>(number) : std::nullopt;
 }
 
+// What precedes the next `end` of a text, which is shortened by both.
+std::string_view take_until(std::string_view& text, char end) {
+  const size_t length = std::min(text.find(end), text.size());
+  const std::string_view part = text.substr(0, length);
+  text.remove_prefix(std::min(length + 1, text.size()));
+  return part;
+}
+
+// A file that holds one number; none where there is no such file, or it says "max".
+std::optional<int64_t> number_in(const std::string& path) { return number_of(system_text(path)); }
+
 // What follows a name in a file of names and numbers.
 std::optional<int64_t> entry_in(const std::string& path, std::string_view name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  const std::string text = system_text(path);
+  for (std::string_view left = text; !left.empty();) {
+    std::string_view line = take_until(left, '\n');
     if (!line.starts_with(name)) continue;
-    const size_t at = line.find_first_of("0123456789", name.size());
-    int64_t number = 0;
-    if (at == std::string::npos) return std::nullopt;
-    std::from_chars(line.data() + at, line.data() + line.size(), number);
-    return number;
+    line.remove_prefix(std::min(line.find_first_of("0123456789", name.size()), line.size()));
+    return number_of(line);
   }
   return std::nullopt;
 }
@@ -51,13 +58,11 @@ struct GroupFiles {
   bool swap_with_memory;  // these two count memory and swap together
 };
 
-bool is_there(const std::string& path) { return std::ifstream(path).good(); }
-
 // Swap that a group may still use, of what the machine has; none where the group does not speak of it. `free` is the
 // memory that it may use.
 int64_t free_swap_of(const std::string& folder, const GroupFiles& files, int64_t free, int64_t cached, int64_t machine) {
   const std::string path = folder + std::string(files.swap_limit);
-  if (!is_there(path)) return 0;
+  if (access(path.c_str(), R_OK) != 0) return 0;
   const std::optional<int64_t> limit = number_in(path);
   const std::optional<int64_t> used = number_in(folder + std::string(files.swap_used));
   if (!limit || !used) return machine;  // as much as there is
@@ -95,26 +100,25 @@ int64_t free_in_groups(const std::string& root, int64_t swap) {
   constexpr GroupFiles kSecond{
       "memory.max", "memory.current", {"inactive_file ", "active_file "}, "memory.swap.max", "memory.swap.current",
       false};
-  std::ifstream file(root + "/proc/self/cgroup");
+  const std::string groups = system_text(root + "/proc/self/cgroup");
   int64_t least = INT64_MAX;
-  for (std::string line; std::getline(file, line);) {  // number:controllers:/group
-    const size_t controllers = line.find(':') + 1;
-    const size_t group = line.find(':', controllers) + 1;
-    if (controllers == 0 || group == 0 || group >= line.size() || line[group] != '/') continue;
-    const std::string name = line.substr(controllers, group - 1 - controllers);
-    const std::string path = line.substr(group);
-    if (name.empty()) least = std::min(least, free_in_groups(root + "/sys/fs/cgroup", path, kSecond, swap));
-    if (name == "memory") least = std::min(least, free_in_groups(root + "/sys/fs/cgroup/memory", path, kFirst, swap));
+  for (std::string_view left = groups; !left.empty();) {
+    std::string_view path = take_until(left, '\n');  // number:controllers:/group
+    take_until(path, ':');
+    const std::string_view name = take_until(path, ':');
+    if (!path.starts_with('/')) continue;
+    const std::string group(path);
+    if (name.empty()) least = std::min(least, free_in_groups(root + "/sys/fs/cgroup", group, kSecond, swap));
+    if (name == "memory") least = std::min(least, free_in_groups(root + "/sys/fs/cgroup/memory", group, kFirst, swap));
   }
   return least;
 }
 
 int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t all = 0;
-  int64_t resident = 0;
-  file >> all >> resident;
-  return file ? resident * sysconf(_SC_PAGESIZE) : 0;
+  const std::string text = system_text("/proc/self/statm");  // pages: all, resident, ...
+  std::string_view left = text;
+  take_until(left, ' ');
+  return number_of(left).value_or(0) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

@@ -66,16 +66,16 @@ class RangeDelivery {
       found += counts[i];
       order.push_back(static_cast<uint32_t>(i));
     }
-    // The runs lie one after the other, in the order in which their places were taken.
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
     if (staying_ != nullptr) {
       uint64_t* const room = staying_->add(found, DeviceRangeRuns::Order::by_key);
       if (room == nullptr) return missing;
-      for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i]);
+      for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i], starts[i]);
       copy(room, target().hits, static_cast<size_t>(found) * 8);
       launch_key_extremes(room, found, staying_->extremes(), rows_.stream());
       return missing;
     }
+    // The runs lie one after the other, in the order in which their places were taken.
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
     RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
     if (part == nullptr) return missing;
     auto* run = part->runs.data();
@@ -85,49 +85,50 @@ class RangeDelivery {
     return missing;
   }
 
-  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits.
+  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits, and throws what
+  // the status has to say of the piece's rows.
   bool stays() const { return staying_ != nullptr; }
   // `all`: the tile has every row and every query.
-  void take_tile(const RangeTileTask& tile, const std::vector<uint32_t>& numbers, bool all) {
+  void take_tile(const RangeTileTask& tile, const ProductBase& piece, const std::vector<uint32_t>& numbers, bool all) {
     const auto queries = static_cast<size_t>(tile.queries);
     auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
     auto* const starts = rows_.at<int64_t>(layout_.tile_starts);
     uint32_t extremes[2] = {};
-    const std::vector<uint32_t> counted = read_counts(tile, extremes);
+    const std::vector<uint32_t> counted = read_counts(tile, piece, extremes);
     std::vector<int64_t> places(queries + 1, 0);
     for (size_t q = 0; q < queries; ++q) {
       places[q + 1] = places[q];
       for (size_t part = 0; part < kRangeTileParts; ++part) places[q + 1] += counted[part * queries + q];
     }
-    const std::optional<RangeWord> word =
-        all && places[queries] > 0 && std::is_sorted(numbers.begin(), numbers.end())
-            ? staying_->only_words(tile.queries, extremes)
-            : std::nullopt;
+    const std::optional<RangeWord> word = all && places[queries] > 0 && std::is_sorted(numbers.begin(), numbers.end())
+                                              ? staying_->only_words(tile.queries, extremes)
+                                              : std::nullopt;
     uint64_t* const room = word ? staying_->add_words(places[queries], *word)
                                 : staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
     if (room == nullptr) return;
     for (size_t q = 0; q < queries; ++q) {
-      staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]));
+      staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]), places[q]);
     }
     copy(starts, places.data(), queries * 8);
     if (word) return launch_write_tile_words(tile, counts, starts, *word, room, rows_.stream());
     launch_write_tile(tile, counts, starts, room, rows_.stream());
   }
-  // How many rows of a tile are in range, for all queries together. Waits.
-  int64_t count_tile(const RangeTileTask& tile) const {
+  // How many rows of a tile are in range, for all queries together. Waits, likewise.
+  int64_t count_tile(const RangeTileTask& tile, const ProductBase& piece) const {
     uint32_t extremes[2] = {};
-    const std::vector<uint32_t> counted = read_counts(tile, extremes);
+    const std::vector<uint32_t> counted = read_counts(tile, piece, extremes);
     return std::accumulate(counted.begin(), counted.end(), int64_t{0});
   }
 
  private:
-  std::vector<uint32_t> read_counts(const RangeTileTask& tile, uint32_t (&extremes)[2]) const {
+  std::vector<uint32_t> read_counts(const RangeTileTask& tile, const ProductBase& piece,
+                                    uint32_t (&extremes)[2]) const {
     auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
     launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
     std::vector<uint32_t> counted(static_cast<size_t>(tile.queries * kRangeTileParts));
     copy(counted.data(), counts, counted.size() * 4);
     copy(extremes, staying_->extremes(), sizeof extremes);
-    rows_.context().synchronize();
+    (void)rows_.read_status(&piece);
     return counted;
   }
   void copy(void* to, const void* from, size_t bytes) const {
@@ -194,7 +195,7 @@ class RangeSearch : private ProductStep {
       task.limit = ordered_key(most_);
       if (delivery_.stays()) {
         const bool all = queries.count == whole_batch_ && tile.rows.count == all_rows_ && tile.numbers == nullptr;
-        return delivery_.take_tile(task, numbers, all);
+        return delivery_.take_tile(task, piece, numbers, all);
       }
       task.target = delivery_.target();
       delivery_.begin(queries.count);
@@ -236,7 +237,7 @@ class RangeSearch : private ProductStep {
     task.queries = some.count;
     task.rows = kSample;
     task.limit = ordered_key(most_);
-    return delivery_.count_tile(task) * step > some.count * shape_.product.capacity;
+    return delivery_.count_tile(task, piece) * step > some.count * shape_.product.capacity;
   }
 
  private:
@@ -344,8 +345,7 @@ class RangeCuda final : public RangeBackend {
         if (stays && search_.many_in_range(batch, piece)) {
           if (!checked) rows_.check_finite(queries_, piece);
           checked = true;
-          (void)rows_.read_status(&piece);
-          search_.search_all_directly(batch, first, piece);
+          search_.search_all_directly(batch, first, piece);  // which sees what the check has found
         } else if (products) {
           if (!has_operands) rows_.make_ready(ready != nullptr, piece);
           has_operands = true;

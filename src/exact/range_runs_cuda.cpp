@@ -26,7 +26,7 @@ DeviceRangeRuns::DeviceRangeRuns(int64_t rows, std::shared_ptr<const DeviceConte
 void DeviceRangeRuns::clear() {
   parts_.clear();
   runs_.clear();
-  counted_ = filled_ = 0;
+  counted_ = 0;
   by_key_ = by_row_ = single_ = true;
   overflowed_ = false;
   words_.reset();
@@ -47,7 +47,6 @@ uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
     runs_.clear();
     return nullptr;
   }
-  filled_ = 0;
   by_key_ = by_key_ && order == Order::by_key;
   by_row_ = by_row_ && order == Order::by_row;
   return reinterpret_cast<uint64_t*>(parts_.back().data());
@@ -65,10 +64,9 @@ uint64_t* DeviceRangeRuns::add_words(int64_t rows, const RangeWord& word) {
   return room;
 }
 
-void DeviceRangeRuns::add_run(uint32_t query, uint32_t count) {
+void DeviceRangeRuns::add_run(uint32_t query, uint32_t count, int64_t at) {
   if (count == 0) return;
-  runs_.push_back({reinterpret_cast<const uint64_t*>(parts_.back().data()) + filled_, 0, count, query});
-  filled_ += count;
+  runs_.push_back({reinterpret_cast<const uint64_t*>(parts_.back().data()) + at, 0, count, query});
 }
 
 std::vector<int64_t> DeviceRangeRuns::place(int64_t queries) {
@@ -174,8 +172,8 @@ bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput
       return false;
     }
   }
-  std::stable_sort(runs_.begin(), runs_.end(),
-                   [](const PlacedRun& a, const PlacedRun& b) { return a.query < b.query; });
+  const auto earlier = [](const PlacedRun& a, const PlacedRun& b) { return a.query < b.query; };
+  if (!std::is_sorted(runs_.begin(), runs_.end(), earlier)) std::stable_sort(runs_.begin(), runs_.end(), earlier);
   try {
     const DeviceBuffer table(static_cast<int64_t>(runs_.size() * sizeof(PlacedRun)), "the rows in range", context_,
                              resources_);

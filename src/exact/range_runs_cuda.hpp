@@ -26,10 +26,10 @@ class DeviceRangeRuns {
     by_key,  // sorted
     by_row,  // in the order of the rows, which come after those of all parts before
   };
-  // Counts the rows of a part, and gives room for them; null where they are only counted, or none. Runs are added in
-  // the order in which they lie there; no query has two.
+  // Counts the rows of a part, and gives room for them; null where they are only counted, or none. A query has one run
+  // in it, `at` so many rows.
   uint64_t* add(int64_t rows, Order order);
-  void add_run(uint32_t query, uint32_t count);
+  void add_run(uint32_t query, uint32_t count, int64_t at);
   // In the place of all parts, where this is the only one: rows of queries 0, 1, ... in their order, as words that are
   // sorted where they lie. None where there are parts already, or a word is too short.
   std::optional<RangeWord> only_words(int64_t queries, const uint32_t (&extremes)[2]) const;
@@ -62,7 +62,6 @@ class DeviceRangeRuns {
   DeviceBuffer extremes_;
   std::vector<DeviceBuffer> parts_;
   std::vector<PlacedRun> runs_;
-  int64_t filled_ = 0;  // of the last part
   int64_t counted_ = 0;
   bool by_key_ = true;  // all parts are
   bool by_row_ = true;  // all parts are

@@ -1,6 +1,5 @@
 #include "graph/approximate_graph.hpp"
 
-#include "cluster/kmeans_fit.hpp"
 #include "core/cpu_target.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/cells/cell_workspace_cuda.hpp"
@@ -159,36 +158,31 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
   const int64_t length = length_of(params);
   const bool by_cells = params.method == GraphMethod::cells;
   const PanelFormat format = choose_pair_format(kind, x.dtype(), x.cols(), cpu);
-  // The rows and lists stay; the searches before and within, cells and rounds come one after the other, and are added up.
-  int64_t bytes = PairRows::bytes_for(x.rows(), x.cols(), kind, x.dtype(), cpu) +
-                  WorkingLists::bytes_for(x.rows(), length) + 4 * x.rows();
-  const SearchShape control{.queries = kControlRows, .rows = x.rows(), .cols = x.cols(), .query_dtype = x.dtype(),
-                            .base_dtype = x.dtype(), .metric = params.metric};
+  const int64_t kept = PairRows::bytes_for(x.rows(), x.cols(), kind, x.dtype(), cpu) + 4 * x.rows();
   const Resources on_cpu = resources.with_device(Device::cpu());
-  bytes += smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
-           kControlRows * (12 * (params.k + 1) + x.cols() * size_of(x.dtype()));
-  if (by_cells || start_of(params) == GraphStart::cells) {
+  const int64_t control_rows = std::min(kControlRows, x.rows());
+  const SearchShape control{.queries = control_rows, .rows = x.rows(), .cols = x.cols(), .query_dtype = x.dtype(),
+                            .base_dtype = x.dtype(), .metric = params.metric};
+  const int64_t control_bytes = smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
+                                neighbors_bytes(control_rows, params.k + 1) +
+                                control_rows * x.cols() * size_of(x.dtype());
+  // What comes one after the other, beside the rows and their order.
+  int64_t most = control_bytes;
+  const bool cuts = by_cells || start_of(params) == GraphStart::cells;
+  if (cuts) {
     const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
     const PanelFormat ordered = choose_ordered_format(kind, x.dtype(), x.cols(), cpu);
     const ComparedCells compared{ordered, product_columns(kind, ordered, x.cols()), params.k};
-    bytes += cells_bytes(x.rows(), x.cols(), compared, wish, resources.threads());
-    if (!by_cells) bytes += WorkingLists::bytes_for(x.rows(), params.k);
-    KMeansParams means;
-    means.clusters = wish.cells;
-    RowsInfo sample(x);
-    sample.dtype = DType::f32;
-    sample.cols = x.cols() + 1;
-    bytes += smallest_fit_bytes(means, sample, on_cpu);
-    const SearchShape ranks{.queries = x.rows(), .rows = wish.cells, .cols = x.cols() + 1, .query_dtype = x.dtype(),
-                            .base_dtype = DType::f32, .metric = Metric::l2};
-    bytes += smallest_host_bytes(ranks, {.k = wish.probes + 1}, RowFilter(), on_cpu);
+    most = std::max(most, WorkingLists::bytes_for(x.rows(), params.k) + cells_bytes(x, compared, wish, on_cpu));
   }
   if (!by_cells) {
     DescentRules rules = descent_wish(params, length).rules;
     rules.random_lists = true;  // which takes more
-    bytes += descent_steps_bytes_cpu(x.rows(), x.cols(), format, rules, resources.threads());
+    const int64_t before = cuts ? WorkingLists::bytes_for(x.rows(), params.k) : control_bytes;
+    const int64_t steps = descent_steps_bytes_cpu(x.rows(), x.cols(), format, rules, resources.threads());
+    most = std::max(most, WorkingLists::bytes_for(x.rows(), length) + std::max(before, steps));
   }
-  return bytes;
+  return kept + most;
 }
 
 int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {

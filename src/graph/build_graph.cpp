@@ -100,6 +100,21 @@ bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
   return x.rows() - 1 <= length;
 }
 
+int64_t exact_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
+}
+
+// On the CPU. A method that was `chosen` for the caller may be followed by the others.
+int64_t bytes_of_methods(const MatrixView& x, GraphMethod asked, const KnnGraphParams& chosen,
+                         const Resources& resources) {
+  const int64_t bytes = approximate_graph_bytes(x, chosen, resources);
+  if (asked != GraphMethod::automatic || chosen.method != GraphMethod::cells) return bytes;
+  KnnGraphParams next = chosen;
+  next.method = GraphMethod::nn_descent;
+  return std::max({bytes, approximate_graph_bytes(x, next, resources), exact_bytes(x, chosen, resources)});
+}
+
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                          const Resources& resources) {
   exact_graph(x, out, params, resources);
@@ -137,16 +152,14 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
   const auto needed = [&] {
     if (!on_cpu) return int64_t{0};
-    KnnGraphParams most = chosen;  // cells that were chosen for the caller may go on so
-    if (params.method == GraphMethod::automatic) most.method = GraphMethod::nn_descent;
-    return approximate_graph_bytes(x, most, there);
+    return bytes_of_methods(x, params.method, chosen, there);
   };
   const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
   const auto work = [&] {
     return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
                                                    : approximate_graph(x, out, chosen, {}, there);
   };
-  return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
+  return naming_device_limit(needed_there, there, [&] { return naming_whole_host_limit(needed, there, work); });
 }
 
 // What it takes there beside the graph; 0 where it fits itself to what there is.
@@ -164,12 +177,9 @@ int64_t smallest_graph_bytes(const MatrixView& x, const KnnGraphParams& params, 
   const SettledGraph graph = settled(x, out, params, resources);
   const bool exact = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
   if (!exact && graph.device.kind == DeviceKind::cpu) {
-    KnnGraphParams most = graph.params;
-    if (params.method == GraphMethod::automatic) most.method = GraphMethod::nn_descent;
-    return approximate_graph_bytes(x, most, resources.with_device(graph.device));
+    return bytes_of_methods(x, params.method, graph.params, resources.with_device(graph.device));
   }
-  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-  return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
+  return exact_bytes(x, params, resources);
 }
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {

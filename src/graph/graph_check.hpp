@@ -15,7 +15,8 @@ namespace kith {
 
 // Throws InvalidArgument that names the first wrong row. The graph lies anywhere; on a device it is checked there.
 void check_graph(const KnnGraph& graph, const Resources& resources);
-// Whether a row breaks no rule, of a graph on the host; `scratch` is memory for a copy of its ids. For who goes over all rows anyway.
+// Whether a row breaks no rule, of a graph on the host; `scratch` is memory for a copy of its ids. For who goes over
+// all rows anyway.
 bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch);
 
 // Throws InvalidArgument that names the first row with fewer than k neighbours, which `user` wants all.

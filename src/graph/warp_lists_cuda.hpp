@@ -9,8 +9,27 @@
 
 namespace kith {
 
+// The same in registers, one for each lane.
+__device__ inline void sort_few_neighbors(uint64_t* entries, int count) {
+  __syncwarp();
+  uint64_t mine = lane_index() < count ? entries[lane_index()] : kPadding;
+  for (int size = 2; size <= count; size *= 2) {
+    for (int apart = size / 2; apart > 0; apart /= 2) {
+      const uint64_t other = __shfl_xor_sync(kAllLanes, mine, apart);
+      const bool lower = (lane_index() & apart) == 0;
+      const bool ascends = (lane_index() & size) == 0;
+      const bool other_first = without_flag(other) < without_flag(mine);
+      const bool mine_first = without_flag(mine) < without_flag(other);
+      if (lower == ascends ? other_first : mine_first) mine = other;
+    }
+  }
+  if (lane_index() < count) entries[lane_index()] = mine;
+  __syncwarp();
+}
+
 // `count` is a power of two, padding at the end.
 __device__ inline void sort_neighbors(uint64_t* entries, int count) {
+  if (count <= 32) return sort_few_neighbors(entries, count);
   for (int size = 2; size <= count; size *= 2) {
     for (int apart = size / 2; apart > 0; apart /= 2) {
       __syncwarp();

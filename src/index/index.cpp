@@ -156,25 +156,30 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
   check_ids(ids, ids.size);
   int64_t removed = 0;
   const IndexPublisher::Writer writer(impl_->versions);
-  if (rows_of(impl_->versions.current().get()) == 0) return 0;
-  impl_->versions.publish(
-      writer,
-      [&](const IndexVersion* current) {
-        const int64_t rows = rows_of(current);
-        HostArray<uint8_t> bits(divide_up(rows, 8), "the rows that stay", resources);
-        std::fill(bits.begin(), bits.end(), uint8_t{0xFF});
-        for (int64_t i = 0; i < ids.size; ++i) {
-          const int64_t row = current->ids.row(ids[i]);
-          if (row < 0) continue;
-          const auto bit = static_cast<uint8_t>(1u << (row % 8));
-          removed += (bits[row / 8] & bit) != 0;
-          bits[row / 8] &= static_cast<uint8_t>(~bit);
-        }
-        if (removed == 0) return *current;
-        const KeptRows kept(RowFilter::bits(bits.data(), rows), rows, resources);
-        return IndexVersion{impl_->kind->removed(*current->state, kept, resources), current->ids.kept(kept, resources)};
-      },
-      resources);
+  const auto before = impl_->versions.current();
+  if (rows_of(before.get()) == 0) return 0;
+  const auto needed = [&] {
+    // The rows that stay, as bits and by number, ids, and at most as much as there is now.
+    constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
+    const IndexBytes held = before->state->bytes();
+    return held.host + held.device + rows_of(before.get()) * kRow;
+  };
+  const auto without = [&](const IndexVersion* current) {
+    const int64_t rows = rows_of(current);
+    HostArray<uint8_t> bits(divide_up(rows, 8), "the rows that stay", resources);
+    std::fill(bits.begin(), bits.end(), uint8_t{0xFF});
+    for (int64_t i = 0; i < ids.size; ++i) {
+      const int64_t row = current->ids.row(ids[i]);
+      if (row < 0) continue;
+      const auto bit = static_cast<uint8_t>(1u << (row % 8));
+      removed += (bits[row / 8] & bit) != 0;
+      bits[row / 8] &= static_cast<uint8_t>(~bit);
+    }
+    if (removed == 0) return *current;
+    const KeptRows kept(RowFilter::bits(bits.data(), rows), rows, resources);
+    return IndexVersion{impl_->kind->removed(*current->state, kept, resources), current->ids.kept(kept, resources)};
+  };
+  naming_whole_host_limit(needed, resources, [&] { impl_->versions.publish(writer, without, resources); });
   return removed;
 }
 

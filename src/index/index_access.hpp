@@ -6,8 +6,11 @@
 #include "index/index_kind.hpp"
 #include "index/index_parts.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kith {
 
@@ -27,6 +30,14 @@ class KITH_EXPORT IndexAccess {
   static IndexParts parts(const Index& index, const Resources& resources);
   // Parts that were checked. The factory string is theirs.
   static Index from_parts(IndexParts parts, const Resources& resources);
+
+  // Index::save and load, with what the caller has subtracted from all vectors before they came here; none: nothing.
+  static void save(const Index& index, const std::string& path, std::vector<double> subtracted,
+                   const Resources& resources);
+  static Index load(const std::string& path, std::vector<double>& subtracted, const Resources& resources);
+
+  // What Index::reconstruct() takes at least, beside its output.
+  static int64_t reconstruct_bytes(const Index& index, int64_t count, const Resources& resources);
 };
 
 }  // namespace kith

@@ -13,8 +13,9 @@
 
 namespace kith {
 
-void Index::save(const std::string& path, const Resources& resources) const {
-  const auto version = impl_->versions.current();
+void IndexAccess::save(const Index& index, const std::string& path, std::vector<double> subtracted,
+                       const Resources& resources) {
+  const auto version = index.impl_->versions.current();
   const auto needed = [&] {
     const IndexState* const state = state_of(version.get());
     if (state == nullptr) return int64_t{0};
@@ -23,32 +24,38 @@ void Index::save(const std::string& path, const Resources& resources) const {
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
     return state->give_parts_bytes() + ids + rows / 8 + 8;
   };
-  naming_whole_host_limit(needed, resources,
-                          [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });
+  naming_whole_host_limit(needed, resources, [&] {
+    IndexParts parts = IndexAccess::parts(index, resources);
+    parts.subtracted = std::move(subtracted);
+    save_parts(parts, path, resources);
+  });
 }
 
-namespace {
-
-Index load_index(const std::string& path, const Resources& resources) {
-  IndexParts parts = load_parts(path, resources);
-  if (!parts.subtracted.empty()) {
-    throw Unsupported(fmt::format(
-        "'{}' holds vectors from which Python has subtracted an offset, since they were float64: load it there, with "
-        "kith.load",
-        path));
-  }
-  try {
-    return IndexAccess::from_parts(std::move(parts), resources);
-  } catch (const PartsProblem& problem) {
-    throw_corrupt(path, 0, problem.what());
-  }
+Index IndexAccess::load(const std::string& path, std::vector<double>& subtracted, const Resources& resources) {
+  const auto needed = [&] { return load_bytes(path, resources); };
+  return naming_whole_host_limit(needed, resources, [&] {
+    IndexParts parts = load_parts(path, resources);
+    subtracted = std::move(parts.subtracted);
+    try {
+      return from_parts(std::move(parts), resources);
+    } catch (const PartsProblem& problem) {
+      throw_corrupt(path, 0, problem.what());
+    }
+  });
 }
 
-}  // namespace
+void Index::save(const std::string& path, const Resources& resources) const {
+  IndexAccess::save(*this, path, {}, resources);
+}
 
 Index Index::load(const std::string& path, const Resources& resources) {
-  return naming_whole_host_limit([&] { return load_bytes(path, resources); }, resources,
-                                 [&] { return load_index(path, resources); });
+  std::vector<double> subtracted;
+  Index index = IndexAccess::load(path, subtracted, resources);
+  if (subtracted.empty()) return index;
+  throw Unsupported(fmt::format(
+      "'{}' holds vectors from which Python has subtracted an offset, since they were float64: load it there, with "
+      "kith.load",
+      path));
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {

@@ -186,15 +186,26 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   });
 }
 
+namespace {
+
+int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, int threads) {
+  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, threads));
+}
+
+}  // namespace
+
+int64_t IndexAccess::reconstruct_bytes(const Index& index, int64_t count, const Resources& resources) {
+  const auto version = index.impl_->versions.current();
+  return reconstruct_bytes_of(state_of(version.get()), count, resources.threads());
+}
+
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
   const Resources resources = impl_->on_device(given);
   check_ids(ids, ids.size);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const auto needed = [&] {
-    return array_bytes<uint32_t>(ids.size) + (state == nullptr ? 0 : state->reconstruct_bytes(ids.size, resources.threads()));
-  };
+  const auto needed = [&] { return reconstruct_bytes_of(state, ids.size, resources.threads()); };
   naming_whole_host_limit(needed, resources, [&] {
     HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
     for (int64_t i = 0; i < ids.size; ++i) {

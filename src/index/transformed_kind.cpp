@@ -53,21 +53,6 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   }
 }
 
-int64_t widest_step(const TransformChain& chain) {
-  int64_t widest = 0;
-  for (const auto& step : chain.steps()) widest = std::max({widest, step->in(), step->out()});
-  return widest;
-}
-
-// What the steps take beside rows of their own: a matrix, and rows with a column more, up to 4 MiB of them.
-int64_t apply_bytes(const TransformChain& chain, int64_t rows, int threads) {
-  constexpr int64_t kMostValues = 1 << 20;
-  const int64_t widest = widest_step(chain);
-  constexpr int64_t kScratch = 1 << 20;  // of a thread
-  return array_bytes<float>(std::min(rows * (widest + 1), kMostValues) + 2 * (widest + 1) * widest) +
-         (threads + 1) * kScratch;
-}
-
 void check_queries_finite(const MatrixView& queries, const Resources& resources) {
   if (!queries.space().host_readable()) return refuse_not_finite_cuda("query", queries, resources);
   refuse_not_finite("query", queries, {0}, resources);
@@ -118,7 +103,7 @@ class TransformedState final : public IndexState {
     const int64_t behind = inner_->smallest_host_bytes(transformed, params, resources);
     // Steps between the first and the last make rows of their own.
     return HostRows::bytes_for(queries) + behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
-           2 * array_bytes<float>(widest_step(*chain_));
+           2 * array_bytes<float>(chain_->widest());
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
@@ -132,12 +117,12 @@ class TransformedState final : public IndexState {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
     return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) +
-           array_bytes<float>(chain_->out()) + apply_bytes(*chain_, queries.rows, resources.threads());
+           array_bytes<float>(chain_->out()) + chain_->step_bytes(queries.rows, resources.threads());
   }
 
   int64_t reconstruct_bytes(int64_t count, int threads) const override {
-    return inner_->reconstruct_bytes(count, threads) + count * array_bytes<float>(chain_->out() + 2 * widest_step(*chain_)) +
-           apply_bytes(*chain_, count, threads);
+    return inner_->reconstruct_bytes(count, threads) +
+           count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) + chain_->step_bytes(count, threads);
   }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {
@@ -218,7 +203,7 @@ class TransformedKind final : public IndexKind {
     const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
     const int64_t row_bytes = array_bytes<float>(state.chain()->out());
     return behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
-           apply_bytes(*state.chain(), rows.rows, resources.threads());
+           state.chain()->step_bytes(rows.rows, resources.threads());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,

@@ -69,6 +69,12 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
 }
 
 [[noreturn]] void throw_unknown_ending(const std::string& path) {
+  if (path.ends_with(".kith")) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is a .kith file: an index or a quantizer, not vectors or ids; an index is loaded by kith.load "
+        "(C++: kith::Index::load), searched by kith index search and described by kith index inspect",
+        path));
+  }
   std::string known;
   for (const Ending& ending : kEndings) {
     known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", ending.text, traits_of(ending.format).content);

@@ -23,7 +23,7 @@ struct FileName {
 // ann-benchmarks' name for the vectors to be searched.
 inline constexpr std::string_view kDefaultDataset = "train";
 
-// Throws InvalidArgument, listing the known extensions.
+// Throws InvalidArgument, listing the known extensions, or, of a .kith file, what loads it.
 FileName parse_file_name(const std::string& path);
 
 // "fbin", "hdf5", ...

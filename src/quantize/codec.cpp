@@ -105,6 +105,8 @@ int64_t Codec::encoding_bytes(int64_t rows, DType dtype, int threads) const {
   return encode_cpu_bytes(format(), rows, dtype, threads);
 }
 
+int64_t Codec::decoding_bytes(int threads) const { return decode_cpu_bytes(format(), threads); }
+
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
   encode(rows, MutableMatrixView(codes, rows.rows(), format().bytes()), resources);
 }

@@ -63,6 +63,8 @@ class Codec {
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
   // What encode() of so many rows in host memory takes on the CPU beside them and the codes, at least.
   int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
+  // The same of decode().
+  int64_t decoding_bytes(int threads) const;
 
   // The same with codes as a matrix of bytes; encoded ones follow each other without gaps.
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;

@@ -157,7 +157,7 @@ void decode_cpu(const CodecTables& codec, const MatrixView& codes, const Mutable
   const CodeFormat& format = codec.format;
   const int64_t count = codes.rows();
   const auto* const from = static_cast<const uint8_t*>(codes.data());
-  const HostArray<uint8_t> scratch(format.bits == 8 ? 0 : resources.threads() * format.cols, "a code", resources);
+  const HostArray<uint8_t> scratch(decode_cpu_bytes(format, resources.threads()), "a code", resources);
   ProgressMeter meter("decode", count, resources);
   parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task * kTaskRows;
@@ -174,5 +174,7 @@ void decode_cpu(const CodecTables& codec, const MatrixView& codes, const Mutable
   });
   meter.finish();
 }
+
+int64_t decode_cpu_bytes(const CodeFormat& format, int threads) { return format.bits == 8 ? 0 : threads * format.cols; }
 
 }  // namespace kith

@@ -15,5 +15,7 @@ void encode_cpu(const CodecTables& codec, const MatrixView& rows, const MutableM
 int64_t encode_cpu_bytes(const CodeFormat& format, int64_t rows, DType dtype, int threads);
 void decode_cpu(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out,
                 const Resources& resources);
+// What decode_cpu() takes beside the codes and the rows.
+int64_t decode_cpu_bytes(const CodeFormat& format, int threads);
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/named_limit.hpp"
 #include "quantize/finite_rows.hpp"
 #include "quantize/lookup_table.hpp"
 #include "quantize/unused_bits.hpp"
@@ -74,14 +75,16 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
   }
   ViewSource source(rows);
   if (check_finite_) refuse_not_finite_rows(source, resources);
-  codec->encode(rows, codes, resources);
+  const auto needed = [&] { return codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads()); };
+  naming_host_limit(needed, resources, [&] { codec->encode(rows, codes, resources); });
 }
 
 void TrainedCodec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   const std::shared_ptr<const Codec> codec = get();
   check_codes(codes, codes.rows(), codec->format());
   refuse_unused_bits(codes, codec->format(), resources);
-  codec->decode(codes, out, resources);
+  const auto needed = [&] { return codec->decoding_bytes(resources.threads()); };
+  naming_host_limit(needed, resources, [&] { codec->decode(codes, out, resources); });
 }
 
 void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,

@@ -36,6 +36,10 @@ void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& co
 void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   codec_->decode(codes, out, resources);
 }
+int64_t VectorQuantizer::encoding_bytes(int64_t rows, DType dtype, int threads) const {
+  return codec_->get()->encoding_bytes(rows, dtype, threads);
+}
+int64_t VectorQuantizer::decoding_bytes(int threads) const { return codec_->get()->decoding_bytes(threads); }
 void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                                    const Resources& resources) const {
   codec_->lookup_table(queries, metric, out, resources);

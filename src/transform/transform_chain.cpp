@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/matrix_buffer.hpp>
 
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "rows/stored_row.hpp"
@@ -119,6 +120,24 @@ int64_t TransformChain::in() const {
 int64_t TransformChain::out() const {
   if (empty()) throw InvalidState("a chain without transforms has no columns of its own");
   return steps_.back()->out();
+}
+
+int64_t TransformChain::widest() const {
+  int64_t widest = 0;
+  for (const auto& step : steps_) widest = std::max({widest, step->in(), step->out()});
+  return widest;
+}
+
+int64_t TransformChain::step_bytes(int64_t rows, int threads) const {
+  constexpr int64_t kMostValues = 1 << 20;
+  constexpr int64_t kScratch = 1 << 20;  // of a thread
+  const int64_t values = std::min(rows * (widest() + 1), kMostValues) + 2 * (widest() + 1) * widest();
+  return array_bytes<float>(values) + (threads + 1) * kScratch;
+}
+
+int64_t TransformChain::run_bytes(int64_t rows, int threads) const {
+  if (steps_.size() < 2) return empty() ? 0 : step_bytes(rows, threads);
+  return 2 * (step_bytes(rows, threads) + array_bytes<float>(2 * widest()));  // rows between steps take a half
 }
 
 bool TransformChain::reversible() const {

@@ -26,7 +26,13 @@ class TransformChain {
   // Columns that go in and come out; InvalidState where there is no step.
   int64_t in() const;
   int64_t out() const;
+  int64_t widest() const;  // the most columns that rows have on their way
   bool reversible() const;
+
+  // What the steps take on the host beside rows: a matrix, and rows with a column more, up to 4 MiB of them.
+  int64_t step_bytes(int64_t rows, int threads) const;
+  // What apply() or reverse() takes at least beside rows and output, under a limit.
+  int64_t run_bytes(int64_t rows, int threads) const;
 
   TransformChain then(std::shared_ptr<const Transform> step) const;
 

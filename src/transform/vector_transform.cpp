@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/named_limit.hpp"
 #include "rows/finite_check.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
@@ -93,13 +94,19 @@ int64_t VectorTransform::out() const {
 void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
   const std::shared_ptr<const TransformChain> chain = state_->current_trained();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  chain->apply(rows, to, resources);
+  const auto needed = [&] { return chain->run_bytes(rows.rows(), resources.threads()); };
+  naming_host_limit(needed, resources, [&] { chain->apply(rows, to, resources); });
 }
 
 void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
   const std::shared_ptr<const TransformChain> chain = state_->current_trained();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  chain->reverse(rows, to, resources);
+  const auto needed = [&] { return chain->run_bytes(rows.rows(), resources.threads()); };
+  naming_host_limit(needed, resources, [&] { chain->reverse(rows, to, resources); });
+}
+
+int64_t VectorTransform::transforming_bytes(int64_t rows, int threads) const {
+  return state_->current_trained()->run_bytes(rows, threads);
 }
 
 }  // namespace kith

@@ -122,6 +122,10 @@ def test_wrong_usage(kith, data, tmp_path):
     assert "index search has no output" in kith.fails(2, *search)
     assert "probes is -1" in kith.fails(2, *search, "--probes", -1, "--out-ids", tmp_path / "i.ibin")
     assert "none.kith" in kith.fails(3, "index", "inspect", tmp_path / "none.kith")
+    assert "is a file of vectors or ids, not an index; kith index build makes" in kith.fails(2, "index", "inspect", q)
+    knn = ["knn", "--base", out, "--queries", q, "--out-ids", tmp_path / "i.ibin"]
+    for command in (["info", out], knn, ["convert", out, tmp_path / "x.npy"]):
+        assert "is a .kith file: an index or a quantizer, not vectors" in kith.fails(2, *command)
     out.write_bytes(out.read_bytes()[:5000])
     assert "x.kith" in kith.fails(3, "index", "inspect", out)
     error = kith("index", "inspect", out, "--json")

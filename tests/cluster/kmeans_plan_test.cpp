@@ -196,9 +196,19 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.clusters = 60;
   problem.wish.moves_centres = false;
   problem.wish.check_finite = true;
-  EXPECT_TRUE(plan().search.direct && !plan().search.products && plan().checks_finite);
+  EXPECT_TRUE(plan().search.tiled && !plan().search.products && plan().checks_finite);
+  problem.wish.spherical = true;
+  EXPECT_TRUE(plan().search.direct && !plan().search.tiled && !plan().search.products && plan().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(!plan().search.direct && plan().search.products);
+  problem.wish.spherical = false;
+  EXPECT_TRUE(plan().search.tiled);
+  problem.shape.clusters = 513;
+  problem.shape.rows = 1000;
+  EXPECT_TRUE(!plan().search.tiled && !plan().search.direct && plan().search.products);
+  problem.shape.clusters = 60;
+  problem.shape.rows = 60000;
+  EXPECT_TRUE(!plan().search.tiled && plan().search.products);
   problem.shape.clusters = 8;  // a read of the rows
   EXPECT_TRUE(plan().search.few && !plan().search.products);
   problem.shape.clusters = 60;

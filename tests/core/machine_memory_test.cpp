@@ -6,6 +6,7 @@
 
 #include "core/memory_budget.hpp"
 #include "core/reservation.hpp"
+#include "core/system_file.hpp"
 #include "io/temporary_directory.hpp"
 
 #include <gmock/gmock.h>
@@ -35,6 +36,15 @@ class FakeMachine {
  private:
   testing::TemporaryDirectory folder_;
 };
+
+TEST(SystemText, IsTheWholeFileAndEmptyWhereThereIsNone) {
+  const testing::TemporaryDirectory folder;
+  const std::string text = std::string(5000, 'a') + "\nb\n";
+  folder.write("file", text);
+  EXPECT_EQ(system_text(folder.path() + "/file"), text);
+  EXPECT_EQ(system_text(folder.path() + "/none"), "");
+  EXPECT_EQ(system_text(folder.path()), "");
+}
 
 TEST(MachineMemory, IsWhatIsAvailableAndSwap) {
   const FakeMachine machine("0::/\n");

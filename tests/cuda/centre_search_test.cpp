@@ -1,8 +1,10 @@
 // The search for nearest centres by itself, without k-means: what the assignment to inverted lists would call.
 #include "cluster/centre_search_cuda.hpp"
+#include "cluster/few_centres_cuda.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/device_guard.hpp"
+#include "cuda/error.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "reference/data.hpp"
 
@@ -10,8 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -62,13 +66,14 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << (once ? ", once" : ""));
         const CentreSearchShape shape{256, 0, centres.rows, 24, DType::f32, kind, once};
         const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
-        const bool direct = once && has_fast_doubles(device.compute_capability);
-        ASSERT_EQ(plan.products, !direct);
-        ASSERT_EQ(plan.direct, direct);
+        const bool product = kind == KeyKind::inner_product;
+        ASSERT_EQ(plan.tiled, once && !product);
+        ASSERT_EQ(plan.direct, once && product && has_fast_doubles(device.compute_capability));
+        ASSERT_EQ(plan.products, !plan.tiled && !plan.direct);
         const auto context = std::make_shared<DeviceContext>(0);
         const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
-        CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f}, static_cast<std::byte*>(memory.data()),
-                                context, resources);
+        CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
+                                static_cast<std::byte*>(memory.data()), context, resources);
         const DeviceMatrix on_device(rows.view());
         const DeviceMatrix lists(centres.view());
         const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
@@ -91,6 +96,77 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         EXPECT_EQ(found.keys, expected.keys);
       }
     }
+  }
+}
+
+// Rows and centres that do not fill their tiles, of columns that do not fill a stage, or a four.
+TEST_F(CudaCentreSearchSmall, TilesOfCentresLabelAsTheCpuDoes) {
+  struct Size {
+    int64_t rows, centres, cols;
+  };
+  const DeviceGuard guard(0);
+  for (const Size size :
+       {Size{1, 1, 1}, Size{31, 64, 3}, Size{33, 65, 33}, Size{70, 258, 9}, Size{100, 512, 100}, Size{40, 300, 513}}) {
+    for (const Shape data : reference::kAllShapes) {
+      SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.cols << ", " << size.centres << " centres, data "
+                                        << static_cast<int>(data));
+      const auto rows = make_floats(data, size.rows, size.cols, 1);
+      const auto centres = make_floats(data, size.centres, size.cols, 2);
+      const Nearest expected = by_cpu(KeyKind::squared_l2, rows, centres);
+      const DeviceMatrix on_device(rows.view());
+      const DeviceMatrix lists(centres.view());
+      const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
+      const DeviceArray keys(expected.keys.size() * sizeof(float));
+      FewCentresTask task;
+      task.rows = {on_device.view().data(), DType::f32, size.cols, size.rows, nullptr};
+      task.centres = static_cast<const float*>(lists.view().data());
+      task.centre_count = size.centres;
+      task.cols = size.cols;
+      task.labels = static_cast<int32_t*>(labels.data());
+      for (const bool with_keys : {true, false}) {
+        task.keys = with_keys ? static_cast<float*>(keys.data()) : nullptr;
+        launch_tiled_centres(task, nullptr);
+        KITH_CUDA_CHECK(cudaDeviceSynchronize());
+        Nearest found(size.rows);
+        labels.read(found.labels.data());
+        EXPECT_EQ(found.labels, expected.labels);
+        keys.read(found.keys.data());
+        EXPECT_EQ(found.keys, expected.keys);
+      }
+    }
+  }
+}
+
+TEST_F(CudaCentreSearchSmall, TilesOfCentresNameARowThatIsNotFinite) {
+  const DeviceGuard guard(0);
+  const Resources resources = on_cuda();
+  const DeviceInfo device = cuda_devices().front();
+  auto rows = make_floats(Shape::gaussian, 100, 70, 1);
+  rows.row(77)[69] = std::numeric_limits<float>::infinity();
+  const auto centres = make_floats(Shape::gaussian, 90, 70, 2);
+  const CentreSearchShape shape{rows.rows, 0, centres.rows, rows.cols, DType::f32, KeyKind::squared_l2, true};
+  const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
+  ASSERT_TRUE(plan.tiled);
+  const auto context = std::make_shared<DeviceContext>(0);
+  const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
+  CentreSearchCuda search(shape, plan, {}, static_cast<std::byte*>(memory.data()), context, resources);
+  const DeviceMatrix on_device(rows.view());
+  const DeviceMatrix lists(centres.view());
+  const DeviceArray labels(static_cast<size_t>(rows.rows) * sizeof(int32_t));
+  const DeviceArray keys(static_cast<size_t>(rows.rows) * sizeof(float));
+  search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
+  CentreSearchTask task;
+  task.rows = {on_device.view().data(), DType::f32, rows.cols, rows.rows, nullptr};
+  task.number = 1000;
+  task.check_finite = true;
+  task.labels = static_cast<int32_t*>(labels.data());
+  task.keys = static_cast<float*>(keys.data());
+  ProgressMeter meter("test", rows.rows, resources);
+  try {
+    search.run(task, meter);
+    FAIL() << "an infinity passed";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("1077"), std::string::npos) << error.what();
   }
 }
 

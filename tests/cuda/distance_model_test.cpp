@@ -256,12 +256,13 @@ int count_certain(const std::vector<float>& q, const std::vector<float>& x, int6
     const double scale_b = cosine ? canonical_inverse_norm(canonical_squared_norm(b, cols)) : 1.0;
     PlainSums sums;
     for (int64_t c = cols - 1; c >= 0; --c) {
-      const double qc = a[c] * scale_a;
-      const double xc = b[c] * scale_b;
+      const double qc = a[c];
+      const double xc = b[c];
       sums.product += qc * xc;
       sums.nq += qc * qc;
       sums.nx += xc * xc;
     }
+    if (cosine) sums = {sums.product * (scale_a * scale_b), scale_a == 0 ? 0.0 : 1.0, scale_b == 0 ? 0.0 : 1.0};
     const bool product = kKind == KeyKind::inner_product;
     const double size = product ? std::sqrt(sums.nq) * std::sqrt(sums.nx) : sums.nq + sums.nx;
     const CertainKey found = certain_key<kKind>(sums.product, sums.nq, sums.nx, certain_error(cols) * size);

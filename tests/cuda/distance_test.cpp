@@ -8,6 +8,7 @@
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "reference/brute_force.hpp"
+#include "reference/data.hpp"
 
 #include <cmath>
 #include <vector>
@@ -26,7 +27,7 @@ bool multiplies_doubles() {
 
 void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metric) {
   SCOPED_TRACE(::testing::Message() << x.rows() << " and " << y.rows() << " x " << x.cols() << ", " << name_of(metric)
-                                  << ", " << name_of(x.dtype()) << " and " << name_of(y.dtype()));
+                                    << ", " << name_of(x.dtype()) << " and " << name_of(y.dtype()));
   const MatrixBuffer expected = pairwise_distances(x, y, {metric}, on_cpu());
   const DeviceMatrix queries(x);
   const DeviceMatrix rows(y);
@@ -94,7 +95,7 @@ TEST_F(CudaDistance, EveryColumnCount) {
 
 TEST_F(CudaDistance, RowsAroundTheTiles) {
   const Stored all(DType::f32, 200, 21, 4, true);
-  for (const int64_t queries : {1, 8, 15, 16, 17, 63, 64, 65, 130}) {
+  for (const int64_t queries : {1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
     for (const int64_t rows : {1, 31, 32, 33, 63, 64, 65, 129}) {
       const MatrixView x = all.view().slice(0, queries);
       const MatrixView y = all.view().slice(200 - rows, rows);
@@ -138,6 +139,16 @@ TEST_F(CudaDistance, ManyPairs) {
   }
 }
 
+// More tiles that are gone over again than there are blocks for it.
+TEST_F(CudaDistance, ManyTilesOfVectorsThatNearlyAgree) {
+  const auto rows = reference::make_floats(reference::Shape::near_duplicates, 70000, 20, 1);
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    expect_same_distances(rows.view().slice(0, 20), rows.view(), metric);
+    expect_same_distances(rows.view().slice(0, 40), rows.view(), metric);
+    expect_same_distances(rows.view().slice(0, 9), rows.view(), metric);
+  }
+}
+
 TEST_F(CudaDistance, QuotientsOfFloatsAreThoseOfADivision) {
   for (const QuotientPairs pairs : {QuotientPairs::any_bits, QuotientPairs::neighbors, QuotientPairs::integers}) {
     double first[2] = {};
@@ -151,8 +162,9 @@ TEST_F(CudaDistance, ChiSquareOfEveryMagnitude) {
   for (const int64_t cols : {7, 40}) {
     reference::Matrix<float> x(90, cols);
     for (int64_t i = 0; i < 90 * cols; ++i) {
-      x.values[static_cast<size_t>(i)] = i % 7 == 0 ? 0.0f : std::ldexp(1.0f + static_cast<float>(i % 29) / 31.0f,
-                                                                        static_cast<int>(i * 37 % 270) - 149);
+      x.values[static_cast<size_t>(i)] =
+          i % 7 == 0 ? 0.0f
+                     : std::ldexp(1.0f + static_cast<float>(i % 29) / 31.0f, static_cast<int>(i * 37 % 270) - 149);
     }
     expect_same_distances(x.view(), x.view(), Metric::chi_square);
   }

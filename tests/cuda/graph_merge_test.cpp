@@ -160,6 +160,24 @@ TEST_F(CudaGraphMerge, EveryMetricAndHalvedLists) {
   expect_same(merge_graphs(of_a, a, of_b, b, params, on_cpu()), merge_graphs(of_a, a, of_b, b, params, on_cuda()));
 }
 
+// Few OLD samples and many NEW ones, as many of both, and, in late rounds, few NEW ones.
+TEST_F(CudaGraphMerge, JoinsOfEverySize) {
+  for (const int64_t cols : {24, 130}) {
+    const auto x = make_floats(Shape::gaussian, 4000, cols, 3);
+    const MatrixView a = x.view().slice(0, 2100);
+    const MatrixView b = x.view().slice(2100, 1900);
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+      for (const int64_t k : {3, 10, 32}) {
+        SCOPED_TRACE(::testing::Message() << cols << " columns, " << name_of(metric) << ", k " << k);
+        const KnnGraph of_a = exact(a, k, metric);
+        const KnnGraph of_b = exact(b, k, metric);
+        const GraphMergeParams params{.recall = 0.999, .samples = 32, .list_length = 64, .iterations = 6};
+        expect_same(merge_graphs(of_a, a, of_b, b, params, on_cpu()), merge_graphs(of_a, a, of_b, b, params, on_cuda()));
+      }
+    }
+  }
+}
+
 TEST_F(CudaGraphMerge, ManyPartsNewRowsAndBetterGraphs) {
   const auto x = make_floats(Shape::gaussian, 9000, 8, 3);
   std::vector<GraphPart> parts;

@@ -6,6 +6,8 @@
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
+#include "graph/list_passes_cuda.hpp"
+#include "graph/list_survey.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
@@ -95,6 +97,20 @@ struct Descent {
   int64_t rounds = 3;
 };
 
+// Lists of a merge begin with the rows that follow each in its set, which are OLD.
+void begin_with_own_sets(const RowsThere& rows, const Descent& wish, int64_t boundary, const PairRows& pairs,
+                         WorkingLists& lists, const ListsThere& there, const std::shared_ptr<const DeviceContext>& context) {
+  const int64_t k = wish.length / 3;
+  const std::vector<int64_t> ids = reference::own_set_ids(lists.rows(), boundary, k);
+  const NamedRows named{ids.data(), lists.rows(), k, k};
+  add_named_rows(pairs, named, lists, on_cpu());
+  add_named_rows_cuda(rows.rows(), named, there.ref(), context, on_cuda());
+  survey_lists(lists, 1, wish.metric, Flags::set, on_cpu());
+  const DeviceArray parts(static_cast<size_t>(survey_parts(lists.rows())) * sizeof(ListSurvey));
+  launch_survey_lists(there.ref(), 1, wish.metric, Flags::set, static_cast<ListSurvey*>(parts.data()), context->stream());
+  context->synchronize();
+}
+
 void expect_same_descent(const MatrixView& x, const Descent& wish, const DescentRules& rules,
                          const uint32_t* order = nullptr) {
   SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << " "
@@ -105,10 +121,11 @@ void expect_same_descent(const MatrixView& x, const Descent& wish, const Descent
   const Resources cuda = on_cuda();
   const PairRows pairs(x, key_kind(wish.metric), cpu);
   WorkingLists lists(x.rows(), wish.length, cpu);
-  add_random_rows(pairs, rules.boundary, rules.seed, lists, cpu);
   const auto context = std::make_shared<const DeviceContext>(0);
   const RowsThere rows(x, wish.metric);
   const ListsThere there(x.rows(), wish.length);
+  if (rules.boundary > 0) begin_with_own_sets(rows, wish, rules.boundary, pairs, lists, there, context);
+  add_random_rows(pairs, rules.boundary, rules.seed, lists, cpu);
   add_random_rows_cuda(rows.rows(), rules.boundary, rules.seed, there.ref(), context, cuda);
   ASSERT_EQ(reference::difference(there.read(), reference::lists_of(lists)), "") << "at the start";
   ASSERT_TRUE(there.ends_are_right());
@@ -239,6 +256,19 @@ TEST_F(CudaNnDescent, ManyRoundsInAnyOrder) {
   expect_same_descent(x.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 4}, order.data());
   const auto y = make_floats(Shape::gaussian, 5000, 24, 3);
   expect_same_descent(y.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 5}, nullptr);
+}
+
+// Rounds until little is NEW: joins that a block has, a warp with two groups of rows, and with one.
+TEST_F(CudaNnDescent, JoinsBecomeSmall) {
+  for (const int64_t cols : {24, 130, 260}) {
+    const auto x = make_floats(Shape::gaussian, 4000, cols, 3);
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+      expect_same_descent(x.view(), {metric, 64, 9}, {.samples = 32, .seed = 4});
+    }
+  }
+  const auto x = make_floats(Shape::near_duplicates, 3000, 24, 3);
+  expect_same_descent(x.view(), {Metric::cosine, 40, 8}, {.samples = 20, .inbox_slots = 8, .seed = 4});
+  expect_same_descent(x.view(), {Metric::l2, 40, 5}, {.samples = 20, .all_pairs = true, .seed = 4});
 }
 
 // One row is so long that the halves of the others lose all their digits; rows that are equal but for last bits.

@@ -146,7 +146,8 @@ TEST_F(CudaProductItemsSmall, Candidates) {
       const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
       KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
       launch_product<ProductCandidates>(engine, data.view(), schedule,
-                                        {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows}, nullptr);
+                                        {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows},
+                                        nullptr);
       const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kItemQueries);
       const std::vector<uint32_t> found = read_back<uint32_t>(rows, kItemQueries * kItemRows);
       std::vector<std::vector<uint32_t>> lists;
@@ -189,7 +190,8 @@ void expect_pairs(DType dtype, Acc threshold) {
     const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
     KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
     launch_product<ProductCandidates>(engine, data.view(), list.schedule(false),
-                                      {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows}, nullptr);
+                                      {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows},
+                                      nullptr);
     const std::vector<uint32_t> candidates = read_back<uint32_t>(rows, kItemQueries * kItemRows);
     const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kItemQueries);
     std::vector<uint64_t> expected;
@@ -250,8 +252,8 @@ TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
       const DeviceArray all(static_cast<size_t>(kItemQueries * all_parts) * 4);
       const DeviceArray some(static_cast<size_t>(kItemQueries * stride) * 4);
       KITH_CUDA_CHECK(cudaMemset(some.data(), 0x7F, static_cast<size_t>(kItemQueries * stride) * 4));
-      launch_product<ProductParts>(engine, data.view(), schedule_product(kItemQueries, kItemRows, 7), {as<float>(all), each},
-                                   nullptr);
+      launch_product<ProductParts>(engine, data.view(), schedule_product(kItemQueries, kItemRows, 7),
+                                   {as<float>(all), each}, nullptr);
       launch_product<ProductParts>(engine, data.view(), list.schedule(false), {as<float>(some), each, stride}, nullptr);
       const std::vector<float> expected = read_back<float>(all, kItemQueries * all_parts);
       const std::vector<float> found = read_back<float>(some, kItemQueries * stride);
@@ -283,11 +285,13 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
     const auto found_with = [&](float slack) {
       const std::vector<float> widths(static_cast<size_t>(operand_tiles(kRows) * kOperandTile), slack);
       const DeviceArray row_slacks(widths.data(), widths.size() * 4);
+      const DeviceArray part_slacks(widths.data(), widths.size() / kGroupRowsPerTile * 4);
       const DeviceArray out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
-      launch_product<ProductNearest>(engine, data.view(), schedule,
-                                     {as<float>(slacks), as<float>(limits), as<float>(row_slacks), as<NearestRows>(out),
-                                      kItemQueries, 4 * kOperandTile, kItemQueries},
-                                     nullptr);
+      launch_product<ProductNearest>(
+          engine, data.view(), schedule,
+          {as<float>(slacks), as<float>(limits), as<float>(row_slacks), as<float>(part_slacks), as<NearestRows>(out),
+           kItemQueries, 4 * kOperandTile, kItemQueries},
+          nullptr);
       return read_back<NearestRows>(out, kItemQueries);
     };
     const std::vector<NearestRows> one = found_with(0.0f);
@@ -309,6 +313,7 @@ TEST_F(CudaProductItemsSmall, Nearest) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
   const std::vector<float> row_slack(static_cast<size_t>(operand_tiles(kItemRows) * kOperandTile), 0.25f);
   const DeviceArray row_slacks(row_slack.data(), row_slack.size() * 4);
+  const DeviceArray part_slacks(row_slack.data(), row_slack.size() / kGroupRowsPerTile * 4);
   const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
   const DeviceArray slacks(slack.data(), slack.size() * 4);
@@ -324,8 +329,8 @@ TEST_F(CudaProductItemsSmall, Nearest) {
         random_items(7, kPartTiles), all, kTiles / kPartTiles * kItemQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
           launch_product<ProductNearest>(engine, data.view(), schedule,
-                                         {as<float>(slacks), as<float>(limits), as<float>(row_slacks), out, kItemQueries,
-                                          kPartRows, kItemQueries},
+                                         {as<float>(slacks), as<float>(limits), as<float>(row_slacks),
+                                          as<float>(part_slacks), out, kItemQueries, kPartRows, kItemQueries},
                                          nullptr);
         },
         [&](int64_t i) { return std::pair(i % kItemQueries, i / kItemQueries * kPartRows); });

@@ -9,10 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -147,6 +149,39 @@ TEST(Cells, ForeseeHowManyProbesAreNeeded) {
   const double needed = probes_needed(11, 1 - 0.8294, 23, 1 - 0.9074, 0.01);
   EXPECT_GT(needed, 60);
   EXPECT_LT(needed, 130);
+}
+
+// Beside logarithms of the library: what they say in their first digits is the same.
+TEST(Cells, ForeseeByLogarithmsOfTheirOwn) {
+  for (double missing = 0.39; missing > 0.011; missing *= 0.97) {
+    const double slope = std::log(0.4 / missing) / (std::sqrt(9.0) - std::sqrt(4.0));
+    const double root = 3 + std::log(missing / 0.01) / slope;
+    EXPECT_NEAR(probes_needed(4, 0.4, 9, missing, 0.01) / (root * root), 1, 1e-6) << missing;
+  }
+}
+
+// A wave can begin wherever one before it has ended, which may be anywhere once more are foreseen.
+TEST(Cells, NoWaveIsWiderThanTheWidest) {
+  for (int64_t probes = 1; probes < 200; ++probes) {
+    std::vector<bool> begins(static_cast<size_t>(probes) + 1, false);
+    begins[0] = true;
+    int64_t widest = 0;
+    for (int64_t first = 0; first < probes; ++first) {
+      if (!begins[static_cast<size_t>(first)]) continue;
+      for (int64_t expected = 0; expected <= (first < kFewestConcluded ? 0 : probes); ++expected) {
+        const int64_t end = wave_end(first, probes, expected);
+        begins[static_cast<size_t>(end)] = true;
+        widest = std::max(widest, end - first);
+      }
+    }
+    ASSERT_GE(widest_wave(probes, true), widest) << probes;
+    ASSERT_LE(widest_wave(probes, true), widest + 2) << probes;
+    int64_t plain = 0;
+    for (int64_t first = 0; first < probes; first = wave_end(first, probes)) {
+      plain = std::max(plain, wave_end(first, probes) - first);
+    }
+    ASSERT_EQ(widest_wave(probes, false), plain) << probes;
+  }
 }
 
 TEST(Cells, WavesCoverEveryProbeOnce) {

@@ -297,6 +297,46 @@ TEST(GraphMethods, TheFirstLimitThatIsNamedWillDo) {
   }
 }
 
+// Whichever step a limit refuses, and whatever that step would name: what is named will do, and not much less would.
+TEST(GraphMethods, ALimitIsNamedForTheWholeCall) {
+  const auto floats = make_floats(Shape::gaussian, 600, 8, 3);
+  const auto many = make_floats(Shape::gaussian, 8000, 24, 4);
+  const auto bytes = reference::make_bytes(1400, 3, 5);
+  struct Case {
+    MatrixView x;
+    KnnGraphParams params;
+  };
+  const Case cases[] = {{floats.view(), by(GraphMethod::cells, 20)},
+                        {floats.view(), by(GraphMethod::cells, 20, Metric::inner_product)},
+                        {floats.view(), by(GraphMethod::cells, 20, Metric::cosine)},
+                        {many.view(), by(GraphMethod::cells, 15)},
+                        {bytes.view(), by(GraphMethod::nn_descent, 15, Metric::l1)}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(::testing::Message() << one.x.rows() << " rows, " << name_of(one.params.method) << " "
+                                      << name_of(one.params.metric));
+    const KnnGraph whole = knn_graph(one.x, one.params, on_cpu());
+    const auto named = [&](int64_t limit) {
+      try {
+        (void)knn_graph(one.x, one.params, on_cpu(2, limit));
+        return int64_t{0};
+      } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("cluster")));
+        return error.bytes_needed();
+      }
+    };
+    const int64_t first = named(1);
+    ASSERT_GT(first, 1);
+    for (int64_t limit = 1000; limit < first; limit += 1 + first / reference::fewer_if_sanitized(17, 5)) {
+      const int64_t later = named(limit);
+      EXPECT_TRUE(later == first || (later == 0 && limit > first / 3)) << limit << ": " << later;
+    }
+    expect_same_graph(whole, knn_graph(one.x, one.params, on_cpu(2, first)));
+    if (one.params.method == GraphMethod::cells) {
+      EXPECT_GT(named(first * 2 / 3), 0);
+    }
+  }
+}
+
 TEST(MethodChoice, IsExactForFewRowsAndForCertainty) {
   EXPECT_EQ(choose_graph_method({1000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
   EXPECT_EQ(choose_graph_method({10000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);

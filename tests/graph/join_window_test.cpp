@@ -134,7 +134,9 @@ TEST(JoinWindow, RulesOutMost) {
   for (size_t i = 0; i < 200; ++i) {
     std::vector<float> values;
     for (size_t j = 0; j < 200; ++j) {
-      if (j != i) values.push_back(join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
+      if (j != i)
+        values.push_back(
+            join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
     }
     const JoinWindow window = join_window(KeyKind::l2, 64, operands[i].facts, others);
     const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));

@@ -10,9 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -25,6 +27,11 @@ reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& r
                        const Resources& resources) {
   const PairRows rows(x, key_kind(metric), resources);
   WorkingLists lists(x.rows(), length, resources);
+  if (rules.boundary > 0) {  // some rows of the own set, which are OLD
+    const std::vector<int64_t> ids = reference::own_set_ids(x.rows(), rules.boundary, length / 3);
+    add_named_rows(rows, {ids.data(), x.rows(), length / 3, length / 3}, lists, resources);
+    survey_lists(lists, 1, metric, Flags::set, resources);
+  }
   add_random_rows(rows, rules.boundary, rules.seed, lists, resources);
   const auto steps = make_descent_steps_cpu(rows, rules, lists, resources);
   ProgressMeter meter("descend", 1, resources);
@@ -91,12 +98,25 @@ TEST(NnDescent, BytesAndBitsAreThoseOfTheReference) {
 TEST(NnDescent, OnlyPairsAcrossMeetInAMerge) {
   const auto x = make_floats(Shape::gaussian, 140, 9, 3);
   const DescentRules rules{.samples = 4, .inbox_slots = 8, .boundary = 60, .seed = 4};
-  reference::Lists expected = after(x.view(), Metric::l2, rules, 10, 0, on_cpu());
-  for (size_t row = 0; row < expected.size(); ++row) {
-    for (const uint64_t neighbor : expected[row]) EXPECT_NE(row_of(neighbor) < 60, row < 60);
+  const reference::Lists begun = after(x.view(), Metric::l2, rules, 10, 0, on_cpu());
+  for (size_t row = 0; row < begun.size(); ++row) {
+    for (const uint64_t neighbor : begun[row]) {
+      EXPECT_EQ(is_old(neighbor), (row_of(without_flag(neighbor)) < 60) == (row < 60));
+    }
   }
-  for (int64_t round = 0; round < 3; ++round) reference::descend(x, Metric::l2, rules, round, 10, expected);
-  EXPECT_EQ(reference::difference(after(x.view(), Metric::l2, rules, 10, 3, on_cpu()), expected), "");
+  reference::Lists expected = begun;
+  for (int64_t round = 0; round < 5; ++round) {
+    reference::descend(x, Metric::l2, rules, round, 10, expected);
+    EXPECT_EQ(reference::difference(after(x.view(), Metric::l2, rules, 10, round + 1, on_cpu()), expected), "") << round;
+  }
+  EXPECT_NE(reference::difference(begun, expected), "");
+  for (size_t row = 0; row < expected.size(); ++row) {  // nobody new of the own set
+    for (const uint64_t neighbor : expected[row]) {
+      const uint32_t other = row_of(without_flag(neighbor));
+      const auto same = [&](uint64_t there) { return without_flag(there) == without_flag(neighbor); };
+      EXPECT_TRUE((other < 60) != (row < 60) || std::any_of(begun[row].begin(), begun[row].end(), same));
+    }
+  }
 }
 
 TEST(NnDescent, DoesNotDependOnThreadsOrOrder) {

@@ -3,6 +3,7 @@
 #include "core/random.hpp"
 #include "exact/exact_check.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -166,20 +167,35 @@ TEST(PairScan, HandsOutWhateverMayMatterToEitherSide) {
 }
 
 TEST(PairScan, ComparesBytesAndBitsExactly) {
-  for (const int64_t cols : {1, 5, 64, 129}) {
+  for (const int64_t cols : {1, 5, 64, 65, 128, 129, 200}) {
     const auto bytes = reference::make_bytes(90, cols, 3);
-    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
-      SCOPED_TRACE(::testing::Message() << cols << " " << name_of(metric));
-      expect_all_found(bytes.view(), reference::widened(bytes), metric);
-    }
     const auto signed_bytes = reference::stored_as<int8_t>(make_floats(Shape::gaussian, 90, cols, 1));
-    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
-      expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), metric);
+    for (const std::string& target : targets_for_next_case()) {
+      const ForcedTarget forced(target);
+      for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::hamming}) {
+        SCOPED_TRACE(::testing::Message() << target << " " << cols << " " << name_of(metric));
+        expect_all_found(bytes.view(), reference::widened(bytes), metric);
+      }
+      for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+        expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), metric);
+      }
     }
   }
 }
 
-TEST(PairScan, ComparesManyRowsUnderOneLimit) {
+// On x86 without extensions too, up to so many columns.
+TEST(PairScan, MultipliesBytesWhereverThatIsFaster) {
+  const auto bytes = [](int64_t cols) { return has_byte_product(cols, {}) ? PanelFormat::u8 : PanelFormat::f32; };
+  for (const int64_t cols : {int64_t{1}, kMostWordColumns, kMostWordColumns + 1}) {
+    EXPECT_EQ(choose_pair_format(KeyKind::l2, DType::u8, cols, {}), bytes(cols)) << cols;
+  }
+  EXPECT_EQ(choose_pair_format(KeyKind::l2, DType::u8, kMostWordColumns + 1, {}), PanelFormat::f32);
+  EXPECT_EQ(choose_pair_format(KeyKind::cosine, DType::u8, 128, {}), PanelFormat::f32);
+  EXPECT_EQ(choose_pair_format(KeyKind::l1, DType::u8, 128, {}), PanelFormat::f32);
+  EXPECT_EQ(choose_pair_format(KeyKind::l2, DType::f32, 128, {}), PanelFormat::f32);
+}
+
+TEST(PairScan, ComparesManyRowsUnderTheirLimits) {
   for (const std::string& target : targets_for_next_case()) {
     const ForcedTarget forced(target);
     for (const uint32_t rows : {511, 700}) {

@@ -59,7 +59,8 @@ std::vector<uint64_t> plain_search(const Index& index, const MatrixView& queries
       double& lane = lanes[c % kCanonicalLanes];
       lane = std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * kNormsCols + c)]), lane);
     }
-    const float key = norm_key(kind, canonical_squared_norm(q, kNormsCols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);
+    const float key =
+        norm_key(kind, canonical_squared_norm(q, kNormsCols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);
     found.push_back(pack_neighbor(ordered_key(key), static_cast<uint32_t>(row)));
   }
   std::sort(found.begin(), found.end());

@@ -146,6 +146,11 @@ TEST(FileErrors, UnknownEndings) {
   }
 }
 
+TEST(FileErrors, AnIndexIsNoFileOfVectors) {
+  expect_refusal<InvalidArgument>(opening("v.kith"), "'v.kith' is a .kith file: an index or a quantizer, not vectors");
+  expect_refusal<InvalidArgument>([] { IdFile file("v.kith"); }, "kith index search");
+}
+
 TEST(FileErrors, IdsAreNoVectorsAndVectorsNoIds) {
   const TemporaryDirectory directory;
   const std::string ids = directory.write("i.ibin", kTwoByThree + std::string(24, 'x'));

@@ -23,12 +23,12 @@ using Key = std::pair<int64_t, int64_t>;  // query, row
 // The values that passed, checked to be those that the mask names.
 class ByteRecorder final : public BytePanelHits {
  public:
-  ByteRecorder(int64_t width, int64_t rows, const std::vector<int32_t>& limits)
-      : width_(width), rows_(rows), limits_(limits) {}
+  ByteRecorder(int64_t width, int64_t rows, const BytePanelQueries& queries)
+      : width_(width), rows_(rows), queries_(queries) {}
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
     EXPECT_NE(passed, 0u);
     for (int64_t i = 0; i < width_; ++i) {
-      EXPECT_EQ((passed >> i & 1) != 0, values[i] <= limits_[static_cast<size_t>(query)]);
+      EXPECT_EQ((passed >> i & 1) != 0, values[i] <= queries_.limit(query, panel));
       if ((passed >> i & 1) != 0 && panel * width_ + i < rows_) hits[{query, panel * width_ + i}] = values[i];
     }
   }
@@ -37,7 +37,7 @@ class ByteRecorder final : public BytePanelHits {
  private:
   int64_t width_;
   int64_t rows_;
-  const std::vector<int32_t>& limits_;
+  const BytePanelQueries queries_;
 };
 
 template <typename T>
@@ -90,34 +90,48 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
     if (q % 7 == 5) limits[static_cast<size_t>(q)] = kLargestLimit;
     if (q % 7 == 6) limits[static_cast<size_t>(q)] = kSmallestLimit;
   }
-  ByteRecorder recorder(packed.rows_per_panel(), row_count, limits);
-  scan_byte_panels(set.packed().byte_panels(0, query_count, limits.data()), packed.byte_panels(), 0,
-                   packed.panel_count(), recorder);
-  size_t expected = 0;
-  for (int64_t q = 0; q < query_count; ++q) {
-    for (int64_t i = 0; i < row_count; ++i) {
-      const int64_t sum = exact_sum(kind, queries.row(q), base.row(i), cols);
-      const bool passes = sum - set.packed().byte_offset(q) <= limits[static_cast<size_t>(q)];
-      expected += passes;
-      const auto hit = recorder.hits.find({q, i});
-      ASSERT_EQ(hit != recorder.hits.end(), passes) << "query " << q << " row " << i;
-      if (passes) {
-        ASSERT_EQ(int64_t{hit->second} + set.packed().byte_offset(q), sum) << "query " << q << " row " << i;
+  BytePanelQueries panels = set.packed().byte_panels(0, query_count, limits.data());
+  const auto expect_what_passes = [&] {
+    ByteRecorder recorder(packed.rows_per_panel(), row_count, panels);
+    scan_byte_panels(panels, packed.byte_panels(), 0, packed.panel_count(), recorder);
+    size_t expected = 0;
+    for (int64_t q = 0; q < query_count; ++q) {
+      for (int64_t i = 0; i < row_count; ++i) {
+        const int64_t sum = exact_sum(kind, queries.row(q), base.row(i), cols);
+        const bool passes = sum - set.packed().byte_offset(q) <= panels.limit(q, i / packed.rows_per_panel());
+        expected += passes;
+        const auto hit = recorder.hits.find({q, i});
+        ASSERT_EQ(hit != recorder.hits.end(), passes) << "query " << q << " row " << i;
+        if (passes) {
+          ASSERT_EQ(int64_t{hit->second} + set.packed().byte_offset(q), sum) << "query " << q << " row " << i;
+        }
       }
     }
+    EXPECT_EQ(recorder.hits.size(), expected);
+  };
+  expect_what_passes();
+  // Rows with limits: some sum of a panel, everything, or nothing.
+  std::vector<int32_t> offsets(limits.size(), kLargestRowLimit);
+  for (int64_t q = 0; q < query_count; ++q) offsets[static_cast<size_t>(q)] = set.packed().byte_offset(q);
+  std::vector<int32_t> row_limits;
+  for (int64_t panel = 0; panel < packed.panel_count(); ++panel) {
+    const int64_t row = panel * packed.rows_per_panel();
+    const auto some = static_cast<int32_t>(exact_sum(kind, queries.row(panel % query_count), base.row(row), cols));
+    row_limits.push_back(panel % 4 == 2 ? kLargestRowLimit : panel % 4 == 3 ? -kLargestRowLimit : some);
   }
-  EXPECT_EQ(recorder.hits.size(), expected);
+  panels.row_limits = row_limits.data();
+  panels.offsets = offsets.data();
+  expect_what_passes();
 }
 
-// Calls use() with every target that multiplies bytes.
+// Calls use() with every target that multiplies vectors of so many bytes.
 template <typename Use>
-void for_byte_targets(const Use& use) {
+void for_byte_targets(int64_t cols, const Use& use) {
   bool any = false;
   for (const std::string& target : cpu_targets()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
-    const PanelFormat format = choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 8, cpu_extensions());
-    if (!holds_bytes(format)) continue;
+    if (!has_byte_product(cols, cpu_extensions())) continue;
     any = true;
     use();
   }
@@ -135,7 +149,7 @@ void check_every_kind(int64_t queries, int64_t rows, int64_t cols) {
 }
 
 TEST(ByteProduct, IsExactForEveryNumberOfColumns) {
-  for_byte_targets([] {
+  for_byte_targets(130, [] {
     for (int64_t cols = 1; cols <= 130; ++cols) {
       check_every_kind<uint8_t>(9, 50, cols);
       check_every_kind<int8_t>(9, 50, cols);
@@ -144,9 +158,9 @@ TEST(ByteProduct, IsExactForEveryNumberOfColumns) {
 }
 
 TEST(ByteProduct, IsExactAroundTheSizesOfPanels) {
-  for_byte_targets([] {
-    for (const int64_t queries : {1, 7, 8, 9, 31, 32, 33, 70}) {
-      for (const int64_t rows : {1, 11, 12, 13, 31, 32, 33, 47, 48, 49, 97}) {
+  for_byte_targets(20, [] {
+    for (const int64_t queries : {1, 5, 6, 7, 8, 9, 31, 32, 33, 70}) {
+      for (const int64_t rows : {1, 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 97, 290}) {
         check_every_kind<uint8_t>(queries, rows, 20);
         check_every_kind<int8_t>(queries, rows, 20);
       }
@@ -181,10 +195,12 @@ TEST(BitPanels, CountAroundTheSizesOfPanelsOnEveryTarget) {
 }
 
 TEST(ByteProduct, DoesNotOverflowWithAsManyColumnsAsItTakes) {
-  for_byte_targets([] {
-    check_every_kind<uint8_t>(3, 40, kMostByteColumns);
-    check_every_kind<int8_t>(3, 40, kMostByteColumns);
-  });
+  for (const int64_t cols : {kMostWordColumns, kMostByteColumns}) {
+    for_byte_targets(cols, [cols] {
+      check_every_kind<uint8_t>(3, 40, cols);
+      check_every_kind<int8_t>(3, 40, cols);
+    });
+  }
 }
 
 TEST(PanelFormat, BytesOfOneTypeAreMultipliedAsBytes) {

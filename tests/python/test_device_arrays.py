@@ -441,7 +441,7 @@ def torch(monkeypatch):
     current_stream = lambda device: types.SimpleNamespace(cuda_stream=library.current)  # noqa: E731
     library.cuda = types.SimpleNamespace(current_stream=current_stream)
     library.utils = types.SimpleNamespace(dlpack=types.SimpleNamespace(to_dlpack=Tensor._to_dlpack))
-    library.float32, library.int64 = np.dtype(np.float32), np.dtype(np.int64)
+    library.float32, library.int64, library.int32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)
     library.float16, library.bfloat16 = np.dtype(np.float16), "bfloat16"
     library.uint8, library.int8 = np.dtype(np.uint8), np.dtype(np.int8)
     library.empty = lambda shape, dtype, device: Tensor(np.zeros(shape, dtype), int(device.removeprefix("cuda:")))
@@ -535,6 +535,65 @@ def test_plain_tensors_take_a_short_way_through_an_index(torch, vectors):
     for strange in (TensorOfAUser(x, device=2), Tensor(vectors(9, 6)[:, :3], device=2), x):
         with pytest.raises(AttributeError, match="search"):  # the way of any array
             index.search(strange, 6)
+    assert len(calls) == 1
+
+
+def test_plain_tensors_take_a_short_way_to_their_distances(torch, monkeypatch, vectors):
+    calls = []
+
+    def of_tensors(x, y, metric, device, threads, stream, distances):
+        calls.append((x, y, metric, device, threads, stream))
+        (ctypes.c_float * (x[1] * y[1])).from_address(distances)[:] = [0.25] * (x[1] * y[1])
+
+    monkeypatch.setattr(_kith, "pairwise_distances_of_tensors", of_tensors)
+    monkeypatch.setattr(_kith, "pairwise_distances", None)
+    x = vectors(9, 3)
+    some, all_rows = Tensor(x[:4], device=2), Tensor(x, device=2)
+    places = (x.ctypes.data, 4, 3, "f32"), (x.ctypes.data, 9, 3, "f32")
+    found = kith.pairwise_distances(some, all_rows, "cosine", threads=3)
+    assert found.array.shape == (4, 9) and found.array.dtype == np.float32 and (found.array == 0.25).all()
+    assert kith.pairwise_distances(some).array.shape == (4, 4)
+    assert calls == [(*places, "cosine", 2, 3, 7), (places[0], places[0], "l2", 2, 0, 7)]
+    for other, settings in (
+        (TensorOfAUser(x, device=2), {}),
+        (Tensor(vectors(9, 6)[:, :3], device=2), {}),
+        (Tensor(x, device=1), {}),
+        (all_rows, {"check_finite": False}),
+        (all_rows, {"device": "cuda:2"}),
+    ):
+        with pytest.raises(Exception, match="callable|device"):  # the way of any array
+            kith.pairwise_distances(some, other, **settings)
+    assert len(calls) == 2
+
+
+def test_plain_tensors_take_a_short_way_to_their_labels(torch, vectors):
+    x = vectors(9, 3)
+    model = kith.KMeans.of_centres(x[:2])
+    calls = []
+
+    class Inner:
+        def predict_tensor(self, rows, device, threads, stream, labels):
+            calls.append((rows, device, threads, stream))
+            (ctypes.c_int32 * rows[1]).from_address(labels)[:] = [1] * rows[1]
+
+    narrowing = model._fitted[1]
+    model._fitted = Inner(), narrowing
+    found = model.predict(Tensor(x[:4], device=2), threads=3)
+    assert (found.array == 1).all() and found.array.shape == (4,) and found.array.dtype == np.int32
+    assert calls == [((x.ctypes.data, 4, 3, "f32"), 2, 3, 7)]
+    tensor = Tensor(x, device=2)
+    for other, settings in (
+        (TensorOfAUser(x, device=2), {}),
+        (Tensor(vectors(9, 6)[:, :3], device=2), {}),
+        (x, {}),
+        (tensor, {"memory_limit": 1 << 20}),
+        (tensor, {"progress": lambda *told: None}),
+    ):
+        with pytest.raises(AttributeError, match="predict"):  # the way of any array
+            model.predict(other, **settings)
+    model._fitted = Inner(), Narrowing(np.zeros(3))
+    with pytest.raises(Exception):  # noqa: B017  (what is subtracted is the matter of another test)
+        model.predict(tensor)
     assert len(calls) == 1
 
 

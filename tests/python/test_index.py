@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import threading
 import warnings
@@ -44,6 +45,15 @@ def test_what_it_says_of_itself(vectors):
     assert (len(index), index.dimension, index.metric, index.device) == (0, 0, "cosine", "cpu")
     index.add(vectors(5, 3))
     assert repr(index) == "kith.Index('Flat', metric='cosine', dimension=3, size=5)"
+
+
+@pytest.mark.parametrize("name", [name for name in dir(kith.Index) if callable(getattr(kith.Index, name)) and name[0] != "_"])
+def test_methods_are_the_class_own(name):
+    """Wherever they are written: Python's own errors say Index, and pickle finds them."""
+    method = getattr(kith.Index, name)
+    assert method.__qualname__ == f"Index.{name}" and pickle.loads(pickle.dumps(method)) is method
+    with pytest.raises(TypeError, match=rf"^Index\.{name}\(\) takes"):
+        getattr(kith.Index(), name)(*range(20))
 
 
 def test_search_takes_one_query(vectors):

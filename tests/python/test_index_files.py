@@ -15,6 +15,26 @@ from test_compressed_index import made, same
 pytestmark = pytest.mark.filterwarnings("ignore:.*(train well|better lists)")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path, x: kith.knn(x, path),
+        lambda path, x: kith.range_search(path, path, 1.0),
+        lambda path, x: kith.knn_graph(path, k=3),
+        lambda path, x: kith.KMeans(2).fit(path),
+        lambda path, x: kith.Index().add(path),
+        lambda path, x: kith.read_vectors(path),
+        lambda path, x: kith.write_vectors(path, x),
+    ],
+)
+def test_an_index_is_no_file_of_vectors(call, vectors, tmp_path):
+    index, path = kith.Index(), tmp_path / "x.kith"
+    index.add(vectors(20, 4))
+    index.save(path)
+    with pytest.raises((TypeError, ValueError), match=r"\.kith file.* (not|no) vectors.*kith\.load"):
+        call(path, vectors(3, 4))
+
+
 @pytest.mark.parametrize("ways", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
 @pytest.mark.parametrize("factory", ["Flat", "IVF8,PQ4", "OPQ4,IVF4,PQ4,RFlat"])
 def test_pickled_and_copied(ways, factory, vectors):

@@ -134,3 +134,10 @@ def test_hamming_names_the_argument_that_holds_no_bytes(vectors):
         kith.pairwise_distances(x, bits, "hamming")
     with pytest.raises(ValueError, match="the rows of y are f32; hamming counts"):
         kith.pairwise_distances(bits, x, "hamming")
+
+
+def test_results_that_the_machine_is_asked_for_are_given() -> None:
+    x = np.arange(8200, dtype=np.float32).reshape(-1, 1)
+    assert 4 * len(x) ** 2 >= 256 << 20  # from there on the machine must have the memory
+    distances = kith.pairwise_distances(x, x, "l1")
+    assert distances[5, 8199] == 8194 and distances[8199, 0] == 8199

@@ -155,5 +155,34 @@ TEST(Quantizers, TrainingWhileOthersEncode) {
   trains.join();
 }
 
+TEST(Quantizers, TooSmallALimitNamesOneThatDoes) {
+  const auto rows = make_floats(Shape::gaussian, 700, 12, 1);
+  ProductQuantizer quantizer({.parts = 3, .bits = 5});
+  quantizer.train(rows.view(), cpu_resources(2));
+  const int64_t bytes = quantizer.code_bytes();
+  const std::vector<uint8_t> free = encoded(quantizer, rows.view());
+  std::vector<uint8_t> codes(free.size());
+  Matrix<float> out(700, 12);
+  const auto encode = [&](const Resources& resources) {
+    quantizer.encode(rows.view(), MutableMatrixView(codes.data(), 700, bytes), resources);
+  };
+  const auto decode = [&](const Resources& resources) {
+    quantizer.decode(MatrixView(free.data(), 700, bytes), MutableMatrixView(out.row(0), 700, 12), resources);
+  };
+  const auto expect_named = [](int64_t needed, const auto& work) {
+    try {
+      work(cpu_resources(2, needed - 1));
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(error.bytes_needed(), needed);
+      EXPECT_THAT(error.what(), HasSubstr("would do"));
+    }
+    work(cpu_resources(2, needed));
+  };
+  expect_named(quantizer.encoding_bytes(700, DType::f32, 2), encode);
+  expect_named(quantizer.decoding_bytes(2), decode);
+  EXPECT_EQ(codes, free);
+}
+
 }  // namespace
 }  // namespace kith

@@ -70,6 +70,17 @@ inline Lists lists_of(const WorkingLists& lists) {
   return all;
 }
 
+// k ids for each row: those that follow it in its set, -1 behind all of them.
+inline std::vector<int64_t> own_set_ids(int64_t rows, int64_t boundary, int64_t k) {
+  std::vector<int64_t> ids;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t first = row < boundary ? 0 : boundary;
+    const int64_t count = row < boundary ? boundary : rows - boundary;
+    for (int64_t j = 1; j <= k; ++j) ids.push_back(j < count ? first + (row - first + j) % count : -1);
+  }
+  return ids;
+}
+
 // One round of NN-Descent.
 inline void descend(const Matrix<float>& x, Metric metric, const DescentRules& rules, int64_t round, int64_t length,
                     Lists& lists) {
@@ -84,8 +95,9 @@ inline void descend(const Matrix<float>& x, Metric metric, const DescentRules& r
     size_t drawn[2] = {0, 0};
     for (uint64_t& neighbor : lists[u]) {
       const size_t kind = is_old(neighbor) ? 1 : 0;
-      if (drawn[kind]++ >= p) continue;
       const uint32_t v = row_of(without_flag(neighbor));
+      const bool same_set = rules.boundary == 0 || (v < rules.boundary) == (static_cast<int64_t>(u) < rules.boundary);
+      if ((kind == 1 && !same_set) || drawn[kind]++ >= p) continue;
       neighbor |= kOldFlag;
       samples[kind][u].insert(v);
       const uint32_t hash = pair_hash(salt, static_cast<uint32_t>(u), v);
@@ -122,9 +134,7 @@ inline void descend(const Matrix<float>& x, Metric metric, const DescentRules& r
     const std::set<uint32_t>& fresh = samples[0][w];
     std::set<uint32_t> old;
     for (const uint32_t v : samples[1][w]) {
-      const bool same_set = rules.boundary == 0 ||
-                            (v < rules.boundary) == (static_cast<int64_t>(w) < rules.boundary);
-      if (same_set && !fresh.contains(v)) old.insert(v);
+      if (!fresh.contains(v)) old.insert(v);
     }
     for (const uint32_t u : fresh) {
       if (rules.boundary == 0) offer_from(u, fresh);

@@ -27,6 +27,9 @@ constexpr int64_t ranked_probes(const CellParams& params) {
   return params.probes < most ? params.probes : most;
 }
 
+// Probes before anything is concluded from the recall that they reached.
+inline constexpr int64_t kFewestConcluded = 5;
+
 // How far a wave may go beyond its end, to where all is expected to be done.
 constexpr int64_t longest_wave_end(int64_t end) { return end + end / 7; }
 
@@ -42,6 +45,19 @@ constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) 
   const int64_t enough = enough_probes(expected);
   if (expected > first && enough <= longest_wave_end(end)) end = enough;
   return std::min(end, probes);
+}
+
+// The probes of the widest wave, of so many in all. `foresees`: recalls are measured, so that a wave may go on to where all
+// is expected to be done, and later ones begin anywhere.
+constexpr int64_t widest_wave(int64_t probes, bool foresees) {
+  int64_t widest = 1;
+  for (int64_t first = 0; first < probes;) {
+    const int64_t end = wave_end(first, probes);
+    const bool anywhere = foresees && first >= kFewestConcluded;
+    widest = std::max(widest, (anywhere ? std::min(longest_wave_end(end), probes) : end) - first);
+    first = anywhere ? first + 1 : end;
+  }
+  return widest;
 }
 
 }  // namespace kith

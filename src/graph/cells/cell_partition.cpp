@@ -2,8 +2,10 @@
 
 #include <kith/knn.hpp>
 
+#include "cluster/kmeans_fit.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
+#include "exact/search_limit.hpp"
 #include "graph/cells/cell_ranks_cpu.hpp"
 #include "graph/cells/cell_training.hpp"
 
@@ -15,15 +17,17 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBatch = 16384;
+constexpr int64_t kExtraColumns = 1;  // of inner_product; the others' bytes are counted with it too
+
+int64_t sample_size(int64_t rows, const CellParams& params) { return std::min(rows, params.cells * kSampleRowsPerCell); }
 
 // The centres of cells, learned from some rows.
 MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
-  const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
+  const int64_t count = sample_size(rows, params);
   const std::vector<uint32_t> sample =
       sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
-  KMeans means(cell_training(params));
-  means.fit(vectors.view(), {}, resources);
+  const KMeans means = learn_cells(vectors.view(), params, resources);
   MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
   const MatrixView learned = means.centres();
   for (int64_t i = 0; i < params.cells; ++i) {
@@ -60,10 +64,30 @@ int64_t end_of_wave(int64_t probes, int64_t most) {
 }  // namespace
 
 int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& params) {
-  const int64_t sample = std::min(rows, params.cells * kSampleRowsPerCell);
-  const int64_t batch = std::min(rows, kBatch);
-  return rows * 4 * (params.probes + 2) + array_bytes<int64_t>(params.cells + 1) +
-         array_bytes<float>((sample + 3 * params.cells + batch) * (cols + 1)) + 24 * batch * (params.probes + 1);
+  return rows * 4 * (ranked_probes(params) + 2) + array_bytes<int64_t>(params.cells + 1) +
+         array_bytes<float>(params.cells * cols);
+}
+
+int64_t CellPartition::learning_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
+  const RowsInfo sample(sample_size(x.rows(), params), x.cols() + kExtraColumns, DType::f32);
+  return array_bytes<float>((sample.rows + params.cells) * sample.cols) + x.rows() / 8 +
+         smallest_fit_bytes(cell_training(params), sample, resources);
+}
+
+int64_t CellPartition::ranking_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
+  const int64_t cols = x.cols() + kExtraColumns;
+  const int64_t batch = std::min(x.rows(), kBatch);
+  const bool searches = params.cells > kMostCellsRanked || params.metric == Metric::inner_product;
+  const int64_t made = params.metric == Metric::cosine || searches ? array_bytes<float>(batch * cols) : 0;
+  const int64_t near = params.cells > kMostCellsRanked
+                           ? array_bytes<float>(kCellsRanked * cols)
+                           : CellRanks::bytes_for(params.cells, cols, params.probes + 1, resources.threads());
+  if (!searches) return made + near;
+  const int64_t k = params.cells > kMostCellsRanked ? ranked_probes(params) + 1 : 1;
+  const SearchShape shape{.queries = batch, .rows = params.cells, .cols = cols, .query_dtype = DType::f32,
+                          .base_dtype = DType::f32, .metric = Metric::l2};
+  return made + near + neighbors_bytes(std::max(batch, kCellsRanked), k) +
+         smallest_host_bytes(shape, {.k = k}, RowFilter(), resources);
 }
 
 CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)

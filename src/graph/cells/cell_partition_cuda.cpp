@@ -53,8 +53,7 @@ void CellPartitionCuda::learn_centres(const CellParams& params) {
   context_->copy(list.data(), sample.data(), 4 * count);
   const MatrixView seen =
       space_.listed(reinterpret_cast<const uint32_t*>(list.data()), count, CellSide::found, vectors);
-  KMeans means(cell_training(params));
-  means.fit(seen, {}, resources_);
+  const KMeans means = learn_cells(seen, params, resources_);
   const MatrixView learned = means.centres();
   centre_memory_ = DeviceBuffer(4 * cells_ * space_.cols(), "the cells' centres", context_, resources_);
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {

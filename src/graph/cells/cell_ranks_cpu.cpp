@@ -18,8 +18,9 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBlock = kFirstQueries;  // vectors whose values are computed together, at most
-constexpr int64_t kBlocksPerTask = 16;
+// Vectors whose values are computed together, at most: all centres pass by for each block.
+constexpr int64_t kBlock = 64;
+constexpr int64_t kBlocksPerTask = 8;
 
 // Bytes alone would leave most orders open.
 PanelFormat rank_format(int64_t cols) {
@@ -58,7 +59,7 @@ class CellRanks::Worker {
         queries_(KeyKind::l2, packed.format(), kBlock, centres.cols(), resources),
         scratch_(PackedQueries::scratch_bytes(packed.format(), centres.cols()), "ranking cells", resources),
         vectors_(kBlock * centres.cols(), "ranking cells", resources),
-        values_(most, centres.rows(), resources),
+        values_(most, centres.rows(), resources, kBlock),
         found_(centres.rows(), "ranking cells", resources),
         ascending_(centres.rows(), "ranking cells", resources),
         before_(centres.rows(), "ranking cells", resources),
@@ -68,7 +69,7 @@ class CellRanks::Worker {
 
   static int64_t bytes_for(PanelFormat format, int64_t cells, int64_t cols, int64_t most) {
     return PackedQueries::bytes_for(format, kBlock, cols) + PackedQueries::scratch_bytes(format, cols) +
-           FirstValues<float>::bytes_for(most, cells) + array_bytes<float>(kBlock * cols) +
+           FirstValues<float>::bytes_for(most, cells, kBlock) + array_bytes<float>(kBlock * cols) +
            4 * array_bytes<float>(cells) + array_bytes<uint64_t>(cells);
   }
 

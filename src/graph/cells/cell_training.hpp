@@ -2,6 +2,8 @@
 #pragma once
 
 #include <kith/kmeans.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
 
 #include "graph/cells/cell_params.hpp"
 
@@ -12,16 +14,8 @@ namespace kith {
 inline constexpr uint64_t kCellSampleStream = 0xCE115;  // no other draw uses it
 inline constexpr int64_t kSampleRowsPerCell = 48;
 
-inline KMeansParams cell_training(const CellParams& params) {
-  constexpr int64_t kIterations = 6;
-  KMeansParams wish;
-  wish.clusters = params.cells;
-  wish.iterations = kIterations;
-  wish.init = KMeansInit::random;
-  wish.seed = params.seed;
-  wish.compute_labels = false;
-  wish.check_finite = false;
-  return wish;
-}
+KMeansParams cell_training(const CellParams& params);
+// From a sample of the rows, where it lies.
+KMeans learn_cells(const MatrixView& sample, const CellParams& params, const Resources& resources);
 
 }  // namespace kith

@@ -1,7 +1,6 @@
 #include "graph/cells/cells.hpp"
 
 #include "graph/cells/cell_partition.hpp"
-#include "graph/cells/cell_ranks_cpu.hpp"
 #include "graph/cells/cell_steps.hpp"
 #include "graph/graph_backend_cpu.hpp"
 
@@ -13,11 +12,32 @@
 
 namespace kith {
 
+namespace {
+
+// The logarithm to base 2, of the mantissa's first 32 bits, by squaring: whole numbers alone, so that no library's last
+// bit decides where a wave ends.
+double whole_log2(double value) {
+  constexpr int kBits = 31;
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);                   // from 1/2 to 1
+  auto squared = static_cast<uint64_t>(std::ldexp(mantissa, kBits + 1));  // from 1 to 2, times 2^kBits
+  int64_t digits = exponent - 1;
+  for (int i = 0; i < kBits; ++i) {
+    squared = (squared * squared) >> kBits;
+    const bool two = squared >> (kBits + 1) != 0;
+    digits = 2 * digits + (two ? 1 : 0);
+    if (two) squared >>= 1;
+  }
+  return std::ldexp(static_cast<double>(digits), -kBits);
+}
+
+}  // namespace
+
 double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing) {
   if (missing <= wanted_missing) return probe;
   if (!(missing < first_missing)) return std::numeric_limits<double>::infinity();
-  const double slope = std::log(first_missing / missing) / (std::sqrt(probe) - std::sqrt(first_probe));
-  const double root = std::sqrt(probe) + std::log(missing / std::max(wanted_missing, 1e-9)) / slope;
+  const double slope = whole_log2(first_missing / missing) / (std::sqrt(probe) - std::sqrt(first_probe));
+  const double root = std::sqrt(probe) + whole_log2(missing / std::max(wanted_missing, 1e-9)) / slope;
   return root * root;
 }
 
@@ -51,9 +71,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
       outcome.reached = true;
       break;
     }
-    constexpr int64_t kFewest = 5;       // probes, before anything is concluded from them
-    constexpr int64_t kFewestToEnd = 7;  // and before cells are given up
-    if (!wish.recall || !round.recall || end < kFewest) continue;
+    constexpr int64_t kFewestToEnd = 7;  // probes, before cells are given up
+    if (!wish.recall || !round.recall || end < kFewestConcluded) continue;
     // From half as many probes: neighbouring rounds differ by no more than their recall errs.
     const auto half = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), end / 2) - ends.begin());
     const size_t earlier = half > 0 ? half - 1 : 0;
@@ -61,7 +80,7 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
     const auto most = static_cast<double>(steps->probes());
     if (wish.gives_up && end >= kFewestToEnd && needed > 1.3 * most) break;
-    constexpr double kRounding = 1e-6;  // so that the last bit of a logarithm decides nothing where it is a whole number
+    constexpr double kRounding = 1e-6;  // of logarithms: whole numbers of probes are not exceeded by one
     expected = static_cast<int64_t>(std::ceil(std::min(needed, most) - kRounding));
     steps->expect(std::min(enough_probes(expected), steps->probes()));
   }
@@ -75,16 +94,16 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
   return build_by_cells(*make_graph_backend_cpu(rows, wish.metric, control, lists, resources), wish, resources);
 }
 
-int64_t cells_bytes(int64_t rows, int64_t cols, const ComparedCells& compared, const CellsWish& wish, int threads) {
-  int64_t widest = 1;
-  for (int64_t probe = 0; probe < wish.probes; ++probe) {
-    const int64_t end = wave_end(probe, wish.probes);
-    widest = std::max(widest, std::min(longest_wave_end(end), wish.probes) - probe);
-  }
-  // With the extra column and cell of inner_product.
-  return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +
-         CellRanks::bytes_for(wish.cells, cols + 1, wish.probes + 1, threads) +
-         cell_steps_bytes_cpu(rows, compared, widest, wish.cells, threads);
+int64_t cells_bytes(const MatrixView& x, const ComparedCells& compared, const CellsWish& wish,
+                    const Resources& resources) {
+  const CellParams params{wish.metric, wish.cells, wish.probes, wish.seed};
+  const int64_t widest = widest_wave(wish.probes, wish.recall.has_value());
+  const int64_t learning = CellPartition::learning_bytes(x, params, resources);
+  // Probes are ranked anew between waves.
+  const int64_t waves = CellPartition::bytes_for(x.rows(), x.cols() + 1, params) +
+                        CellPartition::ranking_bytes(x, params, resources) +
+                        cell_steps_bytes_cpu(x.rows(), compared, widest, wish.cells, resources.threads());
+  return std::max(learning, waves);
 }
 
 }  // namespace kith

@@ -46,7 +46,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
                             WorkingLists& lists, const Resources& resources);
 
-// What it takes on the host beside the lists and the rows.
-int64_t cells_bytes(int64_t rows, int64_t cols, const ComparedCells& compared, const CellsWish& wish, int threads);
+// What it takes at least on the host beside the lists and the rows.
+int64_t cells_bytes(const MatrixView& x, const ComparedCells& compared, const CellsWish& wish,
+                    const Resources& resources);
 
 }  // namespace kith

@@ -5,14 +5,13 @@
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/join_offers_cuda.hpp"
-#include "graph/nn_descent/join_sets_cuda.hpp"
 #include "graph/nn_descent/join_slots_cuda.hpp"
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kCollectThreads = 128;
+constexpr int kSetThreads = 128;
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, int64_t{kThreads})); }
 
@@ -43,25 +42,23 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The same sets in the same order in every run: who comes twice may stand in either of its places, so that they are sorted.
-__global__ void __launch_bounds__(kCollectThreads)
+__global__ void __launch_bounds__(kSetThreads)
     join_sets_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
-  extern __shared__ uint32_t memory[];  // the numbers, then the table
-  const int64_t place = task.first + blockIdx.x;
-  const int64_t row = task.order == nullptr ? place : task.order[place];
-  const JoinCounts counts = collect_samples<kCollectThreads>(task.samples, row, task.boundary,
-                                                             memory + 4 * task.samples.samples, memory);
+  extern __shared__ uint32_t memory[];  // the numbers
+  const uint32_t row = task.joins[task.first + blockIdx.x];
+  const JoinCounts counts = unpack_counts(task.samples.counts[row]);
+  const uint32_t* const collected = task.samples.collected(row);
+  for (int i = static_cast<int>(threadIdx.x); i < counts.all(); i += kSetThreads) memory[i] = collected[i];
+  __syncthreads();
   uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
-  for (int i = static_cast<int>(threadIdx.x); i < counts.all(); i += kCollectThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < counts.all(); i += kSetThreads) {
     const int first = i < counts.fresh ? 0 : counts.fresh;
     const int end = i < counts.fresh ? counts.fresh : counts.all();
     int rank = first;
     for (int j = first; j < end; ++j) rank += memory[j] < memory[i] ? 1 : 0;
     numbers[rank] = memory[i];
   }
-  if (threadIdx.x != 0) return;
-  const bool meet = counts.meet(false);
-  sets.counts[blockIdx.x] = meet ? custom::SetCounts{counts.fresh, counts.all()} : custom::SetCounts{0, 0};
-  if (meet) atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(counts.pairs(false)));
+  if (threadIdx.x == 0) sets.counts[blockIdx.x] = {counts.fresh, counts.all()};
 }
 
 // A block for each join. A distance that is no number is nobody's nearest.
@@ -69,8 +66,7 @@ __global__ void __launch_bounds__(kThreads)
     join_offers_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
   extern __shared__ __align__(8) unsigned long long nearest[];  // of the slots
   const custom::SetCounts found = sets.counts[blockIdx.x];
-  if (found.queries == 0) return;
-  const JoinSlots slots{static_cast<int>(task.samples.samples), {found.queries, found.rows - found.queries}};
+  const JoinSlots slots({found.queries, found.rows - found.queries}, false);
   const uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
   const float* const distances = sets.distances + blockIdx.x * sets.most_queries * sets.most_rows;
   const auto offer = [&](int sample, uint64_t neighbor) {
@@ -119,16 +115,15 @@ void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStrea
   if (task.count == 0) return;
   const auto kernel = join_sets_kernel;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  const int64_t bytes = 16 * task.samples.samples + (int64_t{4} << sample_table_bits(task.samples.samples));
-  kernel<<<static_cast<unsigned>(task.count), kCollectThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
+  const int64_t bytes = 16 * task.samples.samples;
+  kernel<<<static_cast<unsigned>(task.count), kSetThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
   KITH_CUDA_CHECK_LAUNCH("join_sets_kernel");
 }
 
 void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream) {
   if (task.count == 0) return;
-  const JoinSlots slots{static_cast<int>(task.samples.samples), {}};
-  join_offers_kernel<<<static_cast<unsigned>(task.count), kThreads, static_cast<size_t>(8 * slots.count()), stream>>>(
-      task, sets);
+  const int64_t bytes = 8 * JoinSlots::most(task.samples.samples);
+  join_offers_kernel<<<static_cast<unsigned>(task.count), kThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
   KITH_CUDA_CHECK_LAUNCH("join_offers_kernel");
 }
 

@@ -20,7 +20,7 @@ void launch_named_sets(const uint32_t* named, int64_t places, int64_t first, int
 void launch_named_offers(const CustomSetsRef& sets, int64_t places, int64_t count, uint64_t* offers,
                          cudaStream_t stream);
 
-// The samples that the rows of a launch join, NEW ones first, each kind by number; none where nobody meets.
+// The samples that the rows of a launch join, NEW ones first, each kind by number.
 void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);
 // Offers what the joins found to the inbox.
 void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);

@@ -103,10 +103,16 @@ class DescentStepsCpu final : public DescentSteps {
     uint64_t* const list = lists_.list(row);
     for (int64_t j = 0; j < lists_.length() && list[j] != kPadding; ++j) {
       const Kind kind = is_old(list[j]) ? kOld : kNew;
-      if (counts[kind] == rules_.samples) continue;
-      forward(row, kind)[counts[kind]++] = row_of(without_flag(list[j]));
+      const uint32_t other = row_of(without_flag(list[j]));
+      if (counts[kind] == rules_.samples || (kind == kOld && !may_be_old(row, other))) continue;
+      forward(row, kind)[counts[kind]++] = other;
       list[j] |= kOldFlag;
     }
+  }
+
+  // In a merge OLD ones are of the row's own set: only they meet NEW ones across.
+  bool may_be_old(int64_t row, uint32_t other) const {
+    return rules_.boundary == 0 || (other < rules_.boundary) == (row < rules_.boundary);
   }
 
   // `from` has sampled `to`.
@@ -135,8 +141,7 @@ class DescentStepsCpu final : public DescentSteps {
     if (sets.fresh.empty()) return sets.old.clear();
     gather(kOld, sets.old);
     std::erase_if(sets.old, [&](uint32_t other) {
-      const bool across = rules_.boundary > 0 && (other < rules_.boundary) != (row < rules_.boundary);
-      return across || std::binary_search(sets.fresh.begin(), sets.fresh.end(), other);
+      return std::binary_search(sets.fresh.begin(), sets.fresh.end(), other);
     });
   }
 

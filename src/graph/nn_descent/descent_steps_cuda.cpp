@@ -1,6 +1,7 @@
 #include "graph/nn_descent/descent_steps_cuda.hpp"
 
 #include "cuda/device_buffer.hpp"
+#include "graph/nn_descent/collect_joins_cuda.hpp"
 #include "graph/nn_descent/custom_join_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
@@ -34,13 +35,11 @@ class DescentStepsCuda final : public DescentSteps {
     task_.operands = operands_.get();
     task_.lists = lists_;
     task_.known = {at<uint32_t>(layout_.known), known_bits(list_length)};
-    task_.samples = {at<uint32_t>(layout_.forward), at<uint32_t>(layout_.reverse), rules.samples};
+    task_.samples = {at<uint32_t>(layout_.samples), at<uint32_t>(layout_.sample_counts), rules.samples};
     task_.inbox = at<uint64_t>(layout_.inbox);
     task_.slots = rules.inbox_slots;
     task_.boundary = rules.boundary;
     task_.all_pairs = rules.all_pairs;
-    task_.order = rules.order;
-    task_.pairs = at<unsigned long long>(layout_.counters);
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
     }
@@ -54,34 +53,45 @@ class DescentStepsCuda final : public DescentSteps {
   }
 
   void sample(int64_t round, ProgressMeter& meter) override {
-    clear(task_.samples.reverse, 8 * rules_.samples * lists_.rows);
-    launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
+    clear(task_.samples.numbers, task_.samples.bytes(lists_.rows));
+    launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
+    const uint32_t* order = rules_.order;
     if (order_) {
-      auto* const order = at<uint32_t>(layout_.order);
-      launch_join_order(lists_, *order_, at<std::byte>(layout_.known), order, stream());
-      task_.order = order;
+      launch_join_order(lists_, *order_, at<std::byte>(layout_.known), at<uint32_t>(layout_.order), stream());
+      order = at<uint32_t>(layout_.order);
     }
+    KITH_CUDA_CHECK(cudaMemsetAsync(pairs(), 0, 2 * kCounterBytes, stream()));
+    const DeviceJoins joins{at<uint32_t>(layout_.joins), reinterpret_cast<uint32_t*>(pairs() + kCounters)};
+    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr, joins, pairs()},
+                         stream());
+    context_->copy(joins_, joins.counts, sizeof joins_);
     launch_know_rows(lists_, task_.known, stream());
     advance(2 * lists_.rows, meter);
   }
 
   int64_t join(int64_t round, ProgressMeter& meter) override {
-    KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
-    for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
-      task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
-      if (sets_) {
-        join_by_sets(meter);
-      } else {
-        launch_join(task_, stream());
+    int64_t done = 0;
+    for (int size = kJoinSizes - 1; size >= 0; --size) {  // the longest first
+      task_.joins = at<uint32_t>(layout_.joins) + size * lists_.rows;
+      const int64_t count = joins_[size];
+      for (task_.first = 0; task_.first < count; task_.first += kRowsPerLaunch) {
+        task_.count = std::min(kRowsPerLaunch, count - task_.first);
+        if (sets_) {
+          join_by_sets(meter);
+        } else {
+          launch_join(task_, static_cast<JoinSize>(size), stream());
+        }
+        advance(task_.count, meter);
       }
-      advance(task_.count, meter);
+      done += count;
     }
-    return read_count(task_.pairs, *context_);
+    meter.add(lists_.rows - done);
+    return read_count(pairs(), *context_);
   }
 
   int64_t merge(ProgressMeter& meter) override {
-    unsigned long long* const entered = task_.pairs + kCounters;
+    unsigned long long* const entered = pairs() + 2 * kCounters;
     KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounterBytes, stream()));
     launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, entered, stream());
     clear(task_.inbox, 8 * rules_.inbox_slots * lists_.rows);
@@ -91,6 +101,7 @@ class DescentStepsCuda final : public DescentSteps {
 
  private:
   cudaStream_t stream() const { return context_->stream(); }
+  unsigned long long* pairs() const { return at<unsigned long long>(layout_.counters); }
   template <typename T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(memory_.data() + offset);
@@ -125,6 +136,7 @@ class DescentStepsCuda final : public DescentSteps {
   DeviceBuffer memory_;
   DeviceListsRef lists_;
   JoinTask task_;
+  uint32_t joins_[kJoinSizes] = {};  // of each size in this round
   std::optional<CustomSetsCuda> sets_;
   std::optional<JoinOrderLayout> order_;  // none: rows are gone over as they lie
 };

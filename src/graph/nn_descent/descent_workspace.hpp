@@ -1,8 +1,8 @@
 // What rounds of NN-Descent on a GPU keep in its memory beside the rows and the lists: pure arithmetic, so that any machine
 // can say what another needs.
 //
-// Bytes a row: 16 p for samples, 8 for each slot of its inbox, 8 for its list's end, 4 for its place in the order of joins,
-// 8 to 16 for each place of the list (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128,
+// Bytes a row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place in the
+// order of joins, 8 to 16 for each place of the list (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128,
 // and 16.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
+#include "graph/nn_descent/join_size.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cstdint>
@@ -31,19 +32,20 @@ constexpr int known_bits(int64_t list_length) {
 
 struct DescentLayout : WorkspaceLayout {
   DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
-      : forward(take(rows, 8 * rules.samples)),
-        reverse(take(rows, 8 * rules.samples)),
+      : samples(take(rows, 16 * rules.samples)),
+        sample_counts(take(rows, 4)),
+        joins(take(rows, 4 * kJoinSizes)),
         inbox(take(rows, 8 * rules.inbox_slots)),
         ends(take(rows, 8)),
         known(take(rows, known_bytes(list_length))),
         order(take(rows, 4)),
-        counters(take(2, kCounterBytes)) {}
+        counters(take(3, kCounterBytes)) {}
 
   static constexpr int64_t known_bytes(int64_t list_length) {  // of a list
     return int64_t{4 * kBucketRows} << known_bits(list_length);
   }
 
-  int64_t forward, reverse, inbox, ends, known, order, counters;
+  int64_t samples, sample_counts, joins, inbox, ends, known, order, counters;
 };
 
 // Whether joins are products of halves.

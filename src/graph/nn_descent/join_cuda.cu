@@ -8,7 +8,7 @@
 #include "graph/nn_descent/join_nearest_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
 #include "graph/nn_descent/join_product_cuda.hpp"
-#include "graph/nn_descent/join_sets_cuda.hpp"
+#include "graph/nn_descent/small_join_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -16,6 +16,8 @@ namespace {
 // A block of few threads, where an operand is a stage, and of many.
 constexpr int kFewThreads = 128;
 constexpr int kManyThreads = 256;
+constexpr int kLeftRoom = 512;
+static_assert(kLeftRoom <= kOffered);
 constexpr int blocks_per_processor(int threads) { return threads == kFewThreads ? 5 : 3; }
 
 template <bool kProducts, int kThreads>
@@ -25,19 +27,20 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   __shared__ int needed;
   __shared__ uint32_t largest[2];  // the bits of the norm and the residual, which are not negative
   const auto p = static_cast<int>(task.samples.samples);
-  const JoinMemory memory{operand_bytes, p};
-  const int64_t place = task.first + blockIdx.x;
-  const int64_t row = task.order == nullptr ? place : task.order[place];
+  const JoinMemory memory{operand_bytes, {4 * p, 6 * p, kLeftRoom}};
+  const uint32_t row = task.joins[task.first + blockIdx.x];
+  const JoinCounts counts = unpack_counts(task.samples.counts[row]);
+  const uint32_t* const numbers = task.samples.collected(row);
   if (threadIdx.x == 0) {
     left = 0;
     needed = 0;
     largest[0] = largest[1] = 0;
   }
-  const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
-                                                      reinterpret_cast<uint32_t*>(join_shared), memory.ids());
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < counts.all(); i += kThreads) memory.ids()[i] = numbers[i];
+  __syncthreads();
   const bool across = task.boundary > 0;
-  if (!counts.meet(across)) return;
-  const JoinBlock join{task, memory, {p, counts}, across ? counts.fresh : 0};
+  const JoinBlock join{task, memory, {counts, across}, across ? counts.fresh : 0};
   const auto tile_at = [&](int first_row, int first_col) {
     return JoinTile{memory.ids() + first_row, memory.ids() + first_col, min(counts.fresh - first_row, kJoinRows),
                     min(counts.all() - first_col, kJoinColumns), first_row == 0 && first_col == 0,
@@ -45,11 +48,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   };
   const uint32_t operands_at = ptx::shared_address(join_shared);
   if constexpr (kProducts) gather_stage<kThreads>(task.operands, tile_at(0, join.first_column), 0, operands_at);
-  if (threadIdx.x == 0) {
-    atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(counts.pairs(across)));
-  }
 #pragma unroll 1
-  for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
+  for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
     memory.nearest()[slot] = kPadding;
     memory.least()[slot] = kNanKey;
     memory.hits()[slot] = 0;
@@ -87,8 +87,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     JoinProducts products;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
-      if (pass == 0 || !task.all_pairs) set_limits<kThreads>(join, others, pass == 1);
-      if (pass == 1) __syncthreads();
+      if (pass == 1) {
+        set_limits<kThreads>(join, others);
+        __syncthreads();
+      }
 #pragma unroll 1
       for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
 #pragma unroll 1
@@ -128,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
       }
       __syncthreads();
     }
-    all = left > kLeftRoom;
+    all = left > memory.room.left;
     if (!all) choose_needed<kThreads>(join, left, others, &needed);
     __syncthreads();
   }
@@ -149,9 +151,10 @@ __global__ void __launch_bounds__(kManyThreads)
 template <bool kProducts, int kThreads>
 void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
   const auto kernel = join_kernel<kProducts, kThreads>;
+  const auto p = static_cast<int>(task.samples.samples);
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   kernel<<<static_cast<unsigned>(task.count), kThreads,
-           static_cast<size_t>(operand_bytes + JoinMemory::bytes(task.samples.samples)), stream>>>(
+           static_cast<size_t>(operand_bytes + JoinRoom{4 * p, 6 * p, kLeftRoom}.bytes()), stream>>>(
       task, static_cast<int>(operand_bytes));
   KITH_CUDA_CHECK_LAUNCH("join_kernel");
 }
@@ -164,12 +167,11 @@ void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, Join
   KITH_CUDA_CHECK_LAUNCH("facts_kernel");
 }
 
-void launch_join(const JoinTask& task, cudaStream_t stream) {
+void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
   if (task.count == 0) return;
   const int64_t p = task.samples.samples;
-  if (task.operands.halves == nullptr) {
-    return launch<false, kManyThreads>(task, int64_t{4} << sample_table_bits(p), stream);
-  }
+  if (task.operands.halves == nullptr) return launch<false, kManyThreads>(task, 0, stream);
+  if (size != JoinSize::large) return launch_small_join(task, size, stream);
   const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
   const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
   if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, stream);

@@ -12,22 +12,20 @@
 namespace kith {
 
 inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
-static_assert(kLeftRoom <= kOffered);
 
-// Values up to which a pair may enter the list of a slot's sample; once the least are known, and be its nearest.
+// Values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be its nearest: the least are
+// known.
 template <int kThreads>
-__device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others, bool nearest) {
+__device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others) {
 #pragma unroll 1
   for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
     const int sample = join.slots.sample_of(slot);
-    if (sample == join.counts().all()) continue;
     const JoinFacts facts = join.memory.facts()[sample];
     const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, facts, others);
     float limit = HUGE_VALF;
-    if (facts.scale > 0 && !nearest) limit = key_limit(window, key_of_ordered(ordered_of(join.memory.ends()[sample])));
-    if (facts.scale > 0 && nearest) {
-      limit = join.memory.limits()[slot];
-      const uint32_t least = join.memory.least()[slot];
+    if (facts.scale > 0) {
+      limit = key_limit(window, key_of_ordered(ordered_of(join.memory.ends()[sample])));
+      const uint32_t least = join.task.all_pairs ? kNanKey : join.memory.least()[slot];
       if (least != kNanKey) limit = fminf(limit, nearest_limit(window, key_of_ordered(least)));
     }
     join.memory.limits()[slot] = limit;

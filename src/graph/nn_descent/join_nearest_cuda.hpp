@@ -97,7 +97,7 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
   for (int i = 0; i < 2; ++i) {
     const int row = first_row + product_row(part / 2 + 2 * i, part % 2);
     if (row < join.counts().fresh && least[i] < HUGE_VALF) {
-      atomicMin(join.memory.least() + (old ? 2 * join.slots.p : 0) + row, ordered_key(least[i]));
+      atomicMin(join.memory.least() + (old ? join.slots.apart : 0) + row, ordered_key(least[i]));
     }
   }
   if (!old) return;
@@ -136,7 +136,7 @@ __device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int fir
     if (row >= join.counts().fresh || row >= column) continue;
     const int slot = for_columns ? join.slots.slot_for_new(column) : join.slots.new_slot(row, column);
     const int place = atomicAdd(count, 1);
-    if (place >= kLeftRoom) continue;
+    if (place >= join.memory.room.left) continue;
     join.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(for_columns ? row : column)};
     atomicAdd(join.memory.hits() + slot, 1u);
   }
@@ -164,7 +164,7 @@ __device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProd
     if (first_row + i / 2 * 16 >= end_row) break;
     const int row = first_row + product_row(i / 2, i % 2);
     const bool mine = row < join.counts().fresh;
-    const float limit = mine ? join.memory.limits()[(old ? 2 * join.slots.p : 0) + row] : -HUGE_VALF;
+    const float limit = mine ? join.memory.limits()[(old ? join.slots.apart : 0) + row] : -HUGE_VALF;
     const Weighed of_row = weighed(join, row, mine);
     KITH_UNROLL
     for (int c = 0; c < 4; ++c) {

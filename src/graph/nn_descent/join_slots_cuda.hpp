@@ -1,10 +1,12 @@
 // The samples of a join, NEW ones first, and where the nearest of each are looked for.
 //
-// A slot is where the nearest of a sample is looked for, 2 p of each kind: the nearest NEW one of a NEW sample, its
-// nearest OLD one, the nearest NEW one of an OLD sample.
+// A slot is where the nearest of a sample is looked for: the nearest NEW one of a NEW sample, its nearest OLD one, the
+// nearest NEW one of an OLD sample. In a merge NEW ones meet OLD ones alone, and a sample has one slot.
 #pragma once
 
 #include "core/host_device.hpp"
+
+#include <cstdint>
 
 namespace kith {
 
@@ -18,27 +20,36 @@ struct JoinCounts {
   KITH_HOST_DEVICE constexpr int pairs(bool across) const {
     return (across ? 0 : fresh * (fresh - 1) / 2) + fresh * old;
   }
+  // In one word, as kernels hand them on: neither is above 2^16.
+  KITH_HOST_DEVICE constexpr uint32_t packed() const {
+    return static_cast<uint32_t>(fresh) | static_cast<uint32_t>(old) << 16;
+  }
 };
+KITH_HOST_DEVICE constexpr JoinCounts unpack_counts(uint32_t packed) {
+  return {static_cast<int>(packed & 0xFFFFu), static_cast<int>(packed >> 16)};
+}
 
 struct JoinSlots {
-  int p = 0;
   JoinCounts counts;
+  int apart = 0;  // slots of NEW samples for NEW ones, which come first
 
-  KITH_HOST_DEVICE constexpr int count() const { return 6 * p; }
+  KITH_HOST_DEVICE constexpr JoinSlots(JoinCounts met, bool across) : counts(met), apart(across ? 0 : met.fresh) {}
+
+  KITH_HOST_DEVICE constexpr int count() const { return apart + counts.all(); }
   // Of a NEW sample, for its nearest of the kind of `other`.
   KITH_HOST_DEVICE constexpr int new_slot(int sample, int other) const {
-    return other < counts.fresh ? sample : 2 * p + sample;
+    return other < counts.fresh ? sample : apart + sample;
   }
-  KITH_HOST_DEVICE constexpr int old_slot(int sample) const { return 4 * p + sample - counts.fresh; }
+  KITH_HOST_DEVICE constexpr int old_slot(int sample) const { return apart + sample; }
   // Of any sample, for its nearest NEW one.
   KITH_HOST_DEVICE constexpr int slot_for_new(int sample) const {
     return sample < counts.fresh ? sample : old_slot(sample);
   }
-  // The sample whose slot it is; nobody's where it is counts.all().
-  KITH_HOST_DEVICE constexpr int sample_of(int slot) const {
-    const int sample = slot < 2 * p ? slot : slot < 4 * p ? slot - 2 * p : counts.fresh + slot - 4 * p;
-    return sample < (slot < 4 * p ? counts.fresh : counts.all()) ? sample : counts.all();
-  }
+  // The sample whose slot it is.
+  KITH_HOST_DEVICE constexpr int sample_of(int slot) const { return slot < apart ? slot : slot - apart; }
+
+  // Of all joins with up to 2 p of each kind.
+  KITH_HOST_DEVICE static constexpr int64_t most(int64_t p) { return 6 * p; }
 };
 
 }  // namespace kith

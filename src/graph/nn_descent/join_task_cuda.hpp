@@ -1,6 +1,7 @@
 // What a join of NN-Descent on a GPU is given (join_cuda.hpp), on plain arrays in its memory.
 #pragma once
 
+#include "core/host_device.hpp"
 #include "graph/nn_descent/join_window.hpp"
 #include "graph/nn_descent/known_rows_cuda.hpp"
 #include "graph/pairs/pair_key_rows.hpp"
@@ -11,11 +12,19 @@
 
 namespace kith {
 
-// Of every row p NEW ones, then p OLD ones, kNobody where there are fewer.
+// Of every row 4 p numbers: the p NEW ones that it has sampled and some p of those that have sampled it as a NEW one, then
+// the OLD ones likewise, kNobody where there are fewer. Once collected (collect_joins_cuda.hpp) those that meet in the row's
+// join, NEW ones first, nobody twice, and how many of each kind.
 struct DeviceSamples {
-  uint32_t* forward = nullptr;  // those that the row has sampled
-  uint32_t* reverse = nullptr;  // some of those that have sampled it
-  int64_t samples = 0;          // p
+  uint32_t* numbers = nullptr;
+  uint32_t* counts = nullptr;  // packed JoinCounts
+  int64_t samples = 0;         // p
+
+  // Where those of a kind begin, NEW (0) or OLD (1).
+  KITH_HOST_DEVICE uint32_t* forward(int64_t row, int64_t kind) const { return numbers + (4 * row + 2 * kind) * samples; }
+  KITH_HOST_DEVICE uint32_t* reverse(int64_t row, int64_t kind) const { return forward(row, kind) + samples; }
+  KITH_HOST_DEVICE uint32_t* collected(int64_t row) const { return numbers + 4 * row * samples; }
+  int64_t bytes(int64_t rows) const { return 16 * samples * rows; }  // of the numbers
 };
 
 // Operands as launch_query_operands() makes them, with what is known of each.
@@ -36,10 +45,9 @@ struct JoinTask {
   uint64_t salt = 0;
   int64_t boundary = 0;
   bool all_pairs = false;
-  const uint32_t* order = nullptr;  // on the device; null: as they lie
+  const uint32_t* joins = nullptr;  // rows whose samples meet
   int64_t first = 0;                // of this launch, in that order
   int64_t count = 0;
-  unsigned long long* pairs = nullptr;  // kCounters counters of what is compared
 };
 
 }  // namespace kith

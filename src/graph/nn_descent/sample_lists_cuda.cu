@@ -25,7 +25,7 @@ __device__ void name_sample(uint32_t* reverse, int64_t samples, uint32_t from, u
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sample_kernel(DeviceListsRef lists, DeviceSamples samples, uint64_t salt) {
+    sample_kernel(DeviceListsRef lists, DeviceSamples samples, int64_t boundary, uint64_t salt) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= lists.rows) return;
   const unsigned before = (1u << lane_index()) - 1;
@@ -34,26 +34,20 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t first = 0; first < lists.length; first += 32) {
     const int64_t j = first + lane_index();
     const uint64_t entry = j < lists.length ? list[j] : kPadding;
-    const bool there = entry != kPadding;
-    if (!__any_sync(kAllLanes, there)) break;
-    const bool old = there && is_old(entry);
-    const unsigned olds = __ballot_sync(kAllLanes, old);
+    if (!__any_sync(kAllLanes, entry != kPadding)) break;
+    const uint32_t other = row_of(without_flag(entry));
+    const bool old = entry != kPadding && is_old(entry);
+    const bool there = entry != kPadding && !(old && boundary > 0 && (other < boundary) != (row < boundary));
+    const unsigned olds = __ballot_sync(kAllLanes, there && old);
     const unsigned news = __ballot_sync(kAllLanes, there && !old);
     const int64_t rank = (old ? counts[1] : counts[0]) + __popc((old ? olds : news) & before);
     counts[0] += __popc(news);
     counts[1] += __popc(olds);
     if (!there || rank >= samples.samples) continue;
-    const uint32_t other = row_of(without_flag(entry));
     const int64_t kind = old ? 1 : 0;
-    samples.forward[(2 * row + kind) * samples.samples + rank] = other;
+    samples.forward(row, kind)[rank] = other;
     if (!old) list[j] = entry | kOldFlag;
-    name_sample(samples.reverse + (2 * static_cast<int64_t>(other) + kind) * samples.samples, samples.samples,
-                static_cast<uint32_t>(row), other, salt);
-  }
-  for (int kind = 0; kind < 2; ++kind) {
-    for (int64_t i = counts[kind] + lane_index(); i < samples.samples; i += 32) {
-      samples.forward[(2 * row + kind) * samples.samples + i] = kNobody;
-    }
+    name_sample(samples.reverse(other, kind), samples.samples, static_cast<uint32_t>(row), other, salt);
   }
 }
 
@@ -90,11 +84,11 @@ __global__ void __launch_bounds__(kThreads) know_kernel(DeviceListsRef lists, Kn
 
 }  // namespace
 
-void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, uint64_t salt,
+void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, int64_t boundary, uint64_t salt,
                          cudaStream_t stream) {
   if (lists.rows == 0) return;
-  sample_kernel<<<static_cast<unsigned>(divide_up(lists.rows, int64_t{kWarps})), kThreads, 0, stream>>>(lists, samples,
-                                                                                                        salt);
+  sample_kernel<<<static_cast<unsigned>(divide_up(lists.rows, int64_t{kWarps})), kThreads, 0, stream>>>(
+      lists, samples, boundary, salt);
   KITH_CUDA_CHECK_LAUNCH("sample_kernel");
 }
 

@@ -22,15 +22,15 @@ template <typename T>
 class FirstValues {
  public:
   FirstValues() = default;
-  FirstValues(int64_t wanted, int64_t most_rows, const Resources& resources)
+  FirstValues(int64_t wanted, int64_t most_rows, const Resources& resources, int64_t queries = kFirstQueries)
       : wanted_(wanted),
         stride_(stride_for(most_rows)),
-        values_(kFirstQueries * stride_, "the values of pairs", resources),
+        values_(queries * stride_, "the values of pairs", resources),
         minima_(smallest_groups(wanted), "the values of pairs", resources),
         places_(stride_, "the values of pairs", resources),
         keys_(stride_, "the values of pairs", resources) {}
-  static int64_t bytes_for(int64_t wanted, int64_t most_rows) {
-    return array_bytes<T>((kFirstQueries + 2) * stride_for(most_rows) + smallest_groups(wanted));
+  static int64_t bytes_for(int64_t wanted, int64_t most_rows, int64_t queries = kFirstQueries) {
+    return array_bytes<T>((queries + 2) * stride_for(most_rows) + smallest_groups(wanted));
   }
 
   int64_t wanted() const { return wanted_; }

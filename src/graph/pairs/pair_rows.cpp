@@ -3,6 +3,7 @@
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/rounded_panels.hpp"
@@ -33,6 +34,10 @@ void prefetch_bytes(const void* from, int64_t count) {
 PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
   const PanelFormat format = choose_panel_format(kind, dtype, dtype, cols, cpu);
   if (holds_bytes(format)) return format;
+  const bool bytes = dtype == DType::u8 || dtype == DType::i8;
+  if (bytes && is_product(kind) && kind != KeyKind::cosine && has_byte_product(cols, cpu)) {
+    return dtype == DType::u8 ? PanelFormat::u8 : PanelFormat::i8;
+  }
   const bool rounds = is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns &&
                       cols <= kMostRoundedColumns;
   return rounds ? PanelFormat::rounded : PanelFormat::f32;

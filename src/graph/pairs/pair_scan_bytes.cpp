@@ -17,10 +17,6 @@ namespace {
 
 // Below every sum: in place of a limit, nothing matters.
 constexpr int32_t kNoSum = INT32_MIN;
-// Rows compared under one limit, the largest that any of them has: limits are made for every query again for each group,
-// but rows of a small one have similar limits, and those that fall meanwhile count for the next.
-constexpr int64_t kGroupRows = 128;
-constexpr int64_t kFewestGroups = 4;
 constexpr int64_t kAhead = 12;  // rows on their way while one is copied
 
 // most - offset, or the nearest that a limit may be.
@@ -54,7 +50,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
         query_panels_(round_up(most_queries, shape_.queries_per_panel) * bytes_, "a set of rows", resources),
         offsets_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
         query_sums_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
-        limits_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources) {}
+        limits_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        row_limits_(divide_up(most_rows, shape_.rows_per_panel), "a set of rows", resources) {}
 
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
@@ -86,7 +83,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
         copy(rows[first + i], query_flip_, from + i * bytes_);
         offsets_[first + i] = query_weights_.of(all_, rows[first + i]);
       }
-      std::fill(offsets_.data() + first + here, offsets_.data() + first + width, 0);
+      std::fill(offsets_.data() + first + here, offsets_.data() + first + width, kLargestRowLimit);  // none passes
       if (shape_.query_rows) {
         std::memset(to + here * bytes_, 0, static_cast<size_t>((width - here) * bytes_));
       } else {
@@ -98,7 +95,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
   void limit_query(int64_t query, float key) override {
     query_sums_[query] = sum_for(key);
-    limits_[query] = limit_of(std::max(query_sums_[query], group_most_), offsets_[query]);
+    limits_[query] = limit_of(query_sums_[query], offsets_[query]);
   }
   void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
   bool exact() const override { return true; }
@@ -142,19 +139,17 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
   void run(PairHits& hits) override {
     hits_ = &hits;
-    const BytePanelQueries queries{query_panels_.data(), query_count_, limits_.data()};
     const int64_t width = shape_.rows_per_panel;
     const int64_t panels = divide_up(row_count_, width);
-    const int64_t together = std::max<int64_t>(1, std::min(kGroupRows, row_count_ / kFewestGroups) / width);
-    const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
-    for (int64_t panel = 0; panel < panels; panel += together) {
-      const int64_t count = std::min(together, panels - panel);
+    for (int64_t panel = 0; panel < panels; ++panel) {
       const int32_t* const sums = row_sums_.data() + panel * width;
-      group_most_ = *std::max_element(sums, sums + count * width);
-      for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(std::max(query_sums_[q], group_most_), offsets_[q]);
-      for (int64_t q = query_count_; q < padded; ++q) limits_[q] = kSmallestLimit;
-      scan_byte_panels(queries, base(), panel, count, *this);
+      row_limits_[panel] = std::clamp(*std::max_element(sums, sums + width), -kLargestRowLimit, kLargestRowLimit);
     }
+    for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(query_sums_[q], offsets_[q]);
+    std::fill(limits_.data() + query_count_, limits_.data() + round_up(query_count_, shape_.queries_per_panel),
+              kSmallestLimit);
+    scan_byte_panels({query_panels_.data(), query_count_, limits_.data(), row_limits_.data(), offsets_.data()}, base(), 0,
+                     panels, *this);
   }
 
  private:
@@ -266,9 +261,9 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   HostArray<int32_t> offsets_;
   HostArray<int32_t> query_sums_;
   HostArray<int32_t> limits_;
+  HostArray<int32_t> row_limits_;  // of each panel
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
-  int32_t group_most_ = kNoSum;  // of the rows that are compared
   PairHits* hits_ = nullptr;
   FirstValues<int32_t> firsts_;
   Collects collects_ = Collects::nothing;  // instead of handing hits out

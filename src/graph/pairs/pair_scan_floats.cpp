@@ -89,12 +89,12 @@ class FloatPairScan final : public PairScan, private PanelHits {
         padded_queries_(round_up(round_up(most_queries, shape_.queries_per_panel), kMostQueriesPerPanel)),
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(padded_rows_ * words_, "a set of rows", resources),
-        row_arrays_(padded_rows_ * 6, "a set of rows", resources),
+        row_arrays_(padded_rows_ * 7, "a set of rows", resources),
         query_panels_(padded_queries_ * words_, "a set of rows", resources),
         query_arrays_(padded_queries_ * 8, "a set of rows", resources),
         chi_square_(rows) {
     float* at = row_arrays_.data();
-    for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_}) {
+    for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_, &row_limits_}) {
       *array = at;
       at += padded_rows_;
     }
@@ -167,9 +167,13 @@ class FloatPairScan final : public PairScan, private PanelHits {
       }
     }
     std::fill_n(query_most_, round_up(count, width), kNothingMatters);
+    std::fill(offsets_ + count, offsets_ + round_up(count, width), kInfinity);  // none passes
   }
 
-  void limit_query(int64_t query, float key) override { query_most_[query] = most_for(key); }
+  void limit_query(int64_t query, float key) override {
+    query_most_[query] = most_for(key);
+    if (rounds_) limits_[query] = query_most_[query] - offsets_[query];  // others' are raised panel by panel
+  }
   void limit_row(int64_t row, float key) override { row_most_[row] = most_for(key); }
   bool exact() const override { return false; }
 
@@ -190,7 +194,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     std::fill(least_.begin(), least_.end(), kInfinity);
     std::fill_n(limits_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
     collects_ = true;
-    for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
+    scan(0, panels);
     collects_ = false;
     for (int64_t row = 0; row < row_count_; ++row) row_most_[row] = std::min(row_most_[row], most_with(least_[row]));
     for (int64_t query = 0; query < query_count_; ++query) {
@@ -214,7 +218,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     for (first_query_ = 0; first_query_ < all; first_query_ += step) {
       query_count_ = std::min(step, all - first_query_);
       std::fill_n(limits_ + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
-      for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
+      scan(0, panels);
       for (int64_t q = 0; q < query_count_; ++q) pick_first(q, panels, firsts);
     }
     takes_first_ = false;
@@ -225,12 +229,19 @@ class FloatPairScan final : public PairScan, private PanelHits {
   void run(PairHits& hits) override {
     hits_ = &hits;
     const int64_t width = shape_.rows_per_panel;
+    const int64_t panels = divide_up(row_count_, width);
     const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
-    for (int64_t panel = 0; panel * width < row_count_; ++panel) {
-      const float most = *std::max_element(row_most_ + panel * width, row_most_ + (panel + 1) * width);
-      for (int64_t q = 0; q < padded; ++q) limits_[q] = std::max(query_most_[q], most) - offsets_[q];
-      std::fill(limits_ + query_count_, limits_ + padded, -kInfinity);
-      scan(panel);
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      row_limits_[panel] = *std::max_element(row_most_ + panel * width, row_most_ + (panel + 1) * width);
+    }
+    std::fill(limits_ + query_count_, limits_ + padded, -kInfinity);
+    if (rounds_) {
+      for (int64_t q = 0; q < query_count_; ++q) limits_[q] = query_most_[q] - offsets_[q];
+      return scan_rounded(0, panels, row_limits_);
+    }
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      for (int64_t q = 0; q < query_count_; ++q) limits_[q] = std::max(query_most_[q], row_limits_[panel]) - offsets_[q];
+      scan(panel, 1);
     }
   }
 
@@ -282,7 +293,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   // Those from first_query_ on.
-  RoundedQueries rounded_queries() const {
+  RoundedQueries rounded_queries(const float* row_limits = nullptr) const {
     return {reinterpret_cast<const int8_t*>(query_panels_.data() + first_query_ * words_),
             query_count_,
             limits_ + first_query_,
@@ -290,23 +301,27 @@ class FloatPairScan final : public PairScan, private PanelHits {
             constant_ + first_query_,
             linear_ + first_query_,
             quadratic_ + first_query_,
-            tilt_ + first_query_};
+            tilt_ + first_query_,
+            row_limits,
+            offsets_ + first_query_};
   }
 
-  void scan(int64_t panel) {
-    if (rounds_) {
-      const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
-                             residuals_, all_.product_cols()};
+  void scan_rounded(int64_t first, int64_t count, const float* row_limits) {
+    const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
+                           residuals_, all_.product_cols()};
 #if defined(KITH_X86)
-      if (tiles_) return scan_rounded_amx(rounded_queries(), base, panel, 1, *this);
+    if (tiles_) return scan_rounded_amx(rounded_queries(row_limits), base, first, count, *this);
 #endif
-      return scan_rounded_panels(rounded_queries(), base, panel, 1, *this);
-    }
+    scan_rounded_panels(rounded_queries(row_limits), base, first, count, *this);
+  }
+
+  void scan(int64_t first, int64_t count) {
+    if (rounds_) return scan_rounded(first, count, nullptr);
     const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(kind_)};
     const RoundedQueries some = rounded_queries();
     const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
                                nullptr};
-    scan_panels(queries, base, panel, 1, *this);
+    scan_panels(queries, base, first, count, *this);
   }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
@@ -417,6 +432,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   float* row_most_ = nullptr;
   float* norms_ = nullptr;      // of panels
   float* residuals_ = nullptr;  // of panels
+  float* row_limits_ = nullptr;  // of panels
   int32_t* sums_ = nullptr;
   float* factors_ = nullptr;
   float* constant_ = nullptr;
@@ -461,7 +477,7 @@ int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, 
   const int64_t vector = std::max(packed_bytes(whole ? PanelFormat::f32 : format, cols), rounded_words(cols) * 4);
   const int64_t queries = most_queries + kMostQueriesPerPanel;
   const int64_t rows = most_rows + kMostRowsPerPanel;
-  return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
+  return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 7 * rows);
 }
 
 int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows) {

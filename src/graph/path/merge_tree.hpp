@@ -1,10 +1,10 @@
 // The tree of Boruvka's rounds: what joined what, and over which edge.
 //
 // Level 0 has a part for each row. In a round every part takes its least leaving edge, and parts that these edges join
-// are one part of the next level; a part that nothing leaves is done. So a part has a parent above it and an edge beside
-// it, and the edges of all parts are the minimum spanning forest (two parts that took the same edge have it twice). The largest edge beside the ways of
-// two rows up to where they meet is the largest edge between them in the forest, hence the least possible (King 1997):
-// at most log2(rows) levels up on each side.
+// are one part of the next level; a part that nothing leaves is done. So a part has a parent above it and an edge
+// beside it, and the edges of all parts are the minimum spanning forest (two parts that took the same edge have it
+// twice). The largest edge beside the ways of two rows up to where they meet is the largest edge between them in the
+// forest, hence the least possible (King 1997): at most log2(rows) levels up on each side.
 //
 // Memory: 20 bytes for each part of each level, less than 40 for each row, 27 or so for k-NN graphs.
 #pragma once

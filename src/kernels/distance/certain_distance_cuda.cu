@@ -1,11 +1,12 @@
 // Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
-// where there are no more queries.
+// or 32 x 64 where there are no more queries.
 //
-// Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
-// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key
-// is written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
-// warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the tile is marked, and a second
-// kernel, which has the registers for it, computes the whole of it so (distance_tile_cuda.hpp).
+// Values come through shared memory in stages of 16 columns or 32, widened, while the products of the stage before are
+// summed; the squared norms are added up on the way by the threads that bring the values. (For cosine the products are
+// scaled, not the values, and the norms are known.) Then the products lie there, and a key is written where product and
+// norms make it certain (certain_key.hpp). The few others of a tile are computed by half a warp each, as canonical.hpp
+// says; where they are many (vectors that nearly agree), the tile is marked, and a second kernel, which has the
+// registers for it, computes the whole of it so (distance_tile_cuda.hpp).
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
@@ -17,12 +18,15 @@
 #include "kernels/distance/distance_tile_cuda.hpp"
 #include "kernels/distance/tile_block_cuda.hpp"
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
 constexpr int kThreads = 128;
 static_assert(kThreads == kTileThreads);
 constexpr uint32_t kMost = 128;  // uncertain pairs that are computed one by one
+constexpr int64_t kMostMarkedBlocks = 132 * 8;
 
 // A tile's pairs, and the columns of a stage. Few queries leave time for little but reads of the rows: then longer
 // ones. A warp multiplies sixteen queries times kQueryTiles with eight rows times kRowTiles.
@@ -36,6 +40,15 @@ struct Tile<64> {
   static constexpr int kRowTiles = 4;
   __device__ static int first_query(int warp) { return warp / 2 * 32; }
   __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
+};
+template <>
+struct Tile<32> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 16;
+  static constexpr int kQueryTiles = 2;
+  static constexpr int kRowTiles = 2;
+  __device__ static int first_query(int) { return 0; }
+  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
 };
 template <>
 struct Tile<16> {
@@ -54,10 +67,17 @@ struct CertainShared {
   static_assert(kVectors <= kThreads);
 
   alignas(16) double values[2][kVectors][kPitch];
-  const std::byte* vectors[kVectors];  // null past the last
+  const std::byte* vectors[kVectors];  // past the last the last once more
   double scales[kVectors];
   double norms[kVectors];  // squared; for inner products not
   uint16_t uncertain[kMost];
+
+  // Of a query and a row of the tile, once the values are done with.
+  __device__ __forceinline__ double* product(int query, int row) {
+    constexpr int kApart = Tile<kQueries>::kRows + 8;  // neighbouring queries in other banks
+    static_assert(sizeof values >= sizeof(double) * kQueries * kApart);
+    return &values[0][0][0] + query * kApart + row;
+  }
 };
 
 // In the place of a tile's first key: what no key is.
@@ -69,7 +89,13 @@ struct alignas(16) Two {
   double values[2];
 };
 
-// The four columns that a thread brings of four vectors.
+// Not written out wherever it is needed: the code should fit its cache.
+__device__ __noinline__ StoredFour fetch_any(const void* row, DType dtype, int64_t first, int64_t cols, bool aligned) {
+  return fetch_four(row, dtype, first, cols, aligned);
+}
+
+// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a
+// look at anything else: that would take longer than what is done with them.
 template <int kQueries, bool kScaled>
 class Stager {
  public:
@@ -79,38 +105,60 @@ class Stager {
         four_(static_cast<int>(threadIdx.x) % kFours),
         vector_(static_cast<int>(threadIdx.x) / kFours),
         queries_aligned_(fours_aligned(task.queries)),
-        rows_aligned_(fours_aligned(task.rows)) {}
-
-  __device__ __forceinline__ void fetch(int64_t first_col) {
+        rows_aligned_(fours_aligned(task.rows)),
+        floats_(task.queries.dtype == DType::f32 && task.rows.dtype == DType::f32),
+        whole_cols_(floats_ ? task.cols : 0) {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
-      const std::byte* const row = tile_.vectors[round * kVectorsPerRound + vector_];
-      const bool query = of_query(round);
-      fours_[round] = row == nullptr
-                          ? StoredFour{}
-                          : fetch_four(row, query ? task_.queries.dtype : task_.rows.dtype, first_col + four_ * 4,
-                                       task_.cols, query ? queries_aligned_ : rows_aligned_);
+      const std::byte* const vector = tile.vectors[round * kVectorsPerRound + vector_];
+      floats_at_[round] = reinterpret_cast<const uint32_t*>(vector) + 4 * four_;
     }
   }
 
-  __device__ __forceinline__ void store(int buffer) {
+  __device__ __forceinline__ void fetch(int64_t first_col) {
+    if (first_col + Tile<kQueries>::kCols <= whole_cols_) {
+      if (queries_aligned_ && rows_aligned_) {
+        KITH_UNROLL
+        for (int round = 0; round < kRounds; ++round) {
+          fours_[round] = widen_bits(*reinterpret_cast<const Four<uint32_t>*>(floats_at_[round] + first_col));
+        }
+        return;
+      }
+      KITH_UNROLL
+      for (int round = 0; round < kRounds; ++round) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) fours_[round].bits[i] = floats_at_[round][first_col + i];
+      }
+      return;
+    }
+    KITH_UNROLL
+    for (int round = 0; round < kRounds; ++round) {
+      const bool query = of_query(round);
+      fours_[round] =
+          fetch_any(tile_.vectors[round * kVectorsPerRound + vector_], query ? task_.queries.dtype : task_.rows.dtype,
+                    first_col + four_ * 4, task_.cols, query ? queries_aligned_ : rows_aligned_);
+    }
+  }
+
+  __device__ __forceinline__ void store(int buffer) { floats_ ? store_as<true>(buffer) : store_as<false>(buffer); }
+
+  template <bool kFloats>
+  __device__ __forceinline__ void store_as(int buffer) {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       const int vector = round * kVectorsPerRound + vector_;
       double values[4];
-      widen_four(fours_[round], of_query(round) ? task_.queries.dtype : task_.rows.dtype, values);
+      const DType dtype = kFloats ? DType::f32 : of_query(round) ? task_.queries.dtype : task_.rows.dtype;
+      widen_four(fours_[round], dtype, values);
       KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        if constexpr (kScaled) values[i] = values[i] * tile_.scales[vector];
-        norms_[round] = fma(values[i], values[i], norms_[round]);
-      }
+      for (int i = 0; i < 4 && !kScaled; ++i) norms_[round] = fma(values[i], values[i], norms_[round]);
       Two* const place = reinterpret_cast<Two*>(tile_.values[buffer][vector] + four_ * 4);
       place[0] = {{values[0], values[1]}};
       place[1] = {{values[2], values[3]}};
     }
   }
 
-  // The sums of the threads that bring a vector.
+  // The sums of the threads that bring a vector; of scaled ones they are known.
   template <bool kProduct>
   __device__ __forceinline__ void write_norms(int64_t first_row) const {
     KITH_UNROLL
@@ -123,7 +171,8 @@ class Stager {
       tile_.norms[vector] = kProduct ? sqrt(norm) : norm;
       // Squares of floats are finite in double precision, and so is their sum.
       if (!of_query(round) && task_.first_bad != nullptr && !(norm < HUGE_VAL)) {
-        atomicMin(task_.first_bad, static_cast<uint32_t>(first_row + vector - kQueries));
+        const int64_t row = first_row + vector - kQueries;
+        if (row < task_.rows.count) atomicMin(task_.first_bad, static_cast<uint32_t>(row));
       }
     }
   }
@@ -142,9 +191,26 @@ class Stager {
   const int vector_;
   const bool queries_aligned_;
   const bool rows_aligned_;
+  const bool floats_;
+  const int64_t whole_cols_;  // those that are read without a look
+  const uint32_t* floats_at_[kRounds];
   StoredFour fours_[kRounds];
   double norms_[kRounds] = {};
 };
+
+// Vectors times their inverse norms: 1 to within roundings, 0 of zeros, NaN of what is not finite.
+template <int kQueries>
+__device__ __forceinline__ void write_scaled_norms(const DistanceTask& task, CertainShared<kQueries>& tile,
+                                                   int64_t first_row) {
+  const auto vector = static_cast<int>(threadIdx.x);
+  if (vector >= CertainShared<kQueries>::kVectors) return;
+  const double scale = tile.scales[vector];
+  tile.norms[vector] = scale == 0 ? 0.0 : 1.0 + (scale - scale);
+  const int64_t row = first_row + vector - kQueries;
+  if (vector >= kQueries && scale != scale && task.first_bad != nullptr && row < task.rows.count) {
+    atomicMin(task.first_bad, static_cast<uint32_t>(row));
+  }
+}
 
 // The products of a warp's share of the tile.
 template <int kQueries>
@@ -180,17 +246,16 @@ class WarpProducts {
     }
   }
 
-  // Calls use(query, row, sums) for two neighbouring rows of the tile at a time.
-  template <typename Use>
-  __device__ __forceinline__ void for_each_two(const Use& use) const {
+  // To where the values were, which all have read.
+  __device__ __forceinline__ void write(CertainShared<kQueries>& tile) const {
     KITH_UNROLL
     for (int m = 0; m < Share::kQueryTiles; ++m) {
       KITH_UNROLL
       for (int half = 0; half < 2; ++half) {
         KITH_UNROLL
         for (int n = 0; n < Share::kRowTiles; ++n) {
-          use(query(m, half), Share::first_row(warp_, n) + member_ * 2,
-              Two{{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}});
+          double* const place = tile.product(query(m, half), Share::first_row(warp_, n) + member_ * 2);
+          *reinterpret_cast<Two*>(place) = {{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}};
         }
       }
     }
@@ -247,7 +312,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     const bool query = i < kQueries;
     const DeviceRowsView& source = query ? task.queries : task.rows;
     const int64_t vector = query ? first_query + i : first_row + i - kQueries;
-    tile.vectors[i] = row_bytes_at(source, vector);
+    tile.vectors[i] = row_bytes_at(source, vector < source.count ? vector : source.count - 1);
     if constexpr (kScaled) tile.scales[i] = vector < source.count ? source.inverse_norms[vector] : 0.0;
   }
   __syncthreads();
@@ -267,47 +332,55 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     buffer = 1 - buffer;
     __syncthreads();
   }
-  stager.template write_norms<kProduct>(first_row);
+  if constexpr (kScaled) {
+    write_scaled_norms(task, tile, first_row);
+  } else {
+    stager.template write_norms<kProduct>(first_row);
+  }
   __syncthreads();
 
+  products.write(tile);
+  __syncthreads();
+
+  // A thread has every other query, or so, of one row: what is written out for its products, few at a time, stays in
+  // the instruction cache.
+  constexpr int kEach = kQueries * kRows / kThreads;
+  constexpr int kApart = kThreads / kRows;
   const double error = certain_error(task.cols);
-  const auto error_of = [&](double nq, double nx) { return error * (kProduct ? nq * nx : nq + nx); };
+  const auto row_in_tile = static_cast<int>(threadIdx.x) % kRows;
+  const auto of_pair = [&](int i) { return i * kApart + static_cast<int>(threadIdx.x) / kRows; };
+  const double nx = tile.norms[kQueries + row_in_tile];
+  const double row_scale = kScaled ? tile.scales[kQueries + row_in_tile] : 1.0;
+  const auto product_of = [&](int query_in_tile) {
+    const double product = *tile.product(query_in_tile, row_in_tile);
+    return kScaled ? product * (tile.scales[query_in_tile] * row_scale) : product;
+  };
+  const auto error_of = [&](double nq) { return error * (kProduct ? nq * nx : nq + nx); };
+  const auto place_of = [&](int query_in_tile) {
+    return task.keys + (first_query + query_in_tile) * task.stride + first_row + row_in_tile;
+  };
+  const int64_t queries_left = first_row + row_in_tile < task.rows.count ? task.queries.count - first_query : 0;
   uint32_t open = 0;  // pairs that are not certain, of this thread's
-  int number = 0;
-  products.for_each_two([&](int query_in_tile, int row_in_tile, const Two& sums) {
-    const int64_t query = first_query + query_in_tile;
-    const int64_t row = first_row + row_in_tile;
-    const bool there = query < task.queries.count;
+#pragma unroll 4
+  for (int i = 0; i < kEach; ++i) {
+    const int query_in_tile = of_pair(i);
     const double nq = tile.norms[query_in_tile];
-    uint32_t* const place = task.keys + query * task.stride + row;
-    KITH_UNROLL
-    for (int i = 0; i < 2; ++i, ++number) {
-      const double nx = tile.norms[kQueries + row_in_tile + i];
-      const CertainKey found = certain_key<kKind, true>(sums.values[i], nq, nx, error_of(nq, nx));
-      const uint32_t key = written_key(task, found.key);
-      const bool inside = there && row + i < task.rows.count;
-      if (inside && found.certain) place[i] = key;
-      open |= inside && !found.certain ? 1u << number : 0u;
+    const CertainKey found = certain_key<kKind, true>(product_of(query_in_tile), nq, nx, error_of(nq));
+    const bool inside = query_in_tile < queries_left;
+    if (inside && found.certain) *place_of(query_in_tile) = written_key(task, found.key);
+    open |= inside && !found.certain ? 1u << i : 0u;
+  }
+  while (open != 0) {  // seldom
+    const int query_in_tile = of_pair(__ffs(static_cast<int>(open)) - 1);
+    open &= open - 1;
+    const double nq = tile.norms[query_in_tile];
+    const CertainKey found = certain_key<kKind>(product_of(query_in_tile), nq, nx, error_of(nq));
+    if (found.certain) {
+      *place_of(query_in_tile) = written_key(task, found.key);
+      continue;
     }
-  });
-  if (open != 0) {  // seldom
-    number = 0;
-    products.for_each_two([&](int query_in_tile, int row_in_tile, const Two& sums) {
-      KITH_UNROLL
-      for (int i = 0; i < 2; ++i, ++number) {
-        if ((open >> number & 1u) == 0) continue;
-        const double nq = tile.norms[query_in_tile];
-        const double nx = tile.norms[kQueries + row_in_tile + i];
-        const CertainKey found = certain_key<kKind>(sums.values[i], nq, nx, error_of(nq, nx));
-        if (found.certain) {
-          task.keys[(first_query + query_in_tile) * task.stride + first_row + row_in_tile + i] =
-              written_key(task, found.key);
-          continue;
-        }
-        const uint32_t at = atomicAdd(&uncertain, 1u);
-        if (at < kMost) tile.uncertain[at] = static_cast<uint16_t>(query_in_tile * kRows + row_in_tile + i);
-      }
-    });
+    const uint32_t at = atomicAdd(&uncertain, 1u);
+    if (at < kMost) tile.uncertain[at] = static_cast<uint16_t>(query_in_tile * kRows + row_in_tile);
   }
   __syncthreads();
   const uint32_t pairs = uncertain;
@@ -328,23 +401,38 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   }
 }
 
-// The tiles that are marked.
+// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block
+// looks at many; where all are, every block has as many of them.
 template <KeyKind kStep, int kQueries>
-__global__ void __launch_bounds__(kThreads, 2) marked_tiles_kernel(const __grid_constant__ DistanceTask task) {
+__global__ void __launch_bounds__(kThreads, 2)
+    marked_tiles_kernel(const __grid_constant__ DistanceTask task, int64_t tiles, int64_t across) {
   constexpr int kRows = Tile<kQueries>::kRows;
   __shared__ DistanceTileShared shared;
-  const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kQueries;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
-  const int64_t end_row = first_row + kRows < task.rows.count ? first_row + kRows : task.rows.count;
-  if (task.keys[first_query * task.stride + first_row] != tile_mark(task)) return;
-  __syncthreads();  // all have seen the mark
-  DistanceTask part = task;
-  part.rows.count = end_row;
-  for (int64_t query = first_query; query < first_query + kQueries && query < task.queries.count;
-       query += kTileQueries) {
-    for (int64_t row = first_row; row < end_row; row += kTileRows) {
-      distance_tile<kStep>(TileBlock(), shared, part, query, row);
-      __syncthreads();
+  __shared__ int marked[kThreads];
+  __shared__ int count;
+  const auto place_of = [&](int64_t tile) { return tile / across * kQueries * task.stride + tile % across * kRows; };
+  const int64_t apart = gridDim.x;
+  for (int64_t first = blockIdx.x; first < tiles; first += apart * kThreads) {
+    const int64_t mine = first + threadIdx.x * apart;
+    const bool found = mine < tiles && task.keys[place_of(mine)] == tile_mark(task);
+    if (__syncthreads_or(found ? 1 : 0) == 0) continue;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    if (found) marked[atomicAdd(&count, 1)] = static_cast<int>(threadIdx.x);
+    __syncthreads();
+    for (int i = 0; i < count; ++i) {
+      const int64_t tile = first + marked[i] * apart;
+      const int64_t first_query = tile / across * kQueries;
+      const int64_t first_row = tile % across * kRows;
+      DistanceTask part = task;
+      part.rows.count = first_row + kRows < task.rows.count ? first_row + kRows : task.rows.count;
+      for (int64_t query = first_query; query < first_query + kQueries && query < task.queries.count;
+           query += kTileQueries) {
+        for (int64_t row = first_row; row < part.rows.count; row += kTileRows) {
+          distance_tile<kStep>(TileBlock(), shared, part, query, row);
+          __syncthreads();
+        }
+      }
     }
   }
 }
@@ -355,13 +443,17 @@ void launch(const DistanceTask& task, cudaStream_t stream) {
                   static_cast<unsigned>(divide_up(task.queries.count, kQueries)));
   certain_distance_kernel<kKind, kQueries><<<grid, kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("certain_distance_kernel");
-  marked_tiles_kernel<step_kind(kKind), kQueries><<<grid, kThreads, 0, stream>>>(task);
+  const int64_t tiles = int64_t{grid.x} * grid.y;
+  const auto blocks = static_cast<unsigned>(std::min(tiles, kMostMarkedBlocks));
+  marked_tiles_kernel<step_kind(kKind), kQueries><<<blocks, kThreads, 0, stream>>>(task, tiles, grid.x);
   KITH_CUDA_CHECK_LAUNCH("marked_tiles_kernel");
 }
 
 template <KeyKind kKind>
 void launch(const DistanceTask& task, cudaStream_t stream) {
-  return task.queries.count <= 16 ? launch<kKind, 16>(task, stream) : launch<kKind, 64>(task, stream);
+  if (task.queries.count <= 16) return launch<kKind, 16>(task, stream);
+  if (task.queries.count <= 32) return launch<kKind, 32>(task, stream);
+  launch<kKind, 64>(task, stream);
 }
 
 }  // namespace

@@ -9,7 +9,11 @@
 // So |v - S| < (2.2 d + 50) u (nq + nx), and kSteps d + kSpare, which is larger, is left for how matrix units may group
 // their additions. Where v - e and v + e round to the same f32, that is the reported key, and rounding alone decides
 // that it is not: for about one pair in a hundred thousand, unless the vectors nearly agree. The same holds for an
-// inner product with |q| |x| in the place of nq + nx. Those that remain are computed as canonical.hpp says.
+// inner product with |q| |x| in the place of nq + nx. For cosine, where S is of vectors times their inverse norms, P
+// may be the product of the plain ones times both inverse norms, and nq = nx = 1: an inverse norm is within
+// (d / 32 + 6) u, a scaled value within u, so that the squared norms are 1 to within (d / 16 + 14) u and P is within
+// (d + 12) u of that of the scaled vectors: together (2.4 d + 88) u, less than (2.2 d + 50) u (1 + 1). Those that
+// remain are computed as canonical.hpp says.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -69,8 +73,8 @@ KITH_HOST_DEVICE inline CertainKey certain_root(double v, double error) {
 }
 
 // The key of a product, the squared norms and the pair's error, which is certain_error times what it says there. For
-// cosine the vectors have been scaled, and the norm of a zero vector is zero. `kQuick`: without a branch, and so not
-// certain for some distances that are very large or small.
+// cosine the product is of scaled vectors, and the norm of a zero vector is zero. `kQuick`: without a branch, and so
+// not certain for some distances that are very large or small.
 template <KeyKind kKind, bool kQuick = false>
 KITH_HOST_DEVICE inline CertainKey certain_key(double product, double nq, double nx, double error) {
   if constexpr (kKind == KeyKind::inner_product) return certain_between(-product - error, -product + error);

@@ -1,9 +1,12 @@
 // The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
 //
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
-// what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack and
-// that row's: no row that is farther can be the nearest (cluster/centre_window.hpp). With one row in a few tiles below it, this costs
-// little more than the minima; and what was found can lie in shared memory, since the products take most registers.
+// what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack
+// and that row's, or the largest of the 32 columns': no row that is farther can be the nearest
+// (cluster/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and what
+// was found can lie in shared memory, since the products take most registers. The two groups of warps take turns, so
+// that a tile's time is that of the products only while this takes no longer: what is done for a row that is found
+// counts.
 #pragma once
 
 #include "kernels/matrix/nearest_rows.hpp"
@@ -49,30 +52,15 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(0.0f);
     least_of_tile(products, terms, least);
     bool found = false;
+    const float part_slack = target_.part_slacks[tile * kGroupsPerTile + static_cast<int>(threadIdx.x) % 4];
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
-      int nearest = 0;
-      uint32_t columns = 0;
-      // Mostly one column is below what was known. Of several the one with the least value is looked for, and those below
-      // the limit that follows from it: in a loop, since what the compiler writes out for 32 columns is long.
-      float below = limit_[q];
-#pragma unroll 1
-      for (int look = 0; look < 3; ++look) {
-        columns = columns_below(products[q / 2], q % 2, terms, below);
-        const bool one = (columns & (columns - 1)) == 0;
-        if (look == 0 && !one) {
-          below = least[q];
-          continue;
-        }
-        if (look == 2) break;
-        nearest = __ffs(static_cast<int>(columns)) - 1;
-        const float row_slack = target_.row_slacks[row_of_column(tile, nearest)];
-        limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + row_slack));
-        if (look == 0) break;
-        below = limit_[q];
-      }
+      limit_[q] = fminf(limit_[q], least[q] + (slack_[q] + fabsf(part_slack)));
+      uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
+      int nearest = __ffs(static_cast<int>(columns)) - 1;
+      if ((columns & (columns - 1)) != 0) tighten(q, products, terms, tile, least[q], part_slack < 0, nearest, columns);
       if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
         best_value_[q] = least[q];
         best_row_[q] = row_of_column(tile, nearest);
@@ -121,8 +109,28 @@ class NearestEpilogue {
     return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
   }
 
-  // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has it
-  // came before them, so that the first row of a value is always one that has it.
+  // Of several columns below the limit the one with the least value is looked for; where the slacks of these rows
+  // differ much, and columns are not what its own slack leaves, those below the limit that follows from it. In a loop,
+  // since what the compiler writes out for 32 columns is long.
+  __device__ void tighten(int q, const Slabs<float>& products, const float* terms, int tile, float least, bool uneven,
+                          int& nearest, uint32_t& columns) {
+    float below = least;
+#pragma unroll 1
+    for (int look = 0; look < 2; ++look) {
+      const uint32_t found = columns_below(products[q / 2], q % 2, terms, below);
+      if (look > 0) {
+        columns = found;
+        break;
+      }
+      nearest = __ffs(static_cast<int>(found)) - 1;
+      if (!uneven) break;
+      limit_[q] = fminf(limit_[q], least + (slack_[q] + target_.row_slacks[row_of_column(tile, nearest)]));
+      below = limit_[q];
+    }
+  }
+
+  // All of them with the least one's value, which is no more than theirs: at worst too many are kept. The one that has
+  // it came before them, so that the first row of a value is always one that has it.
   __device__ void collect(int q, float least, uint32_t columns, int tile) const {
 #pragma unroll 1
     while (columns != 0) {

@@ -67,7 +67,9 @@ struct ProductNearest {
   const float* slacks = nullptr;      // one for each query
   const float* limits = nullptr;      // likewise: what the nearest row's value is known not to exceed
   const float* row_slacks = nullptr;  // one for each row of the tiles
-  NearestRows* found = nullptr;       // parts x stride
+  // The largest of those that one thread has of a tile, kGroupsPerTile for each; negative where they differ much.
+  const float* part_slacks = nullptr;
+  NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int64_t rows_per_part = 0;
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles

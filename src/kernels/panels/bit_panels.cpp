@@ -114,7 +114,7 @@ HWY_NOINLINE void scan_short(const BytePanelQueries& queries, int64_t first, con
   TileCounts<kCount> tile;
   tile.count(query_bytes, rows, cols);
   for (int q = 0; q < kCount && first + q < queries.count; ++q) {
-    const int32_t limit = queries.limits[first + q];
+    const int32_t limit = queries.limit(first + q, panel);
     if (limit < 0) continue;
     const uint64_t passed = tile.passed(q, static_cast<uint8_t>(std::min(limit, 255)));
     if (passed == 0) continue;
@@ -140,7 +140,7 @@ HWY_NOINLINE void scan_long(const BytePanelQueries& queries, int64_t first, cons
     }
   }
   for (int q = 0; q < kCount && first + q < queries.count; ++q) {
-    const int32_t limit = queries.limits[first + q];
+    const int32_t limit = queries.limit(first + q, panel);
     if (*std::min_element(values[q], values[q] + kRows) > limit) continue;
     uint64_t passed = 0;
     for (int64_t i = 0; i < kRows; ++i) passed |= static_cast<uint64_t>(values[q][i] <= limit) << i;

@@ -3,6 +3,7 @@
 
 #include "kernels/panels/panel_format.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -15,11 +16,23 @@ struct BytePanelBase {
   int scale = 2;
 };
 
+// A value passes that is within its query's limit or, where rows have limits too, within the largest of its panel's rows:
+// these are of sums, which are larger than a query's values by its offset, and no larger than kLargestRowLimit either way.
 struct BytePanelQueries {
   const void* panels = nullptr;
   int64_t count = 0;
-  int32_t* limits = nullptr;  // on_hit may lower them; padded to whole panels
+  int32_t* limits = nullptr;            // on_hit may lower them; padded to whole panels
+  const int32_t* row_limits = nullptr;  // of each panel of rows; none: rows have none
+  const int32_t* offsets = nullptr;     // then of each query, padded as limits are
+
+  int32_t limit(int64_t query, int64_t panel) const {
+    return row_limits == nullptr ? limits[query] : std::max(limits[query], row_limits[panel] - offsets[query]);
+  }
 };
+
+// Beyond every sum, and so small that no difference from an offset overflows.
+inline constexpr int32_t kLargestRowLimit = 1 << 30;
+static_assert(kMostByteColumns * 255 * 256 <= kLargestRowLimit);
 
 // What limits may be: the first lets nothing pass.
 inline constexpr int32_t kSmallestLimit = -0x7FFFFFFF;

@@ -54,12 +54,21 @@ int32_t byte_query_offset(PanelFormat format, const PanelShape& shape, KeyKind k
   return (has_differences(kind) ? query.squares : 0) - shifted;
 }
 
+bool has_byte_product(int64_t cols, const CpuExtensions& cpu) {
+#if defined(KITH_X86)
+  if (cols <= kMostWordColumns) return true;
+#endif
+  return (cpu.dotprod || cpu.vnni || cpu.amx) && cols <= kMostByteColumns;
+}
+
 void scan_byte_panels(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                       BytePanelHits& hits) {
   if (base.format == PanelFormat::bits) return scan_bit_panels(queries, base, first, count, hits);
 #if defined(KITH_X86)
-  return cpu_extensions().amx ? scan_bytes_amx(queries, base, first, count, hits)
-                              : scan_bytes_vnni(queries, base, first, count, hits);
+  const CpuExtensions cpu = cpu_extensions();
+  return cpu.amx    ? scan_bytes_amx(queries, base, first, count, hits)
+         : cpu.vnni ? scan_bytes_vnni(queries, base, first, count, hits)
+                    : scan_bytes_words(queries, base, first, count, hits);
 #elif defined(KITH_ARM)
   return scan_bytes_dotprod(queries, base, first, count, hits);
 #endif

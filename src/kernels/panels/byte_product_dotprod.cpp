@@ -23,10 +23,12 @@ void scan_tile(const BytePanelQueries& queries, int64_t first_query, const uint8
   int32x4_t t[kVectors];
 #pragma GCC unroll 3
   for (int v = 0; v < kVectors; ++v) t[v] = vld1q_s32(terms + 4 * v);
+  alignas(16) int32_t limits[kQueries];
+  for (int q = 0; q < kQueries; ++q) limits[q] = queries.limit(first_query + q, panel);
   uint32x4_t any = vdupq_n_u32(0);
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
-    const int32x4_t limit = vdupq_n_s32(queries.limits[first_query + q]);
+    const int32x4_t limit = vdupq_n_s32(limits[q]);
 #pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) {
       sums[q][v] = vmlsq_n_s32(t[v], sums[q][v], base.scale);
@@ -43,9 +45,7 @@ void scan_tile(const BytePanelQueries& queries, int64_t first_query, const uint8
   }
   for (int q = 0; q < kQueries && first_query + q < queries.count; ++q) {
     uint64_t passed = 0;
-    for (int i = 0; i < kRows; ++i) {
-      passed |= static_cast<uint64_t>(values[q][i] <= queries.limits[first_query + q]) << i;
-    }
+    for (int i = 0; i < kRows; ++i) passed |= static_cast<uint64_t>(values[q][i] <= limits[q]) << i;
     if (passed != 0) hits.on_hit(first_query + q, panel, passed, values[q]);
   }
 }

@@ -36,7 +36,7 @@ KITH_FOR_VNNI void scan_tile(const BytePanelQueries& queries, int64_t first_quer
   uint64_t any = 0;
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
-    passed[q] = finish_query(base, panel, queries.limits[first_query + q], values[q]);
+    passed[q] = finish_query(base, panel, queries.limit(first_query + q, panel), values[q]);
     any |= passed[q];
   }
   if (any == 0) return;  // nearly always

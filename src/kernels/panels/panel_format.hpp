@@ -10,7 +10,7 @@
 //             most rows out first (rounded_panels.hpp)
 //   rounded   that byte alone                              DOTPROD, VNNI       within rounded_panels.hpp
 //   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
-//   u8, i8    bytes as they are                            DOTPROD, VNNI, AMX  exact
+//   u8, i8    bytes as they are; graphs on every x86       DOTPROD, VNNI, AMX  exact
 //   bits      bytes that are compared bit by bit           every CPU           exact
 #pragma once
 

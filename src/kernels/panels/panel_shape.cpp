@@ -1,6 +1,8 @@
 #include "kernels/panels/panel_shape.hpp"
 
 #include "kernels/panels/bit_panels.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"
 
 namespace kith {
@@ -11,7 +13,11 @@ PanelShape panel_shape(PanelFormat format) {
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.amx && format != PanelFormat::rounded) return {32, 32, true, false};
   if (cpu.vnni) return {48, 8, false, true};
+#if defined(KITH_X86)
+  return word_panel_shape();
+#else
   return {12, 8, false, false};
+#endif
 }
 
 }  // namespace kith

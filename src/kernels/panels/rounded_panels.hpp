@@ -17,6 +17,7 @@
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/round_to_bytes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -37,7 +38,8 @@ struct RoundedBase {
   int64_t cols = 0;
 };
 
-// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt.
+// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have limits too,
+// the largest of a panel's less the query's offset counts instead if it is larger.
 struct RoundedQueries {
   const int8_t* panels = nullptr;
   int64_t count = 0;
@@ -47,13 +49,16 @@ struct RoundedQueries {
   const float* linear = nullptr;
   const float* quadratic = nullptr;
   const float* tilt = nullptr;
+  const float* row_limits = nullptr;  // of each panel of rows; none: rows have none
+  const float* offsets = nullptr;     // then of each query
 
   float bound(int64_t q, float norm, float residual) const {
     return constant[q] + norm * (linear[q] + norm * quadratic[q]) + residual * tilt[q];
   }
   // The largest value of a panel's rows that is accepted.
   float limit(int64_t q, const RoundedBase& base, int64_t panel) const {
-    return limits[q] + bound(q, base.norms[panel], base.residuals[panel]);
+    const float most = row_limits == nullptr ? limits[q] : std::max(limits[q], row_limits[panel] - offsets[q]);
+    return most + bound(q, base.norms[panel], base.residuals[panel]);
   }
 };
 

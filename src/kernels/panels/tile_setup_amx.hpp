@@ -12,13 +12,15 @@ namespace kith {
 
 class TileSetup {
  public:
-  // So many units of four bytes of columns at a time, at most 16.
-  KITH_FOR("amx-tile") explicit TileSetup(int64_t units) {
+  // So many units of four bytes of columns at a time, at most 16. Registers before the first of queries hold sums, those from
+  // the first of rows on rows.
+  KITH_FOR("amx-tile") explicit TileSetup(int64_t units, int first_of_queries = 4, int first_of_rows = 6) {
     constexpr uint8_t kLanes = 16;
     Config config;
     for (int t = 0; t < 8; ++t) {
-      config.rows[t] = t < 6 ? kLanes : static_cast<uint8_t>(units);
-      config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(4 * units) : 64;
+      const bool queries = t >= first_of_queries && t < first_of_rows;
+      config.rows[t] = t < first_of_rows ? kLanes : static_cast<uint8_t>(units);
+      config.row_bytes[t] = queries ? static_cast<uint16_t>(4 * units) : 64;
     }
     _tile_loadconfig(&config);
   }

@@ -2,10 +2,10 @@
 // exact in f32. Then residuals do not depend on the order in which codewords come and go, and every device and form of
 // the search works with the same bits.
 //
-// The grid follows from the codebooks alone, less the mean of each book (search_books.hpp). Let S be the sum over the books of their largest value, and 2^e the first
-// power of two above it. Steps are 2^(e-22): codewords, their sums and rows up to 2^(e+1) stay below 2^24 steps. Rows
-// beyond are searched in float64. Trained codebooks lie on their own grid; others are rounded for the search, by up to
-// half a step, and decoded as they are.
+// The grid follows from the codebooks alone, less the mean of each book (search_books.hpp). Let S be the sum over the
+// books of their largest value, and 2^e the first power of two above it. Steps are 2^(e-22): codewords, their sums and
+// rows up to 2^(e+1) stay below 2^24 steps. Rows beyond are searched in float64. Trained codebooks lie on their own
+// grid; others are rounded for the search, by up to half a step, and decoded as they are.
 #pragma once
 
 #include "quantize/additive/codebooks.hpp"

@@ -174,8 +174,10 @@ class RowSearch {
     for (int64_t c = lane_ % kHalf; c < cols; c += kHalf) {
       float left = row[c];
       for (int l = 0; l < m_; ++l) {
-        const float* const taken = l != book && l >= end ? books_.means + l * cols
-                                                         : books_.words + (static_cast<int64_t>(l) * words_ + (l == book ? word : current_[l])) * cols;
+        const float* const taken =
+            l != book && l >= end
+                ? books_.means + l * cols
+                : books_.words + (static_cast<int64_t>(l) * words_ + (l == book ? word : current_[l])) * cols;
         left -= taken[c];
       }
       sum = fma(static_cast<double>(left), static_cast<double>(left), sum);

@@ -174,7 +174,8 @@ void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixVie
   how.search.seed = encoding.seed;
   how.start = encoding.start;
   how.first_row = encoding.first_row;
-  encode_packed(books, how, rows, codes, resources);
+  const auto needed = [&] { return encoding_bytes(rows.rows(), rows.dtype(), resources.threads()); };
+  naming_host_limit(needed, resources, [&] { encode_packed(books, how, rows, codes, resources); });
 }
 
 void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
@@ -187,7 +188,15 @@ void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixVi
   const auto trained = state_->get();
   check_additive_codes(codes, codes.rows(), state_->books(*trained));
   refuse_unused_bits(codes, trained->codec->format(), resources);
-  trained->codec->decode(codes, out, resources);
+  const auto needed = [&] { return trained->codec->decoding_bytes(resources.threads()); };
+  naming_host_limit(needed, resources, [&] { trained->codec->decode(codes, out, resources); });
+}
+
+int64_t LocalSearchQuantizer::encoding_bytes(int64_t rows, DType dtype, int threads) const {
+  return state_->get()->codec->encoding_bytes(rows, dtype, threads);
+}
+int64_t LocalSearchQuantizer::decoding_bytes(int threads) const {
+  return state_->get()->codec->decoding_bytes(threads);
 }
 
 void LocalSearchQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,

@@ -432,7 +432,8 @@ TEST(AdditiveQuantizers, LookupTablesAddUpToInnerProducts) {
     }
     for (int64_t i = 0; i < 700; ++i) {
       double sum = 0;
-      for (int64_t k = 0; k < 3; ++k) sum += static_cast<double>(table[static_cast<size_t>(16 * k + sub_code(codes.data() + 2 * i, k, 4))]);
+      for (int64_t k = 0; k < 3; ++k)
+        sum += static_cast<double>(table[static_cast<size_t>(16 * k + sub_code(codes.data() + 2 * i, k, 4))]);
       const double product = -static_cast<double>(canonical_pair<KeyKind::inner_product>(rows.row(3), back.row(i), 6));
       ASSERT_NEAR(sum, product, 1e-5);
     }
