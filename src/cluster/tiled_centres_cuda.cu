@@ -13,6 +13,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
 #include "kernels/distance/lane_sums_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 
@@ -227,9 +228,7 @@ void launch_tiled_centres(const FewCentresTask& task, cudaStream_t stream) {
   const auto bytes = static_cast<int>(kRows * task.centre_count * 4);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     const auto kernel = tiled_centres_kernel<typename decltype(stored)::type>;
-    if (bytes > kUnaskedBytes) {
-      KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    }
+    if (bytes > kUnaskedBytes) allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
     kernel<<<static_cast<unsigned>(divide_up(task.rows.count, kRows)), kThreads, static_cast<size_t>(bytes), stream>>>(
         task);
   });

@@ -92,9 +92,9 @@ HWY_INLINE Doubles tree_of(const Term& term) {
   return term(kLane);
 }
 
-// Divides the rows by their norms.
+// Divides the rows by their norms. Columns that there are not stay zeros, whatever the norms: the next rows have them too.
 template <int kLanes>
-HWY_INLINE void normalise(WidenedRows& rows) {
+HWY_INLINE void normalise(WidenedRows& rows, int64_t cols) {
   for (int64_t i = 0; i < kWidenedRows; i += kDoubles) {
     double* const from = rows.values + i;
     const Doubles squared = tree_of<kLanes>([&](int lane) HWY_ATTR {
@@ -104,9 +104,8 @@ HWY_INLINE void normalise(WidenedRows& rows) {
     hn::Store(squared, F64(), rows.inverses + i);
     for (int64_t j = i; j < i + kDoubles; ++j) rows.inverses[j] = canonical_inverse_norm(rows.inverses[j]);
     const Doubles inverse = hn::Load(F64(), rows.inverses + i);
-#pragma GCC unroll 16
-    for (int lane = 0; lane < kLanes; ++lane) {
-      double* const at = from + lane * kWidenedRows;
+    for (int64_t c = 0; c < cols; ++c) {
+      double* const at = from + c * kWidenedRows;
       hn::Store(hn::Mul(hn::Load(F64(), at), inverse), F64(), at);
     }
   }
@@ -140,7 +139,7 @@ HWY_NOINLINE void run_few_columns(const CanonicalBlock& block) {
   for (int64_t first = 0; first < block.rows.rows(); first += kWidenedRows) {
     const int64_t count = std::min(kWidenedRows, block.rows.rows() - first);
     widen_rows(block.rows.slice(first, count), rows.values);
-    if constexpr (kKind == KeyKind::cosine) normalise<kLanes>(rows);
+    if constexpr (kKind == KeyKind::cosine) normalise<kLanes>(rows, cols);
     for (int64_t q = 0; q < block.query_count; ++q) {
       float* const keys = block.keys + q * block.stride + first;
       if (HWY_LIKELY(count == kWidenedRows)) {
