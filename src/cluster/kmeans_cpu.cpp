@@ -28,7 +28,7 @@ class KMeansCpu final : public KMeansBackend {
         kind_(wish.kind()),
         spherical_(wish.spherical),
         checks_finite_(plan.cpu.checks_finite),
-        block_(plan.cpu.few ? kFewBlock : NearestCentre::block_rows(plan.cpu.centres, shape.cols)) {
+        block_(plan.cpu.few ? kFewBlock : NearestCentre::block_rows(plan.cpu.format, shape.cols)) {
     if (wish.moves_centres) {
       batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
     }
@@ -39,9 +39,9 @@ class KMeansCpu final : public KMeansBackend {
       if (wish.moves_centres) few_sums_.emplace(shape.clusters, shape.cols, resources);
       return;
     }
-    packed_centres_.emplace(wish.kind(), plan.cpu.centres, std::move(sample.origin), shape.clusters, resources);
+    packed_centres_.emplace(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources);
     for (int slot = 0; slot < resources.threads(); ++slot) {
-      nearest_.emplace_back(wish.kind(), plan.cpu.centres, shape.cols, resources);
+      nearest_.emplace_back(wish.kind(), plan.cpu.format, shape.cols, resources);
     }
     if (wish.moves_centres) {
       sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);

@@ -22,7 +22,7 @@ constexpr int64_t kReadBytes = 32 << 20;   // read at a time
 constexpr double kGpuProductFlops = 1e14;  // per second
 
 int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
-  const PanelFormat format = plan.cpu.centres;
+  const PanelFormat format = plan.cpu.format;
   const int64_t piece = plan.piece_rows;
   int64_t bytes = shape.read_bytes(piece);
   bytes += plan.cpu.few ? FewRows::bytes_for(shape.clusters, shape.cols) +
@@ -84,8 +84,7 @@ Work work_of(const KMeansShape& shape, const KMeansWish& wish) {
 KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget) {
   KMeansPlan plan;
   plan.cpu.format = centre_format(shape.cols, budget.cpu);
-  plan.cpu.centres = assignment_format(shape.clusters, shape.cols, budget.cpu);
-  plan.cpu.few = shape.clusters <= kMostFewRows && plan.cpu.centres != PanelFormat::bf16;
+  plan.cpu.few = shape.clusters <= kMostFewRows;
   plan.cpu.checks_finite = plan.cpu.few && wish.check_finite && !wish.moves_centres;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),

@@ -38,10 +38,9 @@ struct KMeansWish {
 };
 
 struct KMeansCpuPlan {
-  PanelFormat format = PanelFormat::f32;   // of rows and centres for k-means++, of which a GPU's may need it too
-  PanelFormat centres = PanelFormat::f32;  // of rows and centres where rows are assigned
-  bool few = false;                        // so few centres that nothing is packed (nearest_of_few_cpu.hpp)
-  bool checks_finite = false;              // a pass that only assigns refuses rows that are not finite
+  PanelFormat format = PanelFormat::f32;  // of rows and centres; a GPU's k-means++ may need it too
+  bool few = false;                       // so few centres that nothing is packed (nearest_of_few_cpu.hpp)
+  bool checks_finite = false;             // a pass that only assigns refuses rows that are not finite
 };
 
 // What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.

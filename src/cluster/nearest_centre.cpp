@@ -13,15 +13,10 @@ namespace {
 
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestRoundedColumns = 16;
-// From so many columns and centres on, two bf16 for each value and tiles of them take less time than f32.
-constexpr int64_t kFewestTileColumns = 128;
-constexpr int64_t kFewestTileCentres = 32;
 // A multiple of every panel width; several of them where their panels stay in the first-level cache.
 constexpr int64_t kSmallestBlock = 24;
 constexpr int64_t kLargestBlock = 192;
 constexpr int64_t kBlockBytes = 32 << 10;
-// The same of tiles: so many rows for each of the centres' that is loaded.
-constexpr int64_t kTileBlock = 2 * kMostQueriesPerPanel;
 constexpr int kCandidates = 8;
 
 }  // namespace
@@ -31,13 +26,7 @@ PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu) {
   return rounds ? PanelFormat::rounded : PanelFormat::f32;
 }
 
-PanelFormat assignment_format(int64_t centres, int64_t cols, const CpuExtensions& cpu) {
-  const bool tiles = cpu.amx && cols >= kFewestTileColumns && centres >= kFewestTileCentres;
-  return tiles ? PanelFormat::bf16 : centre_format(cols, cpu);
-}
-
 int64_t NearestCentre::block_rows(PanelFormat format, int64_t cols) {
-  if (format == PanelFormat::bf16) return kTileBlock;
   const int64_t row_bytes = format == PanelFormat::rounded ? cols : array_bytes<float>(cols);
   return std::clamp(kBlockBytes / row_bytes / kSmallestBlock * kSmallestBlock, kSmallestBlock, kLargestBlock);
 }

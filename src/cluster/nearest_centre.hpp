@@ -23,8 +23,6 @@ inline constexpr int32_t kNoLabel = -1;
 // What rows and centres are packed in: rounded to bytes where such a CPU multiplies these faster. Which one changes
 // only which centres become candidates for a row, never the result.
 PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
-// The same where all rows are compared with so many centres: tiles of bf16 where the CPU has them and rows are long.
-PanelFormat assignment_format(int64_t centres, int64_t cols, const CpuExtensions& cpu);
 
 class NearestCentre {
  public:

@@ -66,8 +66,8 @@ int64_t free_swap_of(const std::string& folder, const GroupFiles& files, int64_t
   const std::optional<int64_t> limit = number_in(path);
   const std::optional<int64_t> used = number_in(folder + std::string(files.swap_used));
   if (!limit || !used) return machine;  // as much as there is
-  const int64_t left = *limit - (files.swap_with_memory ? std::max<int64_t>(*used - cached, 0) + free : *used);
-  return std::clamp<int64_t>(left, 0, machine);
+  const int64_t left = *limit - (files.swap_with_memory ? std::max<int64_t>(*used - cached, 0) : *used);
+  return std::clamp<int64_t>(files.swap_with_memory ? left - free : left, 0, machine);
 }
 
 // The least that a group and those above it leave, of memory and of so much swap. A process in a container may see its
@@ -82,7 +82,8 @@ int64_t free_in_groups(const std::string& mount, std::string group, const GroupF
       int64_t cached = 0;
       for (const std::string_view name : files.caches) cached += entry_in(folder + "memory.stat", name).value_or(0);
       const int64_t free = std::max<int64_t>(*limit - std::max<int64_t>(*used - cached, 0), 0);
-      least = std::min(least, free + free_swap_of(folder, files, free, cached, swap));
+      const int64_t swapped = free_swap_of(folder, files, free, cached, swap);
+      least = std::min(least, free > INT64_MAX - swapped ? INT64_MAX : free + swapped);
     }
     if (group.size() <= 1) return least;
     group.resize(std::max<size_t>(group.rfind('/'), 1));

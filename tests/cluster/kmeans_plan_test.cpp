@@ -244,24 +244,6 @@ TEST(KMeansPlan, ComesFromItsArgumentsAlone) {
   EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).cpu.format, PanelFormat::rounded);
 }
 
-TEST(KMeansPlan, TakesTilesForLongRowsAndSomeCentres) {
-  Problem problem = million();
-  problem.shape.cols = 784;
-  problem.shape.clusters = 100;
-  PlanBudget budget{kNoLimit, 100 * kGiB, 2, {}};
-  budget.cpu.vnni = true;
-  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
-  budget.cpu.amx = true;
-  const KMeansPlan tiles = plan_kmeans_cpu(problem.shape, problem.wish, budget);
-  EXPECT_FALSE(tiles.cpu.few);
-  EXPECT_EQ(tiles.cpu.centres, PanelFormat::bf16);
-  problem.shape.clusters = 8;
-  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
-  problem.shape.clusters = 100;
-  problem.shape.cols = 16;
-  EXPECT_TRUE(plan_kmeans_cpu(problem.shape, problem.wish, budget).cpu.few);
-}
-
 TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
   Problem problem = million();
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);

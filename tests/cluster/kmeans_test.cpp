@@ -193,7 +193,6 @@ TEST(KMeans, EqualsTheReferenceWithEveryInstructionSet) {
   }
 }
 
-// From so many columns and centres on, CPUs that have tiles multiply with them.
 TEST(KMeans, EqualsTheReferenceOfLongRowsWithEveryInstructionSet) {
   for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::mixed_norms, Shape::all_equal}) {
     const auto rows = make_floats(shape, 130, 133, 19);

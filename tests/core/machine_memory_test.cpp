@@ -103,6 +103,9 @@ TEST(MachineMemory, CountsTheSwapThatAGroupMayUse) {
   EXPECT_EQ(first.free(), 30000);
   first.write("/sys/fs/cgroup/memory/mine/memory.memsw.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(first.free(), 10000 + (96 << 10));
+  first.write("/sys/fs/cgroup/memory/mine/memory.limit_in_bytes", "9223372036854771712\n");
+  first.write("/sys/fs/cgroup/memory/mine/memory.usage_in_bytes", "0\n");
+  EXPECT_EQ(first.free(), 4096 << 10);  // no limit: what the machine has
 }
 
 TEST(MachineMemory, SaysWhyMemoryWasRefused) {

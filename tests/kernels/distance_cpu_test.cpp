@@ -112,7 +112,7 @@ TEST(DistanceCpu, TheScanOfBytesIsExact) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     if (!has_byte_scan()) continue;
-    for (const int64_t cols : {1, 2, 7, 16, 20, 33, 64, 65, 127, 130, 250}) {
+    for (const int64_t cols : {16, 20, 24, 31, 32, 33, 64, 65, 127, 130, 250}) {
       if (cols < kFewestDotColumns) continue;
       const auto query = reference::make_bytes(1, cols, 5);
       for (const int64_t rows : {1, 7, 8, 9, 16, 37}) {

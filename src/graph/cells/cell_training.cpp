@@ -27,8 +27,8 @@ KMeans learn_cells(const MatrixView& sample, const CellParams& params, const Res
     const bool host = refused.which() == "host";
     const int64_t left = (host ? resources.host_memory() : resources.device_memory())->available();
     throw NamedLimit(refused.which(), refused.bytes_needed(),
-                     fmt::format("not enough memory to learn {} cells from {} rows: the {} memory limit leaves {}; raise "
-                                 "the limit, or lower cells or the threads",
+                     fmt::format("not enough memory to learn {} cells from {} rows: the {} memory limit leaves {}; "
+                                 "raise the limit, or lower cells or the threads",
                                  params.cells, sample.rows(), refused.which(), format_bytes(left)));
   }
   return means;

@@ -14,8 +14,8 @@ namespace kith {
 
 namespace {
 
-// The logarithm to base 2, of the mantissa's first 32 bits, by squaring: whole numbers alone, so that no library's last bit
-// decides where a wave ends.
+// The logarithm to base 2, of the mantissa's first 32 bits, by squaring: whole numbers alone, so that no library's last
+// bit decides where a wave ends.
 double whole_log2(double value) {
   constexpr int kBits = 31;
   int exponent = 0;

@@ -1,6 +1,6 @@
 // Rows of bytes compared with a query of bytes, with AVX-512's VNNI: bytes widened to 16 bits, products of which are
 // added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
-// that leaves one in each lane. Cost: six or seven operations for 64 bytes of a row, and three for a sum.
+// that leaves one in each lane. Cost: two or three operations for 32 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
 #include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
@@ -23,7 +23,7 @@ namespace kith {
 namespace {
 
 constexpr int kSums = 16;
-constexpr int64_t kVectorBytes = 64;
+constexpr int64_t kVectorBytes = 32;
 
 constexpr int rows_at_a_time(DotKind kind) { return kind == DotKind::products_and_squares ? kSums / 2 : kSums; }
 
@@ -51,38 +51,27 @@ KITH_FOR_BYTE_SCAN inline __m512i add_each(const __m512i (&sums)[kSums]) {
   return add_halves(add_halves(fours[0], fours[1]), add_halves(fours[2], fours[3]));
 }
 
-// The even and the odd bytes of each half of a lane, widened: the same ones of query and row.
-struct WideBytes {
-  __m512i low;
-  __m512i high;
-};
-KITH_FOR_BYTE_SCAN inline WideBytes widen(__m512i bytes) {
-  const __m512i zero = _mm512_setzero_si512();
-  return {_mm512_unpacklo_epi8(bytes, zero), _mm512_unpackhi_epi8(bytes, zero)};
+// Up to 32 bytes, widened. Those that are masked out are not read.
+KITH_FOR_BYTE_SCAN inline __m512i load_wide(const uint8_t* from, __mmask32 real) {
+  return _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(real, from));
 }
 
-KITH_FOR_BYTE_SCAN inline __m512i add_products(__m512i sum, const WideBytes& a, const WideBytes& b) {
-  return _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sum, a.low, b.low), a.high, b.high);
-}
-
-// Up to 64 bytes of the query and of each row. Bytes that are masked out are not read.
+// Up to 32 bytes of the query and of each row.
 template <DotKind kKind>
-KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask64 real,
+KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask32 real,
                                     __m512i (&sums)[kSums]) {
   constexpr int kRows = rows_at_a_time(kKind);
-  const __m512i q = _mm512_maskz_loadu_epi8(real, query + at);
-  const WideBytes wide_query = widen(q);
+  const __m512i q = load_wide(query + at, real);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const __m512i x = _mm512_maskz_loadu_epi8(real, rows[r] + at);
+    const __m512i x = load_wide(rows[r] + at, real);
     if constexpr (kKind == DotKind::differences) {
-      const WideBytes apart = widen(_mm512_or_si512(_mm512_subs_epu8(q, x), _mm512_subs_epu8(x, q)));
-      sums[r] = add_products(sums[r], apart, apart);
+      const __m512i apart = _mm512_sub_epi16(q, x);
+      sums[r] = _mm512_dpwssd_epi32(sums[r], apart, apart);
     } else {
-      const WideBytes wide = widen(x);
-      sums[r] = add_products(sums[r], wide_query, wide);
+      sums[r] = _mm512_dpwssd_epi32(sums[r], q, x);
       if constexpr (kKind == DotKind::products_and_squares) {
-        sums[r + kRows] = add_products(sums[r + kRows], wide, wide);
+        sums[r + kRows] = _mm512_dpwssd_epi32(sums[r + kRows], x, x);
       }
     }
   }
@@ -101,9 +90,9 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 #pragma GCC unroll 16
     for (auto& sum : sums) sum = _mm512_setzero_si512();
     int64_t at = 0;
-    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind>(query, rows, at, ~__mmask64{0}, sums);
+    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind>(query, rows, at, ~__mmask32{0}, sums);
     if (at < cols) {
-      step<kKind>(query, rows, at, static_cast<__mmask64>(~uint64_t{0} >> (kVectorBytes - (cols - at))), sums);
+      step<kKind>(query, rows, at, static_cast<__mmask32>(~uint32_t{0} >> (kVectorBytes - (cols - at))), sums);
     }
     const __m512 all = _mm512_cvtepi32_ps(add_each(sums));
     const auto wanted = static_cast<__mmask16>((1u << count) - 1);

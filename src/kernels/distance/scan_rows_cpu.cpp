@@ -382,6 +382,33 @@ int64_t scan_bits_of_four(const uint8_t* query, const uint8_t* rows, int64_t str
 }
 #endif
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// Rows of kWords words; the last one begins among the bytes before it, which are left out.
+template <int kWords>
+HWY_INLINE void scan_words(const uint8_t* query, const uint8_t* rows, int64_t stride, int64_t count, int64_t cols,
+                           float* values) {
+  const uint64_t real = ~uint64_t{0} << (8 * (8 * kWords - cols));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t* const row = rows + i * stride;
+    int64_t bits = __builtin_popcountll(word_apart(query + cols - 8, row + cols - 8) & real);
+#pragma GCC unroll 4
+    for (int w = 0; w + 1 < kWords; ++w) bits += __builtin_popcountll(word_apart(query + 8 * w, row + 8 * w));
+    values[i] += static_cast<float>(bits);
+  }
+}
+
+// Rows of 8 to 32 bytes, whose words are counted sooner than vectors of them are put together. False for others.
+bool scan_bits_of_words(const uint8_t* query, const uint8_t* rows, int64_t stride, int64_t count, int64_t cols,
+                        float* values) {
+  if (cols < 8 || cols > 32) return false;
+  if (cols == 8) scan_words<1>(query, rows, stride, count, cols, values);
+  if (cols > 8 && cols <= 16) scan_words<2>(query, rows, stride, count, cols, values);
+  if (cols > 16 && cols <= 24) scan_words<3>(query, rows, stride, count, cols, values);
+  if (cols > 24) scan_words<4>(query, rows, stride, count, cols, values);
+  return true;
+}
+#endif
+
 // Blocks of columns, so that the query's bytes fit the stack.
 void scan_bits(const float* query, const MatrixView& base, float* values) {
   constexpr int64_t kBlock = 1024;
@@ -391,9 +418,11 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
   for (int64_t at = 0; at < base.cols(); at += kBlock) {
     const int64_t count = std::min(kBlock, base.cols() - at);
     for (int64_t c = 0; c < count; ++c) bytes[c] = static_cast<uint8_t>(query[at + c]);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+    if (scan_bits_of_words(bytes, data, base.row_stride(), base.rows(), base.cols(), values)) return;
+#endif
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-    constexpr int64_t kFewWords = 32;  // bytes: that many are counted word by word sooner
-    if (base.cols() > kFewWords && cpu_extensions().vpopcnt) {
+    if (cpu_extensions().vpopcnt) {
       scan_bits_vpopcnt(bytes, {data + at, DType::u8, {base.rows(), count, base.row_stride()}}, values);
       continue;
     }

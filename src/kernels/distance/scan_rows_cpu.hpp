@@ -29,7 +29,7 @@ void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* valu
 #if defined(__aarch64__)
 inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begins among the columns before it
 #else
-inline constexpr int64_t kFewestDotColumns = 1;
+inline constexpr int64_t kFewestDotColumns = 24;  // shorter rows are better off side by side
 #endif
 inline constexpr int64_t kMostDotColumns = 4096;
 bool has_byte_scan();

@@ -1,12 +1,12 @@
-// Exact products of bytes on x86 processors without VNNI: bytes are widened to 16 bits, and one instruction adds the two
-// products of a pair to each 32-bit lane.
+// Exact products of bytes on x86 processors without VNNI: bytes are widened to 16 bits, and one instruction adds the
+// two products of a pair to each 32-bit lane.
 //
-// Rows lie four bytes to a word, as for the other families, and are widened as they are loaded: the even columns are what
-// is left when the odd ones are masked out, or moved out. A panel of queries is widened once for some panels of rows, so
-// that a pair is broadcast by a load. The tile fills the registers, as that of f32 does.
+// Rows lie four bytes to a word, as for the other families, and are widened as they are loaded: the even columns are
+// what is left when the odd ones are masked out, or moved out. A panel of queries is widened once for some panels of
+// rows, so that a pair is broadcast by a load. The tile fills the registers, as that of f32 does.
 //
-// Cost: 16 products for every two instructions of 32 bytes, where f32 takes 8 for one of half as many ports: about 1.4 times
-// the rate of f32.
+// Cost: 16 products for every two instructions of 32 bytes, where f32 takes 8 for one of half as many ports: about 1.4
+// times the rate of f32.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -70,7 +70,7 @@ HWY_INLINE void add_pairs(const int32_t* queries, const int32_t* rows, Sums (&su
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       sums[q][v] = hn::ReorderWidenMulAccumulate(d, pair, r[v], sums[q][v], unused);
-      __asm__("" : "+v"(sums[q][v].raw));  // or else g++ adds products to each other first, and has no register for sums
+      __asm__("" : "+v"(sums[q][v].raw));  // or else g++ adds products up first, and has no register for sums
     }
     __asm__ volatile("" ::: "memory");  // nor where it broadcasts all pairs first
   }
