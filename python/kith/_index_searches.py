@@ -102,8 +102,8 @@ def search(
         As in `knn`.
     probes : int, optional
         How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
-        By default the square root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
-        vectors, more are looked at.
+        By default the square root of their number, at most 64; beyond their number it is all. Where they hold fewer
+        than k vectors, more are looked at.
     refine : int, optional
         With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again
         with the vectors that are kept there, and returns the first k by those. By default 4.
@@ -150,7 +150,7 @@ def search(
 
 def _search_tensors(self: Index, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
     """For plain tensors in a GPU's memory, in less time; None for all else."""
-    given = tensor_place(queries, k, threads)
+    given = tensor_place(queries, threads, k)
     if given is None:
         return None
 

@@ -314,7 +314,7 @@ class KMeans:
     def _labels_of_tensor(self, x: Any, threads: int) -> Array | None:
         """The same of a plain tensor in a GPU's memory, in less time; None for all else."""
         model, narrowing = self._fitted
-        place = tensor_place(x, 1, threads) if narrowing.offset is None else None
+        place = tensor_place(x, threads) if narrowing.offset is None else None
         if place is None:
             return None
         labels: Array = TORCH.fresh_labels(x)

@@ -190,7 +190,7 @@ def knn(
 
 def _knn_of_tensors(queries: Any, base: Any, k: int, metric: str, threads: int) -> tuple[Any, Any] | None:
     """The same of plain tensors in one GPU's memory, in less time; None for all else."""
-    given, searched = tensor_place(queries, k, threads), tensor_place(base, k, threads)
+    given, searched = tensor_place(queries, threads, k), tensor_place(base, threads, k)
     if given is None or searched is None or type(metric) is not str:
         return None
     if base.get_device() != queries.get_device() or given[2] != searched[2]:

@@ -147,11 +147,11 @@ class Torch(Library):
         return queries.new_empty(shape, dtype=torch.int64), queries.new_empty(shape, dtype=torch.float32)
 
     def fresh_distances(self, x: Any, columns: int) -> Any:
-        """Room for so many of each row, where they lie."""
+        """An empty float32 tensor with so many columns for each row of `x`, on its device."""
         return x.new_empty((x.shape[0], columns), dtype=sys.modules["torch"].float32)
 
     def fresh_labels(self, x: Any) -> Any:
-        """Room for a number of each row, where they lie."""
+        """An empty int32 tensor with a number for each row of `x`, on its device."""
         return x.new_empty((x.shape[0],), dtype=sys.modules["torch"].int32)
 
     def plain(self, x: Any, name: str) -> Any:

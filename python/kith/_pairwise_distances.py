@@ -155,7 +155,7 @@ def _checked_output(out: Any, stream: int) -> Vectors:
 
 def _distances_of_tensors(x: Any, y: Any, metric: str, threads: int) -> Any:
     """The same of plain tensors in one GPU's memory, in less time; None for all else."""
-    rows, columns = tensor_place(x, 1, threads), tensor_place(y, 1, threads)
+    rows, columns = tensor_place(x, threads), tensor_place(y, threads)
     if rows is None or columns is None or type(metric) is not str:
         return None
     if x.get_device() != y.get_device() or rows[2] != columns[2]:

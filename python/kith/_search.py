@@ -139,8 +139,8 @@ def plain_neighbors(found: tuple[Any, Any]) -> Neighbors:
     return tuple.__new__(Neighbors, found)
 
 
-def tensor_place(x: Any, k: int, threads: int) -> TensorPlace | None:
-    """Where a plain tensor lies in a GPU's memory, for a short way to its neighbours; None for all else."""
+def tensor_place(x: Any, threads: int, k: int = 1) -> TensorPlace | None:
+    """Where a plain tensor lies in a GPU's memory, for a short way to the library; None for all else."""
     place = TORCH.place(x) if library_of(x) is TORCH else None
     plain = place is not None and 0 not in place and 0 <= threads < 2**31 and 0 < k < 2**31
     return place if plain else None

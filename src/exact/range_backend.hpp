@@ -31,8 +31,8 @@ class RangeBackend {
   virtual void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) = 0;
   virtual CollectedHits finish(ProgressMeter& meter) = 0;
 
-  // Instead of finish(): fills the offsets of the batch's queries and calls use(query, its neighbours, sorted, how many)
-  // for each that has some, on several threads at once. False where the backend does not, or has no memory to.
+  // Instead of finish(): fills the offsets of the batch's queries and calls use(query, its neighbours, sorted, how
+  // many) for each that has some, on several threads at once. False where the backend does not, or has no memory to.
   virtual bool hand_out(int64_t*, const SortedUse&, ProgressMeter&) { return false; }
 
   // The same into a device's memory, where that was wished for: all queries' at once. False where there is no memory to

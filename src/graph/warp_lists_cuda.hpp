@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// The same in registers, one for each lane.
+// As sort_neighbors() below, of up to 32: one in a register of each lane.
 __device__ inline void sort_few_neighbors(uint64_t* entries, int count) {
   __syncwarp();
   uint64_t mine = lane_index() < count ? entries[lane_index()] : kPadding;

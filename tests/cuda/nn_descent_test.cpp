@@ -258,7 +258,7 @@ TEST_F(CudaNnDescent, ManyRoundsInAnyOrder) {
   expect_same_descent(y.view(), {Metric::l2, 40, 6}, {.samples = 16, .seed = 5}, nullptr);
 }
 
-// Rounds until little is NEW: joins that a block has, a warp with two groups of rows, and with one.
+// Rounds until little is NEW: joins that a block has, two warps, and one.
 TEST_F(CudaNnDescent, JoinsBecomeSmall) {
   for (const int64_t cols : {24, 130, 260}) {
     const auto x = make_floats(Shape::gaussian, 4000, cols, 3);

@@ -59,7 +59,10 @@ def test_ranges(index, x, tmp_path):
     """Rows in range are counted to the end; before that nobody knows how many there are."""
     held = kith.Index()
     held.add(x)
-    search = held.range_search if index else lambda q, radius, **limit: kith.range_search(q, x, radius, **limit)
+    def search(q, radius, memory_limit):  # with more threads what they need would hold all that is found
+        options = {"memory_limit": memory_limit, "threads": 2}
+        return held.range_search(q, radius, **options) if index else kith.range_search(q, x, radius, **options)
+
     few = named_limit(lambda limit: search(x[:50], 0.5, memory_limit=limit), 1000)
     assert search(x[:50], 0.5, memory_limit=few).ids.size == 50
     many = named_limit(lambda limit: search(x[:500], 1e9, memory_limit=limit), few)
@@ -77,9 +80,9 @@ def test_files(x, tmp_path):
     kith.write_vectors(queries, x[:900])
     found = kith.knn(queries, base, memory_limit=named_limit(lambda n: kith.knn(queries, base, memory_limit=n), 1000))
     assert (found.ids == kith.knn(x[:900], x).ids).all()
-    few = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), 1000)
-    many = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), few)
-    assert kith.range_search(queries, base, 1e9, memory_limit=many).ids.size == 900 * 6000
+    few = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n, threads=2), 1000)
+    many = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n, threads=2), few)
+    assert kith.range_search(queries, base, 1e9, memory_limit=many, threads=2).ids.size == 900 * 6000
 
 
 @pytest.mark.parametrize(

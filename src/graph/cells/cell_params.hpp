@@ -47,8 +47,8 @@ constexpr int64_t wave_end(int64_t first, int64_t probes, int64_t expected = 0) 
   return std::min(end, probes);
 }
 
-// The probes of the widest wave, of so many in all. `foresees`: recalls are measured, so that a wave may go on to where all
-// is expected to be done, and later ones begin anywhere.
+// The probes of the widest wave, of so many in all. `foresees`: recalls are measured, so that a wave may go on to where
+// all is expected to be done, and later ones begin anywhere.
 constexpr int64_t widest_wave(int64_t probes, bool foresees) {
   int64_t widest = 1;
   for (int64_t first = 0; first < probes;) {

@@ -29,7 +29,7 @@ __device__ bool enter_table(uint32_t* table, int bits, uint32_t number) {
   }
 }
 
-// A warp for a row. Whoever is NEW is not OLD. What stays moves towards the front: nothing is written to that has not been read.
+// A warp for a row. Whoever is NEW is not OLD. What stays moves towards the front, to places that have been read.
 __device__ JoinCounts collect(const CollectTask& task, int64_t row, uint32_t* table, int bits) {
   const auto places = static_cast<int>(2 * task.samples.samples);  // of a kind
   uint32_t* const numbers = task.samples.collected(row);

@@ -1,5 +1,5 @@
-// Who meets in the joins of a round: the samples of each row, forward and reverse, nobody twice, NEW ones first, and the rows
-// that have a join at all, by its size. A join then begins with what it compares.
+// Who meets in the joins of a round: the samples of each row, forward and reverse, nobody twice, NEW ones first, and
+// the rows that have a join at all, by its size. A join then begins with what it compares.
 //
 // Memory: 16 bytes a row. Time: one read of the samples, a write of those that stay.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace kith {
 
-// Rows that have a join of each size, in about the order in which they were gone over: joins of neighbouring blocks share samples.
+// Rows that have a join of each size, about in the order in which they were gone over: neighbours share samples.
 struct DeviceJoins {
   uint32_t* rows = nullptr;    // kJoinSizes times as many as there are rows
   uint32_t* counts = nullptr;  // of each size; zero before

@@ -9,8 +9,8 @@
 //   merge    offers enter the lists as NEW neighbours
 //
 // Lists do not change during a join, so that its order does not matter. Offers wait in an inbox of some slots for each
-// row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's own
-// set, and those of the other are passed over.
+// row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
+// own set, and those of the other are passed over.
 //
 // Memory: 16 p + 8 slots bytes a row beside the lists.
 #pragma once

@@ -1,9 +1,9 @@
 // What rounds of NN-Descent on a GPU keep in its memory beside the rows and the lists: pure arithmetic, so that any machine
 // can say what another needs.
 //
-// Bytes a row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place in the
-// order of joins, 8 to 16 for each place of the list (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128,
-// and 16.
+// Bytes a row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place
+// in the order of joins, 8 to 16 for each place of the list (known_rows_cuda.hpp), and for metrics that are products 2
+// a value, rounded up to 128, and 16.
 #pragma once
 
 #include <kith/device.hpp>

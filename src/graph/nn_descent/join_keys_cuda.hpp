@@ -13,8 +13,8 @@ namespace kith {
 
 inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
 
-// Values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be its nearest: the least are
-// known.
+// Values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be its nearest:
+// the least are known.
 template <int kThreads>
 __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others) {
 #pragma unroll 1

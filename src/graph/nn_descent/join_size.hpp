@@ -1,7 +1,7 @@
 // How large a join is: small ones, of which some warps have one (small_join_cuda.hpp), and others.
 //
-// A join compares one set of samples with another: in a merge NEW ones with OLD ones, of which the fewer are the rows of the
-// product; else NEW ones with all.
+// A join compares one set of samples with another: in a merge NEW ones with OLD ones, of which the fewer are the rows
+// of the product; else NEW ones with all.
 #pragma once
 
 #include "graph/nn_descent/join_slots_cuda.hpp"

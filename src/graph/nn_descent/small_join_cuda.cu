@@ -28,7 +28,7 @@ __device__ __forceinline__ void small_barrier() {
   }
 }
 
-// The samples' numbers, ends, facts and weights. `largest` gets the bits of the largest norm and residual, which are not negative.
+// The samples' numbers, ends, facts and weights. `largest` gets the bits of the largest norm and residual.
 template <JoinSize kSize>
 __device__ __forceinline__ void fetch_samples(const JoinBlock& join, uint32_t row, uint32_t* largest) {
   constexpr int kThreads = threads_of(kSize);

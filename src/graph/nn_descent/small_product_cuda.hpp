@@ -1,5 +1,5 @@
-// The products of a join of two warps (small_join_cuda.hpp) in shared memory, and what they say of its samples; and how a warp
-// reads and multiplies operands.
+// The products of a join of two warps (small_join_cuda.hpp) in shared memory, and what they say of its samples; and how
+// a warp reads and multiplies operands.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -17,10 +17,10 @@ namespace kith {
 
 inline constexpr int kSmallTileRows = 16;
 inline constexpr int kSmallTileColumns = 32;
-// From one row of products to the next: rows 8 banks apart, so that the matrix units' values are stored without conflicts.
+// From one row of products to the next: 8 banks apart, so that the matrix units' values are stored without conflicts.
 inline constexpr int kProductStride = kSmallColumns + 8;
 
-// Where the lane's first unit of a row lies, of four that neighbouring lanes have; the second of a chunk is 64 bytes away.
+// Where the lane's first unit of a row is, of four that neighbouring lanes have; the second of a chunk is 64 bytes away.
 struct UnitAt {
   const std::byte* from = nullptr;  // null: there is no such row
   int to_second = 0;
@@ -57,8 +57,8 @@ struct SmallJoin {
   }
 };
 
-// Adds the products of a chunk of 16 rows, of which the lane has g and g + 8, and 8 columns, of which it has g: lane 4 g + t gets
-// those of its rows with columns 2 t and 2 t + 1.
+// Adds the products of a chunk of 16 rows, of which the lane has g and g + 8, and 8 columns, of which it has g: lane 4
+// g + t gets those of its rows with columns 2 t and 2 t + 1.
 __device__ __forceinline__ void multiply_units(const uint4 (&rows)[2][2], const uint4 (&column)[2], float (&sums)[4]) {
   KITH_UNROLL
   for (int unit = 0; unit < 2; ++unit) {
@@ -117,8 +117,8 @@ __device__ __forceinline__ void drop_small_selves(const SmallJoin& join) {
 
 __device__ inline uint32_t least_key(float least) { return least < HUGE_VALF ? ordered_key(least) : kNanKey; }
 
-// The least values of the slots: of a row among the columns of each kind, of a column among all rows; of NEW columns beside NEW
-// rows the rows say it. A thread has a column.
+// The least values of the slots: of a row among the columns of each kind, of a column among all rows; of NEW columns
+// beside NEW rows the rows say it. A thread has a column.
 __device__ __forceinline__ void note_small(const SmallJoin& join) {
   uint32_t* const least = join.block.memory.least();
   const int column = static_cast<int>(threadIdx.x);
@@ -149,8 +149,8 @@ __device__ inline void leave_small_pair(const SmallJoin& join, int slot, int oth
   atomicAdd(join.block.memory.hits() + slot, 1u);
 }
 
-// What is not above the limits of its row or its column. A value that is no number stays. NEW samples, who are rows and columns,
-// meet where the row is the smaller.
+// What is not above the limits of its row or its column. A value that is no number stays. NEW samples, who are rows and
+// columns, meet where the row is the smaller.
 __device__ __forceinline__ void leave_small(const SmallJoin& join, int* count) {
   const int column = static_cast<int>(threadIdx.x);
   if (column >= join.shape.columns) return;

@@ -1,7 +1,7 @@
 // The products of a warp's join (small_join_cuda.hpp) in its registers, and what they say of its samples.
 //
-// Lane 4 g + t holds of column group j the rows g and g + 8, and the columns 8 j + 2 t and 8 j + 2 t + 1: value i lies in the
-// first or second of these rows, i / 2, and of these columns, i % 2.
+// Lane 4 g + t holds of column group j the rows g and g + 8, and the columns 8 j + 2 t and 8 j + 2 t + 1: value i lies
+// in the first or second of these rows, i / 2, and of these columns, i % 2.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -145,8 +145,8 @@ __device__ __forceinline__ void note_warp_columns(const WarpJoin& join, const Wa
   }
 }
 
-// The pairs of `mask`, bit 4 j + i, for their rows or for their columns. NEW samples, who are rows and columns, meet where the row
-// is the smaller.
+// The pairs of `mask`, bit 4 j + i, for their rows or for their columns. NEW samples, who are rows and columns, meet
+// where the row is the smaller.
 __device__ inline void leave_masked(const WarpJoin& join, uint32_t mask, bool for_columns, int* count) {
   while (mask != 0) {
     const int bit = __ffs(static_cast<int>(mask)) - 1;

@@ -2,8 +2,8 @@
 // handed out with bounds for its key.
 //
 // Panels are multiplied as in exact search (kernels/panels), which knows a limit for each query. A row of the other side
-// has one too: a panel's values are compared with the largest that its rows have, and what passes is looked at row by row.
-// So rows of similar limits should lie together.
+// has one too: a panel's values are compared with the largest that its rows have, and what passes is looked at row by
+// row. So rows of similar limits should lie together.
 //
 // Cost: 2 operations for each pair and column, at the rate of bytes where the format is one; packing of both sets.
 #pragma once

@@ -16,8 +16,8 @@ struct BytePanelBase {
   int scale = 2;
 };
 
-// A value passes that is within its query's limit or, where rows have limits too, within the largest of its panel's rows:
-// these are of sums, which are larger than a query's values by its offset, and no larger than kLargestRowLimit either way.
+// A value passes that is within its query's limit or, where rows have limits too, within the largest of its panel's
+// rows: these are of sums, which exceed a query's values by its offset, and at most kLargestRowLimit either way.
 struct BytePanelQueries {
   const void* panels = nullptr;
   int64_t count = 0;

@@ -9,8 +9,8 @@
 // x86's VNNI multiplies unsigned by signed bytes. Where a panel_shape has signed_bytes, u8 rows are stored less 128 and
 // i8 queries with 128 added, and byte_query_offset() and byte_row_term() account for it.
 //
-// Cost: 2 operations for each query, row and column, at 4 (VNNI, DOTPROD) to 16 (AMX) times the rate of f32; at 1.4 times
-// where an x86 processor has none of these.
+// Cost: 2 operations for each query, row and column, at 4 (VNNI, DOTPROD) to 16 (AMX) times the rate of f32; at 1.4
+// times where an x86 processor has none of these.
 #pragma once
 
 #include "kernels/panels/byte_panels.hpp"
@@ -35,8 +35,8 @@ int32_t byte_row_term(PanelFormat format, const PanelShape& shape, KeyKind kind,
 // The exact sum of a pair (of squared differences, or the negative product) is value + offset.
 int32_t byte_query_offset(PanelFormat format, const PanelShape& shape, KeyKind kind, const ByteSums& query);
 
-// Whether vectors of so many bytes are multiplied with these extensions. Without them x86 takes fewer columns, widened to
-// words.
+// Whether vectors of so many bytes are multiplied with these extensions. Without them x86 takes fewer columns, widened
+// to words.
 inline constexpr int64_t kMostWordColumns = 1024;
 bool has_byte_product(int64_t cols, const CpuExtensions& cpu);
 

@@ -38,8 +38,8 @@ struct RoundedBase {
   int64_t cols = 0;
 };
 
-// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have limits too,
-// the largest of a panel's less the query's offset counts instead if it is larger.
+// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have
+// limits too, the largest of a panel's less the query's offset counts instead if it is larger.
 struct RoundedQueries {
   const int8_t* panels = nullptr;
   int64_t count = 0;

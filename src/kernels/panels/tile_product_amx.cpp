@@ -3,8 +3,8 @@
 // a small buffer, where vectors compare them with the limits.
 //
 // A product takes as long as comparing the one before it, which is done meanwhile: sums are compared only when those of
-// the next block are on their way, and would otherwise be waited for. Of bytes of up to 128 columns a panel of rows stays in
-// registers, and the comparisons come between the products: that takes half the time (bench/results/cpu/graph_sift1m_x86_64.txt).
+// the next block are on their way, and would otherwise be waited for. Of bytes of up to 128 columns a panel of rows
+// stays in registers, and comparisons come between products: half the time (bench/results/cpu/graph_sift1m_x86_64.txt).
 //
 // Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out; where it does
 // not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one.
@@ -211,8 +211,8 @@ KITH_FOR_AMX inline uint32_t passing_queries(const Comparison& compared, int64_t
   return count < kSide ? some & ((1u << count) - 1) : some;
 }
 
-// All blocks of some panels: scan.compare() makes what says which queries of a block pass, scan.report() hands them out.
-// kSteps: the steps of a vector, 0 for more than two.
+// All blocks of some panels: scan.compare() makes what says which queries of a block pass, scan.report() hands them
+// out. kSteps: the steps of a vector, 0 for more than two.
 template <TileKind kKind, int kSteps, typename Scan>
 KITH_FOR_AMX void scan_blocks(const PackedSets& sets, int64_t first, int64_t count, const Scan& scan) {
   const TileSetup setup(sets.units_per_step, kSteps > 0 ? 2 : 4, kSteps > 0 ? 4 : 6);
@@ -266,8 +266,8 @@ KITH_FOR_AMX inline __m512i negative_halves(__m512i values, int scale) {
   return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_sra_epi32(values, _mm_cvtsi32_si128(scale - 1)));
 }
 
-// value = term - scale * product. With start = -floor(term / scale), value is -scale * (product + start), or one more where
-// a term is odd: a value within the limit has product + start of at least -floor(limit / scale).
+// value = term - scale * product. With start = -floor(term / scale), value is -scale * (product + start), or one more
+// where a term is odd: a value within the limit has product + start of at least -floor(limit / scale).
 class ByteComparison {
  public:
   KITH_FOR_AMX ByteComparison(const BytePanelQueries& queries, const BytePanelBase& base, const Block& block)
