@@ -92,7 +92,8 @@ HWY_INLINE Doubles tree_of(const Term& term) {
   return term(kLane);
 }
 
-// Divides the rows by their norms. Columns that there are not stay zeros, whatever the norms: the next rows have them too.
+// Divides the rows by their norms. Columns that there are not stay zeros, whatever the norms: the next rows have them
+// too.
 template <int kLanes>
 HWY_INLINE void normalise(WidenedRows& rows, int64_t cols) {
   for (int64_t i = 0; i < kWidenedRows; i += kDoubles) {
