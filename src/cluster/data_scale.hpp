@@ -16,9 +16,7 @@
 namespace kith {
 
 // The exponent of the power of two for rows that are compared with these centres: f32 on the host, or none. 0 unless
-// they are extreme. `sample` is of the rows.
-int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
-                   const Resources& resources);
+// they are extreme.
 int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources);
 // With what sample_data() says of the rows.
 int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
