@@ -170,6 +170,13 @@ def _(rng: np.random.Generator) -> tuple[Call, Call]:
     return searches(gaussian(rng, HARD[0], HARD[2]), gaussian(rng, 20, HARD[2])[rng.integers(0, 20, HARD[1])])
 
 
+@case("5 queries, a third of 100K x 24 equal the nearest", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    base = gaussian(rng, 100_000, 24)
+    base[rng.random(len(base)) < 1 / 3] = 1
+    return searches(gaussian(rng, 5, 24) / 10 + 1, base)
+
+
 @case("norms over six decades", "faiss")
 def _(rng: np.random.Generator) -> tuple[Call, Call]:
     def decades(rows: int) -> np.ndarray:

@@ -47,6 +47,9 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
     candidates.push_group(values, rows_in(panel), limits_[static_cast<size_t>(query)] + bound,
                           {offset, bound, relative_, context_.kind == KeyKind::l2}, first_row_of(panel));
     if (context_.kept != nullptr) candidates.keep_since(before, [&](uint32_t row) { return context_.keeps_row(row); });
+    if (const KthAgain again(context_.base, candidates); again) {
+      candidates.keep_since(before, [&](uint32_t row) { return !again(row); });
+    }
     if (candidates.has_room()) return;
     dense_.count(query, first_row_of(panel) + rows_in(panel), make_room(query));
     set_limit(query);

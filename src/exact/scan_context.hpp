@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace kith {
@@ -76,6 +77,38 @@ struct ScanContext {
       if (scored != nullptr) *scored += count;
     };
   }
+};
+
+// Which rows to come are the k-th of a list once more, and have lost: of many equal rows this spares the keys of most.
+class KthAgain {
+ public:
+  KthAgain(const MatrixView& base, const CandidateList& list)
+      : rows_(base.row(0)), stride_(base.row_stride() * size_of(base.dtype())), bytes_(base.cols() * size_of(base.dtype())) {
+    if (list.kth_row() != CandidateList::kNoRow) kth_ = base.row(list.kth_row());
+  }
+  // Whether there can be any.
+  explicit operator bool() const { return kth_ != nullptr; }
+  bool operator()(int64_t row) const {
+    const std::byte* const other = rows_ + row * stride_;
+    if (bytes_ < kWord) return std::memcmp(kth_, other, static_cast<size_t>(bytes_)) == 0;
+    for (int64_t at = 0; at < bytes_ - kWord; at += kWord) {
+      if (word(kth_ + at) != word(other + at)) return false;
+    }
+    return word(kth_ + bytes_ - kWord) == word(other + bytes_ - kWord);
+  }
+
+ private:
+  static constexpr int64_t kWord = sizeof(uint64_t);
+  static uint64_t word(const std::byte* bytes) {
+    uint64_t value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+
+  const std::byte* rows_;
+  int64_t stride_;
+  int64_t bytes_;
+  const std::byte* kth_ = nullptr;
 };
 
 }  // namespace kith

@@ -249,7 +249,10 @@ int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first
   const float* const values = values_ + begin;
   const float* const facts = facts_ + begin;
   const QuickTest quick(context_.kind, rows.cols(), squared_norm, threshold, facts, end - begin);
-  const int64_t count = quick.run(values, facts, end - begin, left);
+  int64_t count = quick.run(values, facts, end - begin, left);
+  if (const KthAgain again(context_.base, list); again) {
+    count = std::remove_if(left, left + count, [&](uint16_t i) { return again(first + begin + i); }) - left;
+  }
   float some_values[kTileRows];
   float some_facts[kTileRows];
   for (int64_t n = 0; n < count; ++n) some_values[n] = values[left[n]];

@@ -119,6 +119,29 @@ TEST(Knn, EqualDistancesComeInTheOrderOfTheRows) {
   EXPECT_GT(ties, 0);
 }
 
+// Rows that equal the k-th are left out before their keys are computed; those that only nearly do are not.
+TEST(Knn, ManyRowsThatAreTheNearest) {
+  for (const int64_t cols : {1, 3, 8, 24, 100}) {
+    auto base = make_floats(Shape::gaussian, 3000, cols, 1);
+    auto queries = make_floats(Shape::gaussian, 20, cols, 2);
+    for (float& value : queries.values) value = std::fabs(value) + 0.1f;
+    for (int64_t row = 0; row < 3000; ++row) {
+      if (row % 3 == 1) std::fill_n(base.row(row), cols, 4.0f);
+      if (row % 50 == 7) base.row(row)[cols - 1] = std::nextafter(4.0f, 9.0f);  // a little nearer by inner product
+    }
+    for (const Metric metric : kMetrics) {
+      for (const int64_t some : {1, 2, 5, 20}) {
+        SCOPED_TRACE(::testing::Message() << some << " queries of " << cols << " columns, " << name_of(metric));
+        reference::Matrix<float> first(some, cols);
+        std::copy_n(queries.values.begin(), first.values.size(), first.values.begin());
+        check(first, base, {10, metric});
+        std::copy_n(base.row(1), cols, first.row(0));  // one of the equal rows
+        check(first, base, {45, metric});
+      }
+    }
+  }
+}
+
 TEST(Knn, RowsWhoseDifferenceOverflowsAreFinite) {
   reference::Matrix<float> base(1024, 32);
   std::fill(base.values.begin(), base.values.end(), 3e38f);

@@ -99,6 +99,24 @@ TEST(CandidateList, AnotherListsThresholdLeavesTies) {
   EXPECT_EQ(list.limit(), 5.0f);
 }
 
+TEST(CandidateList, KnowsTheKthRowOnceKeysWereComputed) {
+  constexpr int64_t kNearest = 4;
+  std::vector<float> memory(
+      static_cast<size_t>(CandidateList::capacity_for(kNearest) * CandidateList::kBytesPerCandidate / 4));
+  std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(kNearest) / 8 + 1));
+  CandidateList list(memory.data(), kNearest);
+  list.reset(INFINITY);
+  EXPECT_EQ(list.kth_row(), CandidateList::kNoRow);
+  const RowScorer score = [](const uint32_t* rows, int64_t count, float* keys) {
+    for (int64_t i = 0; i < count; ++i) keys[i] = rows[i] == 9 ? 1.0f : 2.0f;  // rows 9, 0, 1, 2
+  };
+  for (uint32_t row = 0; list.has_room(); ++row) list.push(0, 3, row);  // bounds that decide nothing
+  list.make_room(CandidateScratch(scratch_memory.data(), kNearest), score);
+  EXPECT_EQ(list.kth_row(), 2u);
+  list.reset(INFINITY);
+  EXPECT_EQ(list.kth_row(), CandidateList::kNoRow);
+}
+
 RC_GTEST_PROP(CandidateList, FindsTheKNearestWithAnyBounds, (uint64_t seed)) {
   const int64_t k = *rc::gen::inRange<int64_t>(1, 80);
   const int64_t rows = *rc::gen::inRange<int64_t>(0, 2000);

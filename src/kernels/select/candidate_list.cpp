@@ -102,6 +102,7 @@ void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer
     rows_[i] = row_of(neighbors[i]) | kExactFlag;
   }
   count_ = k_;
+  kth_row_ = row_of(neighbors[k_ - 1]);
   set_threshold(upper_[k_ - 1]);
 }
 

@@ -48,6 +48,7 @@ class CandidateList {
   static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
   // Candidates that can come together.
   static constexpr int64_t kLargestGroup = 64;
+  static constexpr uint32_t kNoRow = kExactFlag;
   static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 24 + kLargestGroup; }
 
   // Of a list and its candidates.
@@ -70,6 +71,7 @@ class CandidateList {
     threshold_ = threshold;
     exact_ = keys != Keys::bounded;
     own_threshold_ = keys == Keys::exact_after_ties ? threshold : std::numeric_limits<float>::infinity();
+    kth_row_ = kNoRow;
   }
 
   float threshold() const { return threshold_; }
@@ -91,6 +93,8 @@ class CandidateList {
     share_threshold(threshold);
     drop_above_threshold();
   }
+  // The row that was the k-th when keys were last computed; kNoRow where none were. A row to come that equals it has lost.
+  uint32_t kth_row() const { return kth_row_; }
   int64_t size() const { return count_; }
   const float* lower() const { return lower_; }
   const float* upper() const { return upper_; }
@@ -202,6 +206,7 @@ class CandidateList {
   bool exact_ = false;
   float threshold_ = std::numeric_limits<float>::infinity();
   float own_threshold_ = std::numeric_limits<float>::infinity();  // what the list itself, and rows before it, show
+  uint32_t kth_row_ = kNoRow;
   float* lower_ = nullptr;
   float* upper_ = nullptr;
   uint32_t* rows_ = nullptr;
