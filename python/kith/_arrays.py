@@ -92,6 +92,9 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
         raise TypeError(_not_on_host(name))
     if x is None:
         raise TypeError(f"{name} is None; it must be an array")
+    if type(x).__module__.startswith("kith"):
+        hint = "; it is searched with index.search(queries, k)" if hasattr(x, "search") else ""
+        raise TypeError(f"{name} is a kith.{type(x).__name__}, not an array of vectors{hint}")
     try:
         return np.asarray(x)
     except ValueError as error:
@@ -158,19 +161,21 @@ def as_base(x: VectorsLike, name: str, metric: str, stream: int = 0) -> tuple[Ve
     return *_as_readable(array, name, narrowing), narrowing
 
 
-def as_queries(x: VectorsLike, stream: int = 0, narrowing: Narrowing = PLAIN) -> tuple[Vectors, bool]:
+def as_queries(
+    x: VectorsLike, stream: int = 0, narrowing: Narrowing = PLAIN, name: str = "queries"
+) -> tuple[Vectors, bool]:
     """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
-    device_array = as_device_vectors(x, "queries", stream, narrowing, warns=False)[0] if on_device(x) else None
-    array = to_numpy(x, "queries") if device_array is None else device_array
+    device_array = as_device_vectors(x, name, stream, narrowing, warns=False)[0] if on_device(x) else None
+    array = to_numpy(x, name) if device_array is None else device_array
     axes = len(array.shape)
     if axes not in (1, 2):
         raise ValueError(
-            f"queries has {axes} axes (shape {array.shape}); it must be 2-D, one vector per row, or 1-D for one vector"
+            f"{name} has {axes} axes (shape {array.shape}); it must be 2-D, one vector per row, or 1-D for one vector"
         )
     if isinstance(array, _kith.DeviceArray):
         return array, axes == 1
     matrix = array[np.newaxis, :] if axes == 1 else array
-    return _as_readable(matrix, "queries", narrowing)[0], axes == 1
+    return _as_readable(matrix, name, narrowing)[0], axes == 1
 
 
 def _check_axes(shape: tuple[int, ...], name: str) -> None:

@@ -87,7 +87,9 @@ def merge_graphs(
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
         # One narrowing for all: vectors of float64 may be moved, and all must be moved alike.
         first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric, options.stream)
-        rows: list[Vectors] = [first, *(as_queries(x, options.stream, narrowing)[0] for x in arrays[1:])]
+        rows: list[Vectors] = [first]
+        for number, x in enumerate(arrays[1:], 2):
+            rows.append(as_queries(x, options.stream, narrowing, f"x{number}")[0])
         given = [graph._given_there(options) for graph in graphs]
 
         def step(out: Given | None) -> Made:
@@ -158,7 +160,7 @@ def extend_graph(
     arrays = _arrays_of([x, new], [graph])
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         rows, _, narrowing = as_base(x, "x", metric, options.stream)
-        fresh, _ = as_queries(new, options.stream, narrowing)
+        fresh, _ = as_queries(new, options.stream, narrowing, "new")
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:

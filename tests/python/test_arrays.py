@@ -254,3 +254,21 @@ def test_ragged_list():
 def test_single_query_is_known_by_its_axes(shape, single):
     matrix, alone = as_queries(np.ones(shape, np.float32))
     assert matrix.shape == (1, 4) and alone is single
+
+
+def test_an_index_given_as_vectors_is_called_by_its_name():
+    x = np.ones((5, 3), np.float32)
+    index = kith.Index()
+    index.add(x)
+    for call in (lambda: kith.knn(x, index), lambda: kith.knn_graph(index), lambda: index.add(index)):
+        with pytest.raises(TypeError, match=r"is a kith\.Index, not an array of vectors; it is searched with"):
+            call()
+
+
+def test_vectors_of_merged_and_extended_graphs_have_their_names(tmp_path):
+    x = np.random.default_rng(1).standard_normal((30, 3)).astype(np.float32)
+    graph = kith.knn_graph(x, 4)
+    with pytest.raises(TypeError, match="^x2 is a str"):
+        kith.merge_graphs(graph, x, graph, "x.fbin")
+    with pytest.raises(TypeError, match="^new is the path of a .kith file"):
+        kith.extend_graph(graph, x, tmp_path / "new.kith")
