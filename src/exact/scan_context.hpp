@@ -83,7 +83,9 @@ struct ScanContext {
 class KthAgain {
  public:
   KthAgain(const MatrixView& base, const CandidateList& list)
-      : rows_(base.row(0)), stride_(base.row_stride() * size_of(base.dtype())), bytes_(base.cols() * size_of(base.dtype())) {
+      : rows_(base.row(0)),
+        stride_(base.row_stride() * size_of(base.dtype())),
+        bytes_(base.cols() * size_of(base.dtype())) {
     if (list.kth_row() != CandidateList::kNoRow) kth_ = base.row(list.kth_row());
   }
   // Whether there can be any.

@@ -208,7 +208,8 @@ bool TileScan::takes_bytes(const ScanContext& context) {
 // it takes more than one query to make up for the transposition.
 bool TileScan::puts_side_by_side(const ScanContext& context) {
   const int64_t cols = context.base.cols();
-  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide);
+  const int64_t most = context.queries.size() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide;
+  return context.kind != KeyKind::hamming && cols <= most;
 }
 
 void TileScan::put_side_by_side(const MatrixView& rows) {

@@ -93,7 +93,8 @@ class CandidateList {
     share_threshold(threshold);
     drop_above_threshold();
   }
-  // The row that was the k-th when keys were last computed; kNoRow where none were. A row to come that equals it has lost.
+  // The row that was the k-th when keys were last computed; kNoRow where none were. A row to come that equals it has
+  // lost.
   uint32_t kth_row() const { return kth_row_; }
   int64_t size() const { return count_; }
   const float* lower() const { return lower_; }
