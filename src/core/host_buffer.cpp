@@ -85,6 +85,7 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
     : bytes_(bytes), budget_(resources.host_memory()) {
   if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
+  if (budget_->counts_only()) return;
   try {
     check_machine_has(bytes, budget_->used(), purpose);
   } catch (...) {
@@ -101,10 +102,11 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
 }
 
 void HostBuffer::release() noexcept {
-  if (data_ == nullptr) return;
-  give_back(data_, bytes_, *budget_);
+  if (budget_ == nullptr) return;
+  if (data_ != nullptr) give_back(data_, bytes_, *budget_);
   budget_->release(bytes_);
   data_ = nullptr;
+  budget_ = nullptr;
 }
 
 }  // namespace kith
