@@ -508,35 +508,35 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   const int64_t batch = plan.product.queries;
   const int64_t piece = plan.product.rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
-      {layout.queries, plan.query_batch * 128 * 4},
-      {layout.query_norms, plan.query_batch * 8},
-      {layout.lists, plan.query_batch * 100 * 8},
-      {layout.products + products.left_bounds, plan.query_tile * 4},
-      {layout.rows, piece * 128},
-      {layout.row_norms, piece * 8},
-      {layout.keys, plan.query_tile * plan.row_tile * 4},
-      {layout.status, 28},
-      {layout.base_operands, piece * 128 * 2},
-      {layout.base_terms, piece * 4},
-      {layout.centre, 128 * 4},
-      {layout.base_facts, 16},
-      {layout.products + products.query_operands, batch * 128 * 2},
-      {layout.products + products.query_facts, batch * 32},
-      {layout.products + products.minima, batch * piece / 64 * 4},
-      {layout.products + products.kth, batch * 4},
-      {layout.products + products.selected, batch * 100 * 4},
-      {layout.products + products.groups, batch * 100 * 4},
-      {layout.products + products.select, plan.product.select_bytes},
-      {layout.products + products.thresholds, batch * 4},
-      {layout.products + products.key_limits, batch * 4},
-      {layout.products + products.group_counts, batch * 4},
-      {layout.products + products.row_counts, batch * 4},
-      {layout.products + products.candidates, batch * plan.product.capacity * 4},
-      {layout.found, batch * 100 * 8},
-      {layout.products + products.failed, batch * 4},
-      {layout.products + products.failed_rows, plan.query_tile * 128 * 4},
-      {layout.products + products.failed_norms, plan.query_tile * 8},
-      {layout.products + products.failed_lists, plan.query_tile * 100 * 8},
+      {layout.queries.offset, plan.query_batch * 128 * 4},
+      {layout.query_norms.offset, plan.query_batch * 8},
+      {layout.lists.offset, plan.query_batch * 100 * 8},
+      {layout.products.offset + products.left_bounds.offset, plan.query_tile * 4},
+      {layout.rows.offset, piece * 128},
+      {layout.row_norms.offset, piece * 8},
+      {layout.keys.offset, plan.query_tile * plan.row_tile * 4},
+      {layout.status.offset, 28},
+      {layout.base_operands.offset, piece * 128 * 2},
+      {layout.base_terms.offset, piece * 4},
+      {layout.centre.offset, 128 * 4},
+      {layout.base_facts.offset, 16},
+      {layout.products.offset + products.query_operands.offset, batch * 128 * 2},
+      {layout.products.offset + products.query_facts.offset, batch * 32},
+      {layout.products.offset + products.minima.offset, batch * piece / 64 * 4},
+      {layout.products.offset + products.kth.offset, batch * 4},
+      {layout.products.offset + products.selected.offset, batch * 100 * 4},
+      {layout.products.offset + products.groups.offset, batch * 100 * 4},
+      {layout.products.offset + products.select.offset, plan.product.select_bytes},
+      {layout.products.offset + products.thresholds.offset, batch * 4},
+      {layout.products.offset + products.key_limits.offset, batch * 4},
+      {layout.products.offset + products.group_counts.offset, batch * 4},
+      {layout.products.offset + products.row_counts.offset, batch * 4},
+      {layout.products.offset + products.candidates.offset, batch * plan.product.capacity * 4},
+      {layout.found.offset, batch * 100 * 8},
+      {layout.products.offset + products.failed.offset, batch * 4},
+      {layout.products.offset + products.failed_rows.offset, plan.query_tile * 128 * 4},
+      {layout.products.offset + products.failed_norms.offset, plan.query_tile * 8},
+      {layout.products.offset + products.failed_lists.offset, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;
@@ -567,8 +567,8 @@ TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
   expect_sound(problem, plan);
   EXPECT_TRUE(rows_come_ahead(problem, plan));
   const KnnWorkspace layout(problem, plan);
-  EXPECT_GE(layout.rows_ahead - layout.rows, plan.product.rows * 128 * 4);
-  EXPECT_GE(layout.row_norms - layout.rows_ahead, plan.product.rows * 128 * 4);
+  EXPECT_GE(layout.rows_ahead.offset - layout.rows.offset, plan.product.rows * 128 * 4);
+  EXPECT_GE(layout.row_norms.offset - layout.rows_ahead.offset, plan.product.rows * 128 * 4);
   EXPECT_FALSE(rows_come_ahead(million(), plan_within(million(), 138 * kGiB)));  // one piece
   problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_FALSE(rows_come_ahead(problem, plan_within(problem, 138 * kGiB)));

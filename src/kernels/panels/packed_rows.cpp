@@ -1,6 +1,7 @@
 #include "kernels/panels/packed_rows.hpp"
 
 #include "core/infinity.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -100,10 +101,10 @@ void PackedRows::pack_bytes(const MatrixView& rows, int64_t panel, std::byte* sc
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows.rows() - first);
   const int64_t bytes = packed_bytes(format_, cols());
-  auto* const packed = reinterpret_cast<uint8_t*>(PanelScratch(scratch, cols()).packed);
+  uint8_t* const packed = PanelScratch(scratch, cols()).packed_bytes;
   int32_t* const terms = terms_.as<int32_t>() + first;
   for (int64_t i = 0; i < count; ++i) {
-    const auto* const row = reinterpret_cast<const uint8_t*>(rows.row(first + i));
+    const auto* const row = typed_row<uint8_t>(rows, first + i);
     terms[i] =
         format_ == PanelFormat::bits ? 0 : byte_row_term(format_, shape_, kind_, byte_sums(format_, row, cols()));
     encode_byte_row(format_, shape_, row, cols(), bytes, packed + i * bytes);
@@ -117,7 +118,8 @@ bool PackedRows::pack_floats(const MatrixView& rows, int64_t panel, std::byte* s
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows.rows() - first);
   const int64_t bytes = packed_bytes(format_, cols());
-  const auto [row, packed] = PanelScratch(scratch, cols());
+  const PanelScratch room(scratch, cols());
+  float* const row = room.vector;
   float* const terms = terms_.as<float>() + first;
   float largest = 0;
   bool finite = true;
@@ -129,11 +131,11 @@ bool PackedRows::pack_floats(const MatrixView& rows, int64_t panel, std::byte* s
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
     if (has_screen(format_)) screen_.put(panel, i, row);
-    if (bytes > 0) encode_floats(format_, row, cols(), 1.0f, packed + i * bytes / 4);
+    if (bytes > 0) encode_floats(format_, row, cols(), 1.0f, room.packed + i * bytes / 4);
   }
   std::fill(terms + count, terms + width, kInfinity);
   norms_[panel] = largest;
-  if (bytes > 0) pack_panel(format_, cols(), packed, count, width, panels_.data() + first * bytes);
+  if (bytes > 0) pack_panel(format_, cols(), room.packed, count, width, panels_.data() + first * bytes);
   return finite;
 }
 

@@ -3,26 +3,18 @@
 #include "kernels/rerank/rerank_tiles_cuda.hpp"
 #include "kernels/select/kth_windows_cuda.hpp"
 
-#include <algorithm>
-
 namespace kith {
 
 void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream) {
   const ProductOperands& operands = task.operands;
   const int64_t rows = operands.row_count;
   const int each = task.rows_per_minimum;
-  // The marks first: their words are a multiple of 32 bytes for each query.
-  auto* const marks = reinterpret_cast<uint32_t*>(memory);
-  auto* const minima = reinterpret_cast<float*>(marks + operands.query_count * mark_words(rows));
   const bool tiled = task.row_tile_bytes > 0;
+  const CoarseLayout layout(operands.query_count, rows, each, tiled ? task.rerank.room : 0);
+  uint32_t* const marks = layout.marks.in(memory);
+  float* const minima = layout.minima.in(memory);
   CandidateLists lists;
-  if (tiled) {  // in the place of the minima; the counts behind both
-    const int64_t minima_bytes = coarse_minima_bytes(rows, each);
-    const int64_t list_bytes = task.rerank.room * static_cast<int64_t>(sizeof(uint64_t));
-    lists.entries = reinterpret_cast<uint64_t*>(minima);
-    lists.counts = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(minima) +
-                                               operands.query_count * std::max(minima_bytes, list_bytes));
-  }
+  if (tiled) lists = {layout.lists.in(memory), layout.counts.in(memory)};
   const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
   const int64_t groups = part_count(rows, each);
   if (each >= kGroupRowsPerTile) {
