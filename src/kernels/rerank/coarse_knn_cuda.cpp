@@ -14,7 +14,10 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   uint32_t* const marks = layout.marks.in(memory);
   float* const minima = layout.minima.in(memory);
   CandidateLists lists;
-  if (tiled) lists = {layout.lists.in(memory), layout.counts.in(memory)};
+  if (tiled) {
+    lists.entries = layout.lists.in(memory);
+    lists.counts = layout.counts.in(memory);
+  }
   const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
   const int64_t groups = part_count(rows, each);
   if (each >= kGroupRowsPerTile) {
