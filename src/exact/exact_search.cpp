@@ -67,7 +67,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   if (!cuda || path != FilterPath::mask) return;
   // Where no product takes the operands that there are, all rows would be gone over for nothing.
   const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
-  if (!planned.products() || !planned.product.operands_ready) plan(FilterPath::list, prepared, device, resources);
+  if (!planned.product || !planned.product->operands_ready) plan(FilterPath::list, prepared, device, resources);
 }
 
 void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Resources& resources) {

@@ -99,7 +99,7 @@ class KnnCuda final : public KnnBackend {
 
  private:
   int device() const { return plan_.device.index; }
-  bool products() const { return plan_.products(); }
+  bool products() const { return plan_.product.has_value(); }
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
@@ -115,8 +115,8 @@ class KnnCuda final : public KnnBackend {
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
-    for (int64_t first = 0; first < queries_.count; first += plan_.product.queries) {
-      const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product.queries, queries_.count - first));
+    for (int64_t first = 0; first < queries_.count; first += plan_.product->queries) {
+      const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product->queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at(layout_.found);
       products_.search(batch, first, piece, found);

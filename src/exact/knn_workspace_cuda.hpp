@@ -21,8 +21,8 @@ struct KnnWorkspace : SearchWorkspace {
 
   KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
     lists = take<uint64_t>(plan.query_batch, task.scope.k);
-    bounds = take<uint32_t>(plan.products() ? 0 : plan.query_batch);
-    found = take<uint64_t>(plan.products() ? plan.product.queries : 0, task.scope.k);
+    bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
+    found = take<uint64_t>(plan.product_queries(), task.scope.k);
     select = take_layout(TileSelectLayout(tile_select_shape(task, plan)));
   }
 };

@@ -15,15 +15,11 @@
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <variant>
 
 namespace kith {
-
-// Group minima of a query and so many rows.
-inline int64_t minima_of(const ProductPlan& product, int64_t rows) {
-  return product.rows_per_part > 0 ? part_count(rows, product.rows_per_part)
-                                   : group_count(rows, product.tiles_per_group);
-}
 
 struct ProductShape {
   KeyKind kind = KeyKind::l2;
@@ -65,7 +61,7 @@ struct ProductLayout : WorkspaceLayout {
   Slot<std::byte> select;            // for selection
   Slot<int32_t> group_counts;        // batch
   Slot<uint64_t> failed_lists;       // query_tile x k neighbours
-  Slot<uint32_t> failed_candidates;  // query_tile x retry_capacity
+  Slot<uint32_t> failed_candidates;  // query_tile x retry.capacity
   Slot<uint64_t> left_lists;         // query_tile x k neighbours
   Slot<uint32_t> left_bounds;        // query_tile keys
 
@@ -78,7 +74,7 @@ struct ProductLayout : WorkspaceLayout {
     thresholds = take<float>(batch);
     key_limits = take<uint32_t>(batch);
     row_counts = take<uint32_t>(batch);
-    candidates = take<uint32_t>(batch, product.capacity);
+    candidates = take<uint32_t>(batch, std::visit(Capacity(), product.way));
     failed = take<uint32_t>(batch);
     failed_rows = take_rows(shape.query_tile, shape.cols, shape.query_dtype);
     failed_norms = take<double>(norms);
@@ -92,22 +88,39 @@ struct ProductLayout : WorkspaceLayout {
   }
 
  private:
+  struct Capacity {
+    int64_t operator()(const GroupedProduct&) const { return 0; }
+    int64_t operator()(const CoarseProduct&) const { return 0; }
+    int64_t operator()(const SecondProduct& way) const { return way.candidates.capacity; }
+    int64_t operator()(const RangeProduct& way) const { return way.candidates.capacity; }
+  };
+
+  SelectedGroups take_minima(const ProductPlan& product, const GroupedProduct& way) {
+    minima = take<float>(product.queries, part_count(product.rows, way.rows_per_minimum));
+    return way.selected;
+  }
+  SelectedGroups take_minima(const ProductPlan& product, const SecondProduct& way) {
+    minima = take<float>(product.queries, part_count(product.rows, way.rows_per_minimum));
+    return way.selected.value_or(SelectedGroups());
+  }
+  SelectedGroups take_minima(const ProductPlan& product, const CoarseProduct& way) {
+    const int64_t list_room = way.row_tile_bytes ? way.room : 0;
+    coarse = take<std::byte>(product.queries, coarse_bytes(1, product.rows, way.rows_per_minimum, list_room));
+    return {};
+  }
+  SelectedGroups take_minima(const ProductPlan&, const RangeProduct&) { return {}; }
+
   void take_nearest(const ProductShape& shape) {
     const ProductPlan& product = shape.product;
     const int64_t batch = product.queries;
-    if (product.rows_per_minimum > 0) {
-      const int64_t list_room = product.row_tile_bytes > 0 ? product.room : 0;
-      coarse = take<std::byte>(batch, coarse_bytes(1, product.rows, product.rows_per_minimum, list_room));
-    } else {
-      minima = take<float>(batch, minima_of(product, product.rows));
-    }
+    const SelectedGroups chosen = std::visit([&](const auto& way) { return take_minima(product, way); }, product.way);
     kth = take<float>(batch);
-    selected = take<float>(batch, product.selected);
-    groups = take<int32_t>(batch, product.selected);
-    select = take<std::byte>(product.select_bytes);
+    selected = take<float>(batch, chosen.count);
+    groups = take<int32_t>(batch, chosen.count);
+    select = take<std::byte>(chosen.bytes);
     group_counts = take<int32_t>(batch);
     failed_lists = take<uint64_t>(shape.query_tile, shape.k);
-    failed_candidates = take<uint32_t>(shape.query_tile, product.retry_capacity);
+    failed_candidates = take<uint32_t>(shape.query_tile, product.retry.capacity);
     left_lists = take<uint64_t>(shape.query_tile, shape.k);
     left_bounds = take<uint32_t>(shape.query_tile);
   }

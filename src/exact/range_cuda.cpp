@@ -22,6 +22,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <variant>
 #include <vector>
 
 namespace kith {
@@ -239,10 +240,12 @@ class RangeSearch : private ProductStep {
     task.queries = some.count;
     task.rows = kSample;
     task.limit = ordered_key(most_);
-    return delivery_.count_tile(task, piece) * step > some.count * shape_.product.capacity;
+    return delivery_.count_tile(task, piece) * step > some.count * candidates().capacity;
   }
 
  private:
+  const CandidateRoom& candidates() const { return std::get<RangeProduct>(shape_.product.way).candidates; }
+
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
     rows_.context().fill(not_found.count, 0, 1);
@@ -250,8 +253,8 @@ class RangeSearch : private ProductStep {
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = limits;
     rerank.range = delivery_.target();
-    collect({thresholds, at(layout_.row_counts), at(layout_.candidates), shape_.product.capacity},
-            shape_.product.room, base, rerank);
+    collect({thresholds, at(layout_.row_counts), at(layout_.candidates), candidates().capacity}, candidates().room,
+            base, rerank);
     launch_rerank(rerank, not_found, stream_);
   }
 
@@ -331,8 +334,8 @@ class RangeCuda final : public RangeBackend {
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(plan_.device.index);
-    const bool products = plan_.products();
-    const int64_t step = products ? plan_.product.queries : plan_.query_tile;
+    const bool products = plan_.product.has_value();
+    const int64_t step = products ? plan_.product->queries : plan_.query_tile;
     // Where results stay, all may be in range: then nothing is multiplied, and operands are made when something is. A
     // mask is applied to them.
     const bool stays = products && delivery_.stays();

@@ -19,7 +19,7 @@ struct RangeWorkspace : SearchWorkspace {
   Slot<int64_t> tile_starts;
 
   RangeWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
-    const int64_t queries_at_a_time = std::max(plan.product.queries, plan.query_tile);
+    const int64_t queries_at_a_time = std::max(plan.product_queries(), plan.query_tile);
     hits = take<uint64_t>(plan.hits);
     starts = take<uint32_t>(queries_at_a_time);
     counts = take<uint32_t>(queries_at_a_time);

@@ -202,8 +202,8 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
     }
   }
   piece.rows = rows;
-  if (!plan_.product.operands_ready) return;
-  const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product.operands));
+  if (!products() || !plan_.product->operands_ready) return;
+  const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
 }
 
@@ -214,8 +214,8 @@ void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& 
 }
 
 void SearchRows::make_ready(bool prepared, ProductBase& piece) const {
-  const OperandType type = plan_.product.operands;
-  if (!prepared || !plan_.product.operands_ready) {
+  const OperandType type = plan_.product->operands;
+  if (!prepared || !plan_.product->operands_ready) {
     piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_facts)};
     make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands,
                   checks_base() ? &status()->bad_row : nullptr, stream());

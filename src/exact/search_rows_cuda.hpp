@@ -77,7 +77,7 @@ class SearchRows {
 
  private:
   double* norms_at(const Slot<double>& slot) const { return task_.shape.metric == Metric::cosine ? at(slot) : nullptr; }
-  bool products() const { return plan_.products(); }
+  bool products() const { return plan_.product.has_value(); }
   bool checks_base() const;
   bool leaves_checks() const;
   // The numbers of `count` kept rows, from a place among all of them on.

@@ -30,7 +30,7 @@ struct SearchStatus {
 };
 
 // Rows of the base that come, or are made something of, at a time.
-inline int64_t piece_rows(const KnnCudaPlan& plan) { return plan.products() ? plan.product.rows : plan.row_tile; }
+inline int64_t piece_rows(const KnnCudaPlan& plan) { return plan.product ? plan.product->rows : plan.row_tile; }
 
 // Whether a search reads the rows where they lie.
 inline bool rows_stay(const SearchTask& task) {
@@ -39,7 +39,7 @@ inline bool rows_stay(const SearchTask& task) {
 
 // Whether a piece comes while the one before it is searched, to a second place.
 inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
-  return plan.products() && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product.rows;
+  return plan.product && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product->rows;
 }
 
 inline ProductShape product_shape(const SearchTask& task, const KnnCudaPlan& plan) {
@@ -50,7 +50,7 @@ inline ProductShape product_shape(const SearchTask& task, const KnnCudaPlan& pla
   shape.query_dtype = task.shape.query_dtype;
   shape.check_finite = task.wish.check_finite;
   shape.query_tile = plan.query_tile;
-  shape.product = plan.product;
+  shape.product = plan.product.value_or(ProductPlan());
   return shape;
 }
 
@@ -90,13 +90,12 @@ struct SearchWorkspace : WorkspaceLayout {
     ranks = take<uint32_t>(KeptRows::ranks_for(filtered_rows));
     keys = take<uint32_t>(task.keys_in_place() ? 0 : plan.query_tile, plan.row_tile);
     status = take<SearchStatus>(1);
-    if (plan.products()) take_products(task, plan);
+    if (plan.product) take_products(task, product_shape(task, plan));
   }
 
  private:
-  void take_products(const SearchTask& task, const KnnCudaPlan& plan) {
-    const ProductPlan& product = plan.product;
-    const ProductShape shape = product_shape(task, plan);
+  void take_products(const SearchTask& task, const ProductShape& shape) {
+    const ProductPlan& product = shape.product;
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
     const int64_t new_terms = task.scope.filter == FilterPath::mask ? product.rows : new_operands;
     base_operands =
