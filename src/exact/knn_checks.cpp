@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include "exact/dense_block.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_limit.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"

@@ -9,7 +9,7 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_number.hpp"
 #include "core/result_exit.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "exact/range_backend.hpp"
 #include "exact/range_hits.hpp"
 #include "exact/search_limit.hpp"
