@@ -4,7 +4,7 @@
 
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "rows/finite_check.hpp"
 

@@ -3,7 +3,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "rows/kept_rows.hpp"
 
 namespace kith {

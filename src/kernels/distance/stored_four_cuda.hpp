@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/half.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/sorted_run_cuda.hpp"

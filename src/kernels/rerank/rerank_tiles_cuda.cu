@@ -16,7 +16,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/lane_array.hpp"
 
