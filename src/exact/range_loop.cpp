@@ -11,7 +11,7 @@
 #include "core/result_exit.hpp"
 #include "core/metric_unit.hpp"
 #include "exact/range_backend.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "exact/search_limit.hpp"
 
 #include <fmt/format.h>

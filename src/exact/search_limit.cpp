@@ -4,7 +4,7 @@
 
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <kith/error.hpp>
 

@@ -9,7 +9,7 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/neighbor_sort.hpp"
+#include "kernels/select/neighbor_sort.hpp"
 
 #include <atomic>
 #include <cstdint>
