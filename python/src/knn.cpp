@@ -9,7 +9,7 @@
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
 
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>

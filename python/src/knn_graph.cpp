@@ -11,7 +11,7 @@
 #include "neighbors_output.hpp"
 
 #include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "graph/graph_limit.hpp"
 
 #include <nanobind/stl/optional.h>

@@ -12,7 +12,7 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/scratch_layout.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
 #include "rows/finite_check.hpp"

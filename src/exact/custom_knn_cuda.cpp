@@ -4,7 +4,7 @@
 
 #include "exact/custom_device.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 
 namespace kith::custom {

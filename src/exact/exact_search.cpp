@@ -3,7 +3,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/cpu_target.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "rows/finite_check.hpp"
 

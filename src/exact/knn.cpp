@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/search_limit.hpp"
 

@@ -9,7 +9,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "exact/dense_block.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "core/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"

@@ -2,7 +2,7 @@
 
 #include <kith/vector_file.hpp>
 
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "kernels/select/range_hits.hpp"
 #include "rows/kept_rows.hpp"

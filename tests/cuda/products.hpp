@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/parity.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/knn_output.hpp"
 
