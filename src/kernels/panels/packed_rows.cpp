@@ -78,7 +78,7 @@ void PackedRows::pack(const RowGather& rows, const PackOptions& options, Progres
     std::byte* const mine = scratch.data() + slot * bytes;
     const int64_t end = std::min((task + 1) * kPanelsPerTask, panel_count());
     for (int64_t panel = task * kPanelsPerTask; panel < end; ++panel) {
-      if (pack_panel(rows, panel, mine)) continue;
+      if (fill_panel(rows, panel, mine)) continue;
       int64_t seen = first_bad.load();
       while (panel < seen && !first_bad.compare_exchange_weak(seen, panel)) {
       }
@@ -93,7 +93,7 @@ void PackedRows::pack(const RowGather& rows, const PackOptions& options, Progres
 
 void PackedRows::pack(const RowGather& rows, std::byte* scratch) {
   begin(rows);
-  for (int64_t panel = 0; panel < panel_count(); ++panel) pack_panel(rows, panel, scratch);
+  for (int64_t panel = 0; panel < panel_count(); ++panel) fill_panel(rows, panel, scratch);
 }
 
 int64_t PackedRows::scratch_bytes(PanelFormat format, int64_t cols) {
@@ -105,7 +105,7 @@ void PackedRows::begin(const RowGather& rows) {
   dtype_ = rows.dtype();
 }
 
-bool PackedRows::pack_panel(const RowGather& rows, int64_t panel, std::byte* scratch) {
+bool PackedRows::fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch) {
   if (!holds_bytes(format_)) return pack_floats(rows, panel, scratch);
   pack_bytes(rows, panel, scratch);
   return true;

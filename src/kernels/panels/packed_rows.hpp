@@ -65,7 +65,7 @@ class PackedRows {
  private:
   void begin(const RowGather& rows);
   // False where the panel holds a value that is not finite.
-  bool pack_panel(const RowGather& rows, int64_t panel, std::byte* scratch);
+  bool fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch);
   bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
   void pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
 
