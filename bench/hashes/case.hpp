@@ -22,8 +22,8 @@ struct Run {
   uint64_t seed = 1;
   kith::Device device = kith::Device::cpu();
   int threads = 0;
-  bool explain = false;    // behind each hash: the parameters, and for an error its text
-  std::string folder;      // for files
+  bool explain = false;  // behind each hash: the parameters, and for an error its text
+  std::string folder;    // for files
   kith::Resources resources;
   int64_t calls = 0;
   int64_t errors = 0;

@@ -11,9 +11,9 @@ struct Format {
   DType dtype;
 };
 constexpr Format kFormats[] = {
-    {"v.fvecs", DType::f32},     {"v.bvecs", DType::u8},       {"v.fbin", DType::f32},     {"v.f16bin", DType::f16},
-    {"v.bf16bin", DType::bf16},  {"v.u8bin", DType::u8},       {"v.i8bin", DType::i8},     {"v.npy", DType::f32},
-    {"v.npy", DType::f16},       {"v.npy", DType::u8},         {"v.npy", DType::i8},       {"v.hdf5::set", DType::f32},
+    {"v.fvecs", DType::f32},     {"v.bvecs", DType::u8},     {"v.fbin", DType::f32}, {"v.f16bin", DType::f16},
+    {"v.bf16bin", DType::bf16},  {"v.u8bin", DType::u8},     {"v.i8bin", DType::i8}, {"v.npy", DType::f32},
+    {"v.npy", DType::f16},       {"v.npy", DType::u8},       {"v.npy", DType::i8},   {"v.hdf5::set", DType::f32},
     {"v.hdf5::set", DType::f16}, {"v.hdf5::set", DType::u8},
 };
 
@@ -92,7 +92,8 @@ void ids_case(Case& c) {
 void column_case(Case& c) {
   Draws& draws = c.draws;
   const int64_t rows = draws.between(1, 300);
-  const Format format = draws.of({Format{"w.fbin", DType::f32}, Format{"w.npy", DType::f32}, Format{"w.u8bin", DType::u8}});
+  const Format format =
+      draws.of({Format{"w.fbin", DType::f32}, Format{"w.npy", DType::f32}, Format{"w.u8bin", DType::u8}});
   const Rows x(draw_source(draws, Metric::l2), format.dtype, 0, rows, 1);
   const std::string path = c.path(format.name);
   write_vectors(path, x.host());
@@ -222,8 +223,9 @@ void corrupt_case(Case& c) {
 }  // namespace
 
 std::vector<EntryPoint> file_cases() {
-  return {{"vector_file", 112, vectors_case}, {"id_file", 24, ids_case},        {"column_file", 12, column_case},
-          {"knn_files", 90, knn_files_case},  {"range_files", 50, range_files_case}, {"corrupt_file", 12, corrupt_case}};
+  return {{"vector_file", 112, vectors_case},    {"id_file", 24, ids_case},
+          {"column_file", 12, column_case},      {"knn_files", 90, knn_files_case},
+          {"range_files", 50, range_files_case}, {"corrupt_file", 12, corrupt_case}};
 }
 
 }  // namespace hashes

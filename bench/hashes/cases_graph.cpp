@@ -82,14 +82,18 @@ void hash_graph_into(Hash& hash, const GraphData& data, const Resources& resourc
 
 void graph_case(Case& c) {
   const GraphMethod method = method_of(c);
-  const Metric metric = draw_graph_metric(c.draws);
-  const GraphData data = draw_graph(c, method, metric, c.draws.chance(15) ? c.draws.between(1, 30) : c.draws.between(31, 900));
+  const Metric drawn = draw_graph_metric(c.draws);
+  const bool of_centres = drawn == Metric::l2 || drawn == Metric::sqeuclidean || drawn == Metric::cosine;
+  const Metric metric = method == GraphMethod::cells && !of_centres ? Metric::inner_product : drawn;
+  const GraphData data =
+      draw_graph(c, method, metric, c.draws.chance(15) ? c.draws.between(1, 30) : c.draws.between(31, 900));
   KnnGraph graph;
   const int64_t form = c.draws.between(0, 9);
   c.call("build", [&](Hash& hash) {
     if (form == 0) return hash_graph_into(hash, data, c.resources);
-    graph = form == 1 ? c.under_least_memory([&](const Resources& r) { return knn_graph(data.x.view(), data.params, r); })
-                      : knn_graph(data.x.view(), data.params, c.resources);
+    graph = form == 1
+                ? c.under_least_memory([&](const Resources& r) { return knn_graph(data.x.view(), data.params, r); })
+                : knn_graph(data.x.view(), data.params, c.resources);
     hash.add(graph, c.resources);
   });
   if (graph.rows() == 0) return;
@@ -99,6 +103,13 @@ void graph_case(Case& c) {
       hash.add(measure_recall(graph, data.x.view(), {.rows = 100, .seed = data.params.seed}, c.resources));
     });
   }
+}
+
+// What the library chooses, which may differ by device.
+void automatic_case(Case& c) {
+  const Metric metric = draw_graph_metric(c.draws);
+  const GraphData data = draw_graph(c, GraphMethod::automatic, metric, c.draws.between(2, 1500));
+  c.call("", [&](Hash& hash) { hash.add(knn_graph(data.x.view(), data.params, c.resources), c.resources); });
 }
 
 // The graph that matrices, paths and trees are made of: exact, of rows that may fall into parts.
@@ -112,8 +123,8 @@ KnnGraph draw_plain_graph(Case& c, Metric metric, Rows* x = nullptr) {
 }
 
 Metric draw_true_distance(Draws& draws) {
-  return draws.of({Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::l1, Metric::linf, Metric::chi_square,
-                   Metric::hamming});
+  return draws.of(
+      {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::l1, Metric::linf, Metric::chi_square, Metric::hamming});
 }
 
 void matrices_case(Case& c) {
@@ -127,6 +138,16 @@ void matrices_case(Case& c) {
   c.call("to_csr", [&](Hash& hash) { hash.add(graph.to_csr(r)); });
   c.call("to_umap", [&](Hash& hash) { hash.add(graph.to_umap(r)); });
   c.call("connectivities", [&](Hash& hash) { hash.add(graph.connectivities(r)); });
+  c.call("given", [&](Hash& hash) {
+    const KnnGraph here = graph.to(MemorySpace::host(), r);
+    Neighbors copy(here.rows(), here.k(), r);
+    std::copy_n(here.ids(), here.rows() * here.k(), copy.view().ids);
+    std::copy_n(here.distances(), here.rows() * here.k(), copy.view().distances);
+    const KnnGraph given(std::move(copy), here.metric(), r);
+    given.validate(r);
+    hash.add(given, r);
+    hash.add(given.report());
+  });
 }
 
 GraphMergeParams draw_merge_params(Draws& draws) {
@@ -152,6 +173,11 @@ std::vector<GraphPart> draw_parts(Case& c, const Rows& x, Metric metric, int64_t
   return parts;
 }
 
+void hash_into(Hash& hash, const Neighbors& out, const GraphReport& report) {
+  hash.add(out);
+  hash.add(report);
+}
+
 void merge_case(Case& c) {
   const Metric metric = draw_graph_metric(c.draws);
   const int64_t rows = c.draws.between(60, 700);
@@ -161,7 +187,9 @@ void merge_case(Case& c) {
   const int64_t form = c.draws.between(0, 3);
   const int64_t fresh = form == 2 ? c.draws.between(1, rows / 2) : 0;
   const int64_t count = form == 1 ? c.draws.between(2, 4) : 2;
+  const bool into = c.draws.chance(25);
   const Resources& r = c.resources;
+  Neighbors out(into ? rows : 0, into ? k : 0, r);
   KnnGraph graph;
   if (form == 0) {
     c.call("two", [&](Hash& hash) {
@@ -171,22 +199,31 @@ void merge_case(Case& c) {
     });
   } else if (form == 1) {
     c.call("many", [&](Hash& hash) {
-      graph = merge_graphs(draw_parts(c, data.x, metric, k, count), params, r);
+      const std::vector<GraphPart> parts = draw_parts(c, data.x, metric, k, count);
+      if (into) return hash_into(hash, out, merge_graphs(parts, out.view(), params, r));
+      graph = merge_graphs(parts, params, r);
       hash.add(graph, r);
     });
   } else if (form == 2) {
     c.call("extend", [&](Hash& hash) {
       const MatrixView old = data.x.view().slice(0, rows - fresh);
       const KnnGraph before = knn_graph(old, {.k = k, .metric = metric, .method = GraphMethod::exact}, r);
-      graph = extend_graph(before, old, data.x.view().slice(rows - fresh, fresh), params, r);
+      const MatrixView added = data.x.view().slice(rows - fresh, fresh);
+      if (into) return hash_into(hash, out, extend_graph(before, old, added, out.view(), params, r));
+      graph = extend_graph(before, old, added, params, r);
       hash.add(graph, r);
     });
   } else {
     c.call("refine", [&](Hash& hash) {
       const KnnGraph before = knn_graph(data.x.view(),
-                                        {.k = k, .metric = metric, .method = GraphMethod::nn_descent, .seed = params.seed,
-                                         .start = GraphStart::random, .iterations = 1},
+                                        {.k = k,
+                                         .metric = metric,
+                                         .method = GraphMethod::nn_descent,
+                                         .seed = params.seed,
+                                         .start = GraphStart::random,
+                                         .iterations = 1},
                                         r);
+      if (into) return hash_into(hash, out, refine_graph(before, data.x.view(), out.view(), params, r));
       graph = refine_graph(before, data.x.view(), params, r);
       hash.add(graph, r);
     });
@@ -261,8 +298,9 @@ void graph_file_case(Case& c) {
 }  // namespace
 
 std::vector<EntryPoint> graph_cases() {
-  return {{"graph", 280, graph_case},   {"graph_matrices", 40, matrices_case}, {"graph_merge", 100, merge_case},
-          {"graph_paths", 50, paths_case}, {"graph_tree", 70, tree_case},      {"graph_file", 40, graph_file_case}};
+  return {{"graph", 280, graph_case},         {"graph_auto", 16, automatic_case}, {"graph_matrices", 40, matrices_case},
+          {"graph_merge", 100, merge_case},   {"graph_paths", 50, paths_case},    {"graph_tree", 70, tree_case},
+          {"graph_file", 40, graph_file_case}};
 }
 
 }  // namespace hashes

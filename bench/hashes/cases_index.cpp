@@ -12,7 +12,7 @@ struct Kind {
   Metric metric = Metric::l2;
   int64_t cols = 0;
   bool lists = false;
-  bool plain = false;  // "Flat" alone: takes all metrics and keeps the dtype
+  bool refined = false;
 };
 
 std::string with_number(std::string_view name, int64_t number) { return std::string(name) + std::to_string(number); }
@@ -38,7 +38,8 @@ std::string code_named(Draws& draws, int64_t which, int64_t cols) {
   const int64_t parts = draws.of<int64_t>({1, 2, cols / 2, cols});
   const std::string bits = std::to_string(draws.between(4, 6));
   switch (which) {
-    case 0: case 1: return "Flat";
+    case 0:
+    case 1: return "Flat";
     case 2: return "SQ8";
     case 3: return "SQ6";
     case 4: return "SQ4";
@@ -65,14 +66,16 @@ Kind draw_kind(Case& c) {
   const bool prefix = draws.chance(35);
   if (prefix) kind.factory = draw_prefix(draws, cols);
   kind.lists = draws.chance(60);
-  if (kind.lists) kind.factory += draws.chance(20) ? "IVF," : with_number("IVF", draws.of<int64_t>({1, 4, 8, 16})) + ",";
+  if (kind.lists)
+    kind.factory += draws.chance(20) ? "IVF," : with_number("IVF", draws.of<int64_t>({1, 4, 8, 16})) + ",";
   const std::string code = code_named(draws, c.number % kCodes, cols);
   kind.factory += code;
-  const bool refined = draws.chance(25);
-  if (refined) kind.factory += draws.of({",RFlat", ",Refine(SQ8)", ",Refine(SQfp16)", ",Refine(PQ4x4)", ",Refine(Flat)"});
-  kind.plain = code == "Flat" && !prefix && !kind.lists && !refined;
+  kind.refined = draws.chance(25);
+  if (kind.refined)
+    kind.factory += draws.of({",RFlat", ",Refine(SQ8)", ",Refine(SQfp16)", ",Refine(PQ4x4)", ",Refine(Flat)"});
   kind.metric = draws.of({Metric::l2, Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine});
-  if (kind.plain) kind.metric = draw_metric(draws);
+  const bool plain = code == "Flat" && !prefix && !kind.lists && !kind.refined;
+  if (plain) kind.metric = draw_metric(draws);  // which takes them all
   return kind;
 }
 
@@ -100,7 +103,8 @@ void range_call(Case& c, const Filled& it) {
   RangeSearchParams params;
   if (it.kind.lists && c.draws.chance(60)) params.probes = c.draws.between(1, 20);
   c.call("range_search", [&](Hash& hash) {
-    const Neighbors near = it.index.search(it.queries.host(), {.k = std::min<int64_t>(12, it.index.size())}, c.resources);
+    const Neighbors near =
+        it.index.search(it.queries.host(), {.k = std::min<int64_t>(12, it.index.size())}, c.resources);
     params.radius = near.distances()[near.k() - 1];
     if (filtered) params.filter = filter.filter;
     hash.add(it.index.range_search(it.queries.view(), params, c.resources).view());
@@ -111,7 +115,8 @@ void search_calls(Case& c, const Filled& it) {
   SearchParams params = draw_search(c.draws, it);
   const bool limited = c.draws.chance(10);
   c.call("search", [&](Hash& hash) {
-    hash.add(limited ? c.under_least_memory([&](const Resources& r) { return it.index.search(it.queries.view(), params, r); })
+    hash.add(limited ? c.under_least_memory(
+                           [&](const Resources& r) { return it.index.search(it.queries.view(), params, r); })
                      : it.index.search(it.queries.view(), params, c.resources));
   });
   if (c.draws.chance(50)) {
@@ -207,9 +212,15 @@ void whole_calls(Case& c, const Filled& it) {
     IndexGraphParams graph_params;
     graph_params.k = c.draws.between(1, 12);
     if (it.kind.lists) graph_params.probes = c.draws.between(1, 6);
-    c.call("knn_graph", [&](Hash& hash) { hash.add(knn_graph(it.index, it.x.view(), graph_params, c.resources), c.resources); });
+    const bool into = c.draws.chance(30);
+    c.call("knn_graph", [&](Hash& hash) {
+      if (!into) return hash.add(knn_graph(it.index, it.x.view(), graph_params, c.resources), c.resources);
+      Neighbors out(it.x.rows(), graph_params.k, c.resources);
+      (void)knn_graph(it.index, it.x.host(), out.view(), graph_params, c.resources);
+      hash.add(out);
+    });
   }
-  if (it.kind.metric != Metric::hamming && c.draws.chance(30)) {
+  if (it.kind.metric != Metric::hamming && !it.kind.refined && c.draws.chance(30)) {
     c.call("refine_from", [&](Hash& hash) {
       const std::string path = c.path("vectors.npy");
       write_vectors(path, it.x.host(), it.x.dtype() == DType::bf16 ? DType::f32 : it.x.dtype());
@@ -233,8 +244,11 @@ void life(Case& c, const Kind& kind, int64_t rows, const Resources& training) {
   const Source allowed{.pattern = source.pattern, .key = source.key, .negative = kind.metric != Metric::chi_square};
   const DType dtype = draw_dtype(draws, kind.metric);
   const DType asked = kind.metric == Metric::hamming || draws.chance(70) ? dtype : DType::f32;
-  Filled it{Index(kind.factory, params), Rows(allowed, dtype, 0, rows, kind.cols),
-            Rows(allowed, asked, rows, 6, kind.cols), {}, kind};
+  Filled it{Index(kind.factory, params),
+            Rows(allowed, dtype, 0, rows, kind.cols),
+            Rows(allowed, asked, rows, 6, kind.cols),
+            {},
+            kind};
   if (draws.chance(40)) it.x.move_to_device();
   if (draws.chance(40)) it.queries.move_to_device();
   c.note(kind.factory);
@@ -244,17 +258,22 @@ void life(Case& c, const Kind& kind, int64_t rows, const Resources& training) {
   const bool own_ids = form >= 7;
   for (int64_t i = 0; i < rows; ++i) it.ids.push_back(own_ids ? 3 * ((i * 7919) % rows) + 5 : i);
 
+  const bool from_file = form == 9 && dtype != DType::bf16;
+  const std::string file = c.path("added.npy");
+  if (from_file) write_vectors(file, it.x.host());
   c.call("train", [&](Hash& hash) {
-    it.index.train(training.device() == c.resources.device() ? it.x.view() : it.x.host(), training);
+    if (from_file) {
+      it.index.train(VectorFile(file), training);
+    } else {
+      it.index.train(training.device() == c.resources.device() ? it.x.view() : it.x.host(), training);
+    }
     hash.add(it.index.info());
   });
   c.call("add", [&](Hash& hash) {
     const int64_t first = form < 3 ? rows : rows * 2 / 3;
     const VectorView<const int64_t> ids{it.ids.data(), rows, {}};
-    if (form == 9 && dtype != DType::bf16) {
-      const std::string path = c.path("add.npy");
-      write_vectors(path, it.x.host());
-      it.index.add(VectorFile(path), ids, c.resources);
+    if (from_file) {
+      it.index.add(VectorFile(file), ids, c.resources);
     } else if (own_ids) {
       it.index.add(it.x.view().slice(0, first), {it.ids.data(), first, {}}, Ownership::copy, c.resources);
       it.index.add(it.x.view().slice(first, rows - first), {it.ids.data() + first, rows - first, {}}, Ownership::copy,
@@ -269,8 +288,8 @@ void life(Case& c, const Kind& kind, int64_t rows, const Resources& training) {
   search_calls(c, it);
   if (draws.chance(50)) reconstruct_call(c, it);
   if (draws.chance(60)) file_calls(c, it);
-  const bool has_faiss = kind.metric == Metric::l2 || kind.metric == Metric::sqeuclidean ||
-                         kind.metric == Metric::inner_product;
+  const bool has_faiss =
+      kind.metric == Metric::l2 || kind.metric == Metric::sqeuclidean || kind.metric == Metric::inner_product;
   if (has_faiss && dtype == DType::f32 && draws.chance(70)) faiss_call(c, it);
   if (!own_ids) whole_calls(c, it);
   change_calls(c, it);
@@ -287,7 +306,6 @@ void flat_case(Case& c) {
   kind.factory = "Flat";
   kind.metric = draw_metric(c.draws);
   kind.cols = draw_cols(c.draws);
-  kind.plain = true;
   life(c, kind, draw_rows(c.draws) + 5, c.resources);
 }
 
@@ -297,13 +315,14 @@ Kind draw_lsq_kind(Draws& draws) {
   kind.lists = draws.chance(60);
   kind.metric = draws.of({Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine});
   const bool norms = draws.chance(40) && kind.metric != Metric::cosine;
-  const std::string norm = !norms                                ? ""
+  const std::string norm = !norms                                 ? ""
                            : kind.metric == Metric::inner_product ? "_Nnone"
                                                                   : draws.of({"_Ncqint8", "_Nqint8", "_Nfloat"});
   if (kind.lists) kind.factory = with_number("IVF", draws.of<int64_t>({1, 4, 8})) + ",";
   kind.factory += with_number("LSQ", draws.between(1, 3)) + "x";
   kind.factory += std::to_string(draws.between(2, 4)) + norm;
-  if (draws.chance(20)) kind.factory += draws.of({",RFlat", ",Refine(SQ8)"});
+  kind.refined = draws.chance(20);
+  if (kind.refined) kind.factory += draws.of({",RFlat", ",Refine(SQ8)"});
   return kind;
 }
 
@@ -321,7 +340,9 @@ void lsq_train_case(Case& c) {
 }  // namespace
 
 std::vector<EntryPoint> index_cases() {
-  return {{"index", 280, index_case}, {"index_flat", 80, flat_case}, {"index_lsq", 30, lsq_case},
+  return {{"index", 280, index_case},
+          {"index_flat", 80, flat_case},
+          {"index_lsq", 30, lsq_case},
           {"index_lsq_train", 10, lsq_train_case}};
 }
 

@@ -67,8 +67,8 @@ KMeansParams draw_params(Case& c, int64_t rows) {
   KMeansParams params;
   params.clusters = std::min(rows, draws.of<int64_t>({1, 2, 3, 7, 8, 16, 17, 33, 64, 100}));
   params.iterations = draws.between(1, 8);
-  params.init = draws.of({KMeansInit::kmeans_plus_plus, KMeansInit::kmeans_plus_plus, KMeansInit::random,
-                          KMeansInit::given});
+  params.init =
+      draws.of({KMeansInit::kmeans_plus_plus, KMeansInit::kmeans_plus_plus, KMeansInit::random, KMeansInit::given});
   params.n_init = params.init != KMeansInit::given && draws.chance(15) ? 3 : 1;
   params.tol = draws.of({0.0, 1e-4, 1e-2});
   params.seed = draws.bits();

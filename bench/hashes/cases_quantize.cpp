@@ -69,7 +69,8 @@ void train(Case& c, Quantizer& quantizer, const Rows& x, const Resources& resour
       write_vectors(path, x.host(), x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
       quantizer.train(VectorFile(path), resources);
     } else if (form == 1) {
-      c.under_least_memory([&](const Resources& limited) { quantizer.train(x.view(), limited.with_device(resources.device())); });
+      c.under_least_memory(
+          [&](const Resources& limited) { quantizer.train(x.view(), limited.with_device(resources.device())); });
     } else {
       quantizer.train(x.view(), resources);
     }
@@ -155,7 +156,8 @@ void local_search_case(Case& c) {
   const int64_t rows = c.draws.between(1, 300);
   const int64_t cols = c.draws.between(1, 40);
   const Rows x = draw_vectors(c, rows, cols);
-  const Rows words({.pattern = Pattern::bell, .key = c.draws.bits()}, DType::f32, 0, params.codebooks << params.bits, cols);
+  const Rows words({.pattern = Pattern::bell, .key = c.draws.bits()}, DType::f32, 0, params.codebooks << params.bits,
+                   cols);
   LocalSearchQuantizer quantizer(params);
   quantizer.set_values({static_cast<const float*>(words.host().data()), words.rows() * cols, {}});
   LocalSearchEncoding encoding;

@@ -14,7 +14,9 @@ std::string draw_step(Draws& draws, int64_t& cols) {
     case 0: cols = fewer; return "PCA" + std::to_string(cols);
     case 1: return "PCA" + std::to_string(cols);
     case 2: return "OPQ" + std::to_string(parts);
-    case 3: cols = parts * std::max<int64_t>(1, fewer / parts); return "OPQ" + std::to_string(parts) + "_" + std::to_string(cols);
+    case 3:
+      cols = parts * std::max<int64_t>(1, fewer / parts);
+      return "OPQ" + std::to_string(parts) + "_" + std::to_string(cols);
     case 4: return "RR";
     case 5: cols = draws.chance(50) ? fewer : cols + 3; return "RR" + std::to_string(cols);
     case 6: return draws.of({"Centre", "L2norm"});

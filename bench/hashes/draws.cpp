@@ -62,9 +62,7 @@ float Source::value(int64_t row, int64_t col) const {
       value = static_cast<float>(static_cast<int64_t>(drawn(number, col) >> 40) - 0x800000) * 0x1p-23f;
       break;
     case Pattern::bell: value = bell(number, col); break;
-    case Pattern::clusters:
-      value = 4 * bell(kShared + drawn(number, -1) % 8, col) + 0.25f * bell(number, col);
-      break;
+    case Pattern::clusters: value = 4 * bell(kShared + drawn(number, -1) % 8, col) + 0.25f * bell(number, col); break;
     case Pattern::sparse: value = drawn(number, col) % 10 == 0 ? bell(number, col) : 0.0f; break;
     case Pattern::ties: value = static_cast<float>(static_cast<int64_t>(drawn(number, col) % 5) - 2); break;
     case Pattern::equal: value = bell(kShared, col); break;
@@ -119,7 +117,8 @@ DrawnFilter draw_filter(Draws& draws, int64_t rows, const std::vector<int64_t>& 
   } else if (form == 1) {
     drawn.bytes.assign(static_cast<size_t>(rows / 8 + 1), 0);
     for (int64_t i = 0; i < rows; ++i) {
-      if (keep[static_cast<size_t>(i)] != 0) drawn.bytes[static_cast<size_t>(i / 8)] |= static_cast<uint8_t>(1 << (i % 8));
+      if (keep[static_cast<size_t>(i)] != 0)
+        drawn.bytes[static_cast<size_t>(i / 8)] |= static_cast<uint8_t>(1 << (i % 8));
     }
     drawn.filter = kith::RowFilter::bits(drawn.bytes.data(), rows);
   } else {
@@ -135,18 +134,20 @@ DrawnFilter draw_filter(Draws& draws, int64_t rows, const std::vector<int64_t>& 
 }
 
 int64_t draw_rows(Draws& draws) {
-  return draws.chance(50) ? draws.of<int64_t>({1,   2,   3,   15,  16,  17,  31,  32,  33,  63,  64,   65,
+  return draws.chance(50) ? draws.of<int64_t>({1,   2,   3,   15,  16,  17,  31,  32,  33,  63,   64,   65,
                                                127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025})
                           : draws.between(1, 700);
 }
 
 int64_t draw_cols(Draws& draws) {
-  return draws.chance(70) ? draws.of<int64_t>({1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128})
-                          : draws.between(1, 128);
+  return draws.chance(70)
+             ? draws.of<int64_t>({1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128})
+             : draws.between(1, 128);
 }
 
 int64_t draw_k(Draws& draws, int64_t rows) {
-  return draws.chance(20) ? rows + draws.between(0, 3) : draws.of<int64_t>({1, 2, 3, 5, 8, 10, 15, 16, 17, 32, 33, 64, 100});
+  return draws.chance(20) ? rows + draws.between(0, 3)
+                          : draws.of<int64_t>({1, 2, 3, 5, 8, 10, 15, 16, 17, 32, 33, 64, 100});
 }
 
 Metric draw_metric(Draws& draws) {
@@ -161,9 +162,9 @@ DType draw_dtype(Draws& draws, Metric metric) {
 
 Source draw_source(Draws& draws, Metric metric) {
   Source source;
-  source.pattern = draws.of({Pattern::uniform, Pattern::bell, Pattern::bell, Pattern::clusters, Pattern::clusters,
-                             Pattern::sparse, Pattern::ties, Pattern::equal, Pattern::duplicates, Pattern::far,
-                             Pattern::sorted, Pattern::zeros});
+  source.pattern =
+      draws.of({Pattern::uniform, Pattern::bell, Pattern::bell, Pattern::clusters, Pattern::clusters, Pattern::sparse,
+                Pattern::ties, Pattern::equal, Pattern::duplicates, Pattern::far, Pattern::sorted, Pattern::zeros});
   source.key = draws.bits();
   source.negative = metric != Metric::chi_square;
   return source;

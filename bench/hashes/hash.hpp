@@ -74,8 +74,8 @@ class Hash {
     reals(found.distances, found.queries * found.k);
   }
   void add(const kith::Neighbors& found) {
-    add(kith::NeighborsView{const_cast<int64_t*>(found.ids()), const_cast<float*>(found.distances()), found.queries(),
-                            found.k(), {}});
+    add(kith::NeighborsView{
+        const_cast<int64_t*>(found.ids()), const_cast<float*>(found.distances()), found.queries(), found.k(), {}});
   }
   void add(const kith::RangeView& found) {
     number(found.queries);
@@ -101,8 +101,8 @@ class Hash {
   void add(const kith::KnnGraph& graph, const kith::Resources& resources) {
     const kith::KnnGraph here = graph.to(kith::MemorySpace::host(), resources);
     text(kith::name_of(here.metric()));
-    add(kith::NeighborsView{const_cast<int64_t*>(here.ids()), const_cast<float*>(here.distances()), here.rows(), here.k(),
-                            {}});
+    add(kith::NeighborsView{
+        const_cast<int64_t*>(here.ids()), const_cast<float*>(here.distances()), here.rows(), here.k(), {}});
   }
   void add(const kith::GraphRecall& recall) {
     real(recall.recall);
