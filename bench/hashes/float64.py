@@ -14,6 +14,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,7 @@ def kmeans(case: Case) -> None:
 
     def fit() -> Any:
         model.fit(x, weights, threads=threads)
-        return model.centres_, model.labels_, float(model.objective_)
+        return model.cluster_centers_, model.labels_, float(model.inertia_)
 
     if case.call("fit", fit) is None:
         return
@@ -341,6 +342,7 @@ def refused(case: Case) -> None:
         lambda: plain.astype(str),
         lambda: plain.reshape(2, 10, 4),
         lambda: [[1.0, 2.0], [1.0]],
+        lambda: import_module("scipy.sparse").csr_matrix(plain),
     ]
     case.call("", lambda: tuple(kith.knn(given[case.number](), plain, 3, **case.options)))
 
@@ -354,7 +356,7 @@ ENTRY_POINTS: dict[str, tuple[int, Callable[[Case], None]]] = {
     "py_quantizer": (30, quantizer),
     "py_transform": (28, transform),
     "py_graph": (30, graph),
-    "py_refused": (8, refused),
+    "py_refused": (9, refused),
 }
 
 
