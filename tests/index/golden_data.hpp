@@ -76,8 +76,8 @@ class GoldenRows {
   std::vector<uint8_t> bytes_;
 };
 
-// float64 vectors far from 0 in two columns, as times and places are, and what Python makes of them: it subtracts a value
-// of each such column, the lower median of the first vectors that an index sees, and rounds to f32
+// float64 vectors far from 0 in two columns, as times and places are, and what Python makes of them: it subtracts a
+// value of each such column, the lower median of the first vectors that an index sees, and rounds to f32
 // (python/kith/_narrowing.py; tests/python/test_golden_files.py does the same in Python).
 class GoldenDoubles {
  public:

@@ -52,7 +52,9 @@ class Answers {
     for (int64_t i = 0; i < count; ++i) text_ += " " + number(values[i]);
     text_ += "\n";
   }
-  void add(std::string_view question, const std::string& answer) { text_ += std::string(question) + ": " + answer + "\n"; }
+  void add(std::string_view question, const std::string& answer) {
+    text_ += std::string(question) + ": " + answer + "\n";
+  }
 
   const std::string& text() const { return text_; }
 
@@ -102,7 +104,8 @@ Index fresh_index(const IndexRecipe& recipe) {
   const std::string key = recipe.factory + " " + std::string(name_of(params.metric)) + " " +
                           std::string(name_of(recipe.dtype)) + " " + std::to_string(params.seed);
   const auto found = trained.find(key);
-  const Index& index = found != trained.end() ? found->second : trained.emplace(key, trained_index(recipe)).first->second;
+  const Index& index =
+      found != trained.end() ? found->second : trained.emplace(key, trained_index(recipe)).first->second;
   return index.to(Device::automatic(), cpu());
 }
 
@@ -141,8 +144,8 @@ Index make_index(const IndexRecipe& recipe) {
 std::string index_answers(const Index& index, const MatrixView& queries) {
   Answers answers;
   const IndexInfo info = index.info();
-  answers.add("index", info.factory + " " + std::string(name_of(info.metric)) + " " + std::to_string(info.rows) + " x " +
-                           std::to_string(info.dimension) + " " + std::string(name_of(info.dtype)) + " in " +
+  answers.add("index", info.factory + " " + std::string(name_of(info.metric)) + " " + std::to_string(info.rows) +
+                           " x " + std::to_string(info.dimension) + " " + std::string(name_of(info.dtype)) + " in " +
                            std::to_string(info.lists));
   const Neighbors found = index.search(queries, {.k = 4, .probes = 2}, cpu());
   answers.add("search", found);
@@ -203,56 +206,96 @@ constexpr Metric kAllMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner
                                   Metric::l1, Metric::linf,        Metric::chi_square,    Metric::hamming};
 constexpr Metric kListMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
 
-constexpr std::string_view kCodedKinds[] = {
-    "SQ8", "SQ6", "SQ4", "SQfp16", "SQbf16", "PQ4x4", "PQ2x5", "PQ2",
-    "LSQ3x4", "RQ3x4", "LSQ2x4_Ncqint8", "RQ2x4_Nqint8", "LSQ2x4_Nfloat",
-    "IVF,Flat", "IVF5,Flat", "IVF5,SQ8", "IVF5,SQ6", "IVF5,SQ4", "IVF5,SQfp16", "IVF5,SQbf16",
-    "IVF5,PQ4x4", "IVF5,PQ2x5", "IVF5,PQ2", "IVF5,LSQ3x4", "IVF5,RQ3x4",
-    "IVF5,LSQ2x4_Ncqint8", "IVF5,RQ2x4_Nqint8", "IVF5,LSQ2x4_Nfloat",
-    "OPQ4,PQ4x4", "OPQ2_4,IVF5,PQ2x4", "PCA4,Flat", "PCAR4,SQ8", "RR6,IVF5,Flat", "L2norm,IVF5,SQ8", "Pad12,PQ4x4",
-    "Centre,Flat", "L2norm,PCA4,RR,Centre,Pad6,IVF5,SQ4,Refine(SQ8)",
-    "PQ4x4,RFlat", "SQ4,Refine(SQfp16)", "IVF5,PQ4x4,RFlat", "IVF5,PQ4x4,Refine(SQ8)", "IVF5,LSQ3x4,Refine(SQ6)"};
+constexpr std::string_view kCodedKinds[] = {"SQ8",
+                                            "SQ6",
+                                            "SQ4",
+                                            "SQfp16",
+                                            "SQbf16",
+                                            "PQ4x4",
+                                            "PQ2x5",
+                                            "PQ2",
+                                            "LSQ3x4",
+                                            "RQ3x4",
+                                            "LSQ2x4_Ncqint8",
+                                            "RQ2x4_Nqint8",
+                                            "LSQ2x4_Nfloat",
+                                            "IVF,Flat",
+                                            "IVF5,Flat",
+                                            "IVF5,SQ8",
+                                            "IVF5,SQ6",
+                                            "IVF5,SQ4",
+                                            "IVF5,SQfp16",
+                                            "IVF5,SQbf16",
+                                            "IVF5,PQ4x4",
+                                            "IVF5,PQ2x5",
+                                            "IVF5,PQ2",
+                                            "IVF5,LSQ3x4",
+                                            "IVF5,RQ3x4",
+                                            "IVF5,LSQ2x4_Ncqint8",
+                                            "IVF5,RQ2x4_Nqint8",
+                                            "IVF5,LSQ2x4_Nfloat",
+                                            "OPQ4,PQ4x4",
+                                            "OPQ2_4,IVF5,PQ2x4",
+                                            "PCA4,Flat",
+                                            "PCAR4,SQ8",
+                                            "RR6,IVF5,Flat",
+                                            "L2norm,IVF5,SQ8",
+                                            "Pad12,PQ4x4",
+                                            "Centre,Flat",
+                                            "L2norm,PCA4,RR,Centre,Pad6,IVF5,SQ4,Refine(SQ8)",
+                                            "PQ4x4,RFlat",
+                                            "SQ4,Refine(SQfp16)",
+                                            "IVF5,PQ4x4,RFlat",
+                                            "IVF5,PQ4x4,Refine(SQ8)",
+                                            "IVF5,LSQ3x4,Refine(SQ6)"};
 
-// The histories of one kind, metric and dtype; those whose bit is set in `kept` are kept as files.
-void add_histories(IndexRecipe recipe, unsigned kept, std::vector<GoldenRecipe>& to) {
+// One kind, metric and dtype: all histories for l2, for other metrics the one whose turn it is. Those whose bit is set
+// in `kept` are kept as files.
+void add_histories(IndexRecipe recipe, unsigned turn, unsigned kept, std::vector<GoldenRecipe>& to) {
   for (const History history : kHistories) {
+    const auto number = static_cast<unsigned>(history);
+    if (recipe.params.metric != Metric::l2 && turn % 4 != number) continue;
     recipe.history = history;
-    to.push_back(of_index(recipe, name_of_recipe(recipe), (kept >> static_cast<unsigned>(history) & 1U) != 0));
+    to.push_back(of_index(recipe, name_of_recipe(recipe), (kept >> number & 1U) != 0));
   }
 }
 
 void add_indexes(std::vector<GoldenRecipe>& to) {
+  unsigned turn = 0;
   for (const Metric metric : kAllMetrics) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
       if (metric == Metric::hamming && dtype != DType::u8) continue;
-      const bool kept = dtype == (metric == Metric::hamming ? DType::u8 : DType::f32) || metric == Metric::l2;
-      const unsigned history = 1U << static_cast<unsigned>(metric) % 4;
-      add_histories({"Flat", {.metric = metric}, dtype}, kept ? history | (metric == Metric::l2 ? 4U : 0U) : 0U, to);
+      const bool kept = dtype == (metric == Metric::hamming ? DType::u8 : DType::f32);
+      add_histories({"Flat", {.metric = metric}, dtype}, turn++, kept ? 15U : metric == Metric::l2 ? 4U : 0U, to);
     }
   }
-  unsigned turn = 0;
+  turn = 0;
   for (const std::string_view kind : kCodedKinds) {
-    // Of each kind one file is kept, by another metric and history in turn; of some kinds those of all histories.
-    const bool all = kind == "IVF5,PQ4x4" || kind == "IVF5,Flat" || kind == "SQ8";
-    const Metric chosen = kListMetrics[turn % 4];
-    const unsigned history = 1U << (turn + turn / 4) % 4;
+    // Of each kind one file is kept, by another metric in turn; of some kinds those of all histories.
+    const bool all = kind == "IVF5,PQ4x4" || kind == "SQ8";
+    unsigned metrics = 0;
     for (const Metric metric : kListMetrics) {
-      const unsigned kept = metric == chosen ? history : 0U;
-      add_histories({std::string(kind), {.metric = metric}}, all && metric == Metric::l2 ? 15U : kept, to);
+      const bool chosen = metrics == turn % 4;
+      const unsigned history = turn + turn / 4 + metrics++;
+      const unsigned kept = chosen ? 1U << history % 4 : 0U;
+      add_histories({std::string(kind), {.metric = metric}}, history, all && metric == Metric::l2 ? 15U : kept, to);
     }
     ++turn;
   }
-  add_histories({"LSQ2x4_Nnone", {.metric = Metric::inner_product}}, 1, to);
+  add_histories({"LSQ2x4_Nnone", {.metric = Metric::inner_product}}, 0, 1, to);
   for (const DType dtype : {DType::f16, DType::bf16, DType::u8, DType::i8}) {
-    add_histories({"IVF5,Flat", {.metric = Metric::l2}, dtype}, 4, to);
-    add_histories({"IVF5,PQ4x4", {.metric = Metric::l2}, dtype}, 0, to);
+    add_histories({"IVF5,Flat", {.metric = Metric::l2}, dtype}, 0, dtype == DType::u8 ? 4 : 0, to);
+    add_histories({"IVF5,PQ4x4", {.metric = Metric::l2}, dtype}, 0, 0, to);
   }
   const IndexParams params{.check_finite = false, .prepare = false, .expected_rows = 36, .seed = 12345678901};
-  for (const std::string kind : {"Flat", "IVF,PQ4x4"}) to.push_back(of_index({kind, params}, file_name(kind) + ".parameters", true));
+  for (const std::string kind : {"Flat", "IVF,PQ4x4"})
+    to.push_back(of_index({kind, params}, file_name(kind) + ".parameters", true));
   const IndexRecipe untrained{"Flat", {.metric = Metric::cosine}};
   GoldenRecipe none = of_index(untrained, "flat.without_rows", true);
   none.write = [](const std::string& stem) { Index("Flat", {.metric = Metric::cosine}).save(stem + ".kith", cpu()); };
-  none.answers = [](const std::string& stem) { return std::to_string(Index::load(stem + ".kith", cpu()).size()) + " rows\n"; };
+  none.answers = [](const std::string& stem) {
+    return std::to_string(Index::load(stem + ".kith", cpu()).size()) + " rows\n";
+  };
   none.write_again = [](const std::string& stem, const std::string& other) {
     Index::load(stem + ".kith", cpu()).save(other + ".kith", cpu());
   };
@@ -319,7 +362,7 @@ GoldenRecipe of_doubles(const DoublesRecipe& recipe) {
 }
 
 // Graphs: a pair of files.
-constexpr int64_t kGraphRows = 150;
+constexpr int64_t kGoldenGraphRows = 150;
 
 struct GraphRecipe {
   std::string name;
@@ -334,7 +377,7 @@ struct GraphRecipe {
 GoldenRecipe of_graph(const GraphRecipe& recipe) {
   GoldenRecipe golden{"graph." + recipe.name, recipe.kept, recipe.trained, {recipe.ids, recipe.distances}, {}, {}, {}};
   golden.write = [recipe](const std::string& stem) {
-    const GoldenRows rows(DType::f32, recipe.metric == Metric::chi_square, 0, kGraphRows);
+    const GoldenRows rows(DType::f32, recipe.metric == Metric::chi_square, 0, kGoldenGraphRows);
     save_graph(recipe.make(rows.view()), stem + recipe.ids, stem + recipe.distances, cpu());
   };
   golden.write_again = [recipe](const std::string& stem, const std::string& other) {
@@ -379,12 +422,12 @@ void add_graphs(std::vector<GoldenRecipe>& to) {
   to.push_back(of_graph({"hdf5", Metric::l2, exact, true, false, ".ids.hdf5", ".distances.hdf5"}));
   to.push_back(of_graph({"merged", Metric::l2, [exact](const MatrixView& rows) {
                            const MatrixView one = rows.slice(0, 60);
-                           const MatrixView two = rows.slice(60, kGraphRows - 60);
+                           const MatrixView two = rows.slice(60, kGoldenGraphRows - 60);
                            return merge_graphs(exact(one), one, exact(two), two, {}, cpu());
                          }}));
   to.push_back(of_graph({"extended", Metric::l2, [exact](const MatrixView& rows) {
                            const MatrixView one = rows.slice(0, 140);
-                           return extend_graph(exact(one), one, rows.slice(140, kGraphRows - 140), {}, cpu());
+                           return extend_graph(exact(one), one, rows.slice(140, kGoldenGraphRows - 140), {}, cpu());
                          }}));
   to.push_back(of_graph({"of_index", Metric::l2,
                          [](const MatrixView& rows) {
@@ -479,7 +522,7 @@ const std::vector<GoldenRecipe>& golden_recipes() {
     }
     for (const char* const factory : {"PQ4x4", "LSQ3x4", "RQ3x4"}) made.push_back(of_quantizer(factory, 77, false));
     for (const char* const steps :
-         {"PCA4", "PCAR4", "OPQ4", "OPQ2_4", "OPQ4_12", "RR6", "RR", "Centre", "L2norm", "Pad12", "L2norm,PCA4,Centre,Pad6"}) {
+         {"PCA4", "OPQ4", "OPQ2_4", "OPQ4_12", "RR6", "RR", "Centre", "L2norm", "Pad12", "L2norm,PCA4,Centre,Pad6"}) {
       made.push_back(of_transform(steps, 0));
     }
     return made;

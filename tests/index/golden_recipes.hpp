@@ -15,8 +15,8 @@ namespace kith::testing {
 
 struct GoldenRecipe {
   std::string name;
-  bool kept = false;     // its files are kept, not only their hashes
-  bool trained = false;  // k-means has a part in it, so that another start of k-means gives other bytes
+  bool kept = false;                 // its files are kept, not only their hashes
+  bool trained = false;              // k-means has a part in it, so that another start of k-means gives other bytes
   std::vector<std::string> endings;  // of its files; of .faiss there is none where FAISS has no such index
 
   // Makes the files `stem` + ending.

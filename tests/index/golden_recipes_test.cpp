@@ -2,14 +2,12 @@
 // these bytes today (golden_recipes.hpp).
 #include "index/golden_recipes.hpp"
 
-#include "io/temporary_directory.hpp"
+#include "index/golden_directory.hpp"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 namespace kith {
 namespace {
@@ -59,7 +57,7 @@ void expect_listed(const GoldenRecipe& recipe, const std::string& stem) {
 }
 
 void expect_same_bytes(bool trained) {
-  const testing::TemporaryDirectory directory;
+  const testing::GoldenDirectory directory;
   for (const GoldenRecipe& recipe : golden_recipes()) {
     if (recipe.trained != trained) continue;
     SCOPED_TRACE(recipe.name);
@@ -87,7 +85,7 @@ TEST(GoldenRecipes, KeptFilesAnswerAsTheyDid) {
 }
 
 TEST(GoldenRecipes, KeptFilesAreWrittenAgainInTheirBytes) {
-  const testing::TemporaryDirectory directory;
+  const testing::GoldenDirectory directory;
   for (const GoldenRecipe& recipe : golden_recipes()) {
     if (!recipe.kept) continue;
     SCOPED_TRACE(recipe.name);

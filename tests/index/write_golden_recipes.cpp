@@ -2,8 +2,8 @@
 // listed stays as it is; where a recipe now gives something else, it is named, and the exit code is 1.
 //
 //   cmake --build --preset dev --target write_golden_recipes && build/dev/write_golden_recipes
+#include "index/golden_directory.hpp"
 #include "index/golden_recipes.hpp"
-#include "io/temporary_directory.hpp"
 
 #include <cstdio>
 #include <exception>
@@ -35,7 +35,8 @@ class GoldenFolder {
     const std::string stem = directory_.path(recipe.name);
     recipe.write(stem);
     const std::string told = recipe.answers(stem);
-    if (list(golden_hash(told), "answers of " + recipe.name) && recipe.kept) answers_ << recipe.name << "\n" << told << "\n";
+    if (list(golden_hash(told), "answers of " + recipe.name) && recipe.kept)
+      answers_ << recipe.name << "\n" << told << "\n";
     for (const std::string& ending : recipe.endings) {
       const std::string hash = golden_file_hash(stem + ending);
       if (!list(hash, recipe.name + ending) || !recipe.kept || hash == "refused") continue;
@@ -61,7 +62,7 @@ class GoldenFolder {
   }
 
   fs::path folder_;
-  kith::testing::TemporaryDirectory directory_;
+  kith::testing::GoldenDirectory directory_;
   std::map<std::string, std::string> listed_;
   std::ofstream hashes_;
   std::ofstream answers_;
