@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What became slower: runs of kith_compare, stored and compared.
 
     compare.py run BINARY --out FILE          stores a run
@@ -60,7 +61,7 @@ def add_case_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--table", help="one table alone")
     parser.add_argument("--repeat", type=int, help="calls in a measurement, at least")
-    parser.add_argument("--threads", type=int, help="of the CPU")
+    parser.add_argument("--threads", type=int, help="of the CPU; default: 1, by processor time; 0: all, by the wall clock")
 
 
 def given_options(options: argparse.Namespace) -> list[str]:
@@ -149,6 +150,10 @@ def check_command(options: argparse.Namespace) -> int:
     stored, new = (json.loads(path.read_text("utf-8")) for path in (options.stored, options.new))
     if stored["device"] != new["device"] or stored["machine"] != new["machine"]:
         print(f"other machines: {stored['machine']} and {new['machine']}", file=sys.stderr)
+    clocks = {line["clock"] for run in (stored, new) for line in run["cases"]}
+    if len(clocks) > 1:
+        print("one run has processor time of one thread, the other the wall clock: they cannot be compared", file=sys.stderr)
+        return 2
     times = {name_of(line): line["ms"] for line in new["cases"]}
     pairs = {name_of(line): (line["ms"], times[name_of(line)]) for line in stored["cases"] if name_of(line) in times}
     missing = [name_of(line) for line in stored["cases"] if name_of(line) not in times]

@@ -7,11 +7,9 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -147,18 +145,35 @@ class Machine {
     return (static_cast<float>(sum) - 131070.0F) * (1.7320508F / 65536.0F);
   }
 
-  static void fill_row(uint64_t seed, int64_t row, int64_t cols, float* out) {
-    constexpr int kFactors = 8;
-    const uint64_t centre = mixed(seed * 77 + static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15u) % 1000;
-    float z[kFactors];
-    for (int f = 0; f < kFactors; ++f) z[f] = normal(seed + 1000, static_cast<uint64_t>(row * kFactors + f));
-    for (int64_t c = 0; c < cols; ++c) {
-      const auto col = static_cast<uint64_t>(c);
-      float value =
-          128 + 25 * normal(5, centre * 4096 + col) + 3 * normal(seed, static_cast<uint64_t>(row) * 4096 + col);
-      for (int f = 0; f < kFactors; ++f) value += 4 * z[f] * normal(6, col * kFactors + static_cast<uint64_t>(f));
-      out[c] = value < 0 ? 0 : value > 255 ? 255 : value;
+  static constexpr int64_t kCentres = 1000;
+  static constexpr int64_t kFactors = 8;
+
+  // The centres and directions that all rows of so many columns share.
+  struct Distribution {
+    std::vector<float> centres;
+    std::vector<float> factors;
+
+    explicit Distribution(int64_t cols)
+        : centres(static_cast<size_t>(kCentres * cols)), factors(static_cast<size_t>(kFactors * cols)) {
+      for (size_t i = 0; i < centres.size(); ++i) centres[i] = 128 + 25 * normal(5, i);
+      for (size_t i = 0; i < factors.size(); ++i) factors[i] = 4 * normal(6, i);
     }
+  };
+
+  static void fill_row(const Distribution& from, uint64_t seed, int64_t row, std::vector<float>& out) {
+    const auto cols = static_cast<int64_t>(out.size());
+    const uint64_t drawn = mixed(seed * 77 + static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15u);
+    const float* const centre = &from.centres[static_cast<size_t>(static_cast<int64_t>(drawn % kCentres) * cols)];
+    for (int64_t c = 0; c < cols; ++c) {
+      out[static_cast<size_t>(c)] = centre[c] + 3 * normal(seed, static_cast<uint64_t>(row * cols + c));
+    }
+    for (int64_t f = 0; f < kFactors; ++f) {
+      const float z = normal(seed + 1000, static_cast<uint64_t>(row * kFactors + f));
+      for (int64_t c = 0; c < cols; ++c) {
+        out[static_cast<size_t>(c)] += z * from.factors[static_cast<size_t>(f * cols + c)];
+      }
+    }
+    for (float& value : out) value = value < 0 ? 0 : value > 255 ? 255 : value;
   }
 
   static void store(kith::DType dtype, float value, char* to) {
@@ -177,13 +192,14 @@ class Machine {
   Rows make(kith::DType dtype, int64_t rows, int64_t cols, uint64_t seed) const {
     const int64_t bytes = kith::size_of(dtype);
     std::vector<char> values(static_cast<size_t>(rows * cols * bytes));
+    const Distribution distribution(cols);
     const int64_t workers = std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
     for (int64_t worker = 0; worker < workers; ++worker) {
       threads.emplace_back([&, worker] {
         std::vector<float> row_values(static_cast<size_t>(cols));
         for (int64_t row = worker; row < rows; row += workers) {
-          fill_row(seed, row, cols, row_values.data());
+          fill_row(distribution, seed, row, row_values);
           for (int64_t c = 0; c < cols; ++c) {
             store(dtype, row_values[static_cast<size_t>(c)], &values[static_cast<size_t>((row * cols + c) * bytes)]);
           }

@@ -76,10 +76,12 @@ void add_quantizer(const Machine& machine, const std::string& table, const std::
                      const Rows rows = machine.rows(DType::f32, train.rows, train.cols);
                      return [=, &machine] { make().train(rows->view(), machine.resources()); };
                    }});
-  const auto trained = [=, &machine] {
-    const auto made = std::make_shared<Quantizer>(make());
-    made->train(machine.rows(DType::f32, train.rows, train.cols)->view(), machine.resources());
-    return made;
+  // Trained once for both.
+  const auto trained = [=, &machine, kept = std::make_shared<std::shared_ptr<Quantizer>>()] {
+    if (*kept != nullptr) return *kept;
+    *kept = std::make_shared<Quantizer>(make());
+    (*kept)->train(machine.rows(DType::f32, train.rows, train.cols)->view(), machine.resources());
+    return *kept;
   };
   cases.push_back({table, name + " encode " + shape_of(encoded, train.cols), [=, &machine] {
                      const auto quantizer = trained();
