@@ -61,7 +61,7 @@ def add_case_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--table", help="one table alone")
     parser.add_argument("--repeat", type=int, help="calls in a measurement, at least")
-    parser.add_argument("--threads", type=int, help="of the CPU; default: 1, by processor time; 0: all, by the wall clock")
+    parser.add_argument("--threads", type=int, help="of the CPU; default: 1, by processor time; 0: all")
 
 
 def given_options(options: argparse.Namespace) -> list[str]:
@@ -152,11 +152,12 @@ def check_command(options: argparse.Namespace) -> int:
         print(f"other machines: {stored['machine']} and {new['machine']}", file=sys.stderr)
     clocks = {line["clock"] for run in (stored, new) for line in run["cases"]}
     if len(clocks) > 1:
-        print("one run has processor time of one thread, the other the wall clock: they cannot be compared", file=sys.stderr)
+        print("one run has the processor time of one thread, the other the wall clock", file=sys.stderr)
         return 2
     times = {name_of(line): line["ms"] for line in new["cases"]}
     pairs = {name_of(line): (line["ms"], times[name_of(line)]) for line in stored["cases"] if name_of(line) in times}
-    missing = [name_of(line) for line in stored["cases"] if name_of(line) not in times]
+    tables = {line["table"] for line in new["cases"]}  # a run of one table is compared with that table
+    missing = [name_of(line) for line in stored["cases"] if line["table"] in tables and name_of(line) not in times]
     for name in missing:
         print(f"not in {options.new}: {name}")
     code = verdict(pairs, stored["device"], options.allow)
@@ -189,11 +190,15 @@ class Served:
         self._program.wait()
 
 
+def cases_of(binary: Path, options: list[str]) -> list[str]:
+    asked = subprocess.run([str(binary), *options, "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    return [name for name in asked.stdout.split("\n") if name]
+
+
 def turns_command(options: argparse.Namespace) -> int:
     given = given_options(options)
-    lists = [subprocess.run([str(binary), *given, "--list"], capture_output=True, text=True, check=True).stdout.split("\n")
-             for binary in (options.old, options.new)]  # fmt: skip
-    cases = [case for case in lists[0] if case and options.only in case]
+    lists = [cases_of(binary, given) for binary in (options.old, options.new)]
+    cases = [case for case in lists[0] if options.only in case]
     missing = [case for case in cases if case not in lists[1]]
     allowed = ALLOWED_PERCENT[options.device] if options.allow is None else options.allow
     builds = [Served(binary, given) for binary in (options.old, options.new)]
@@ -207,8 +212,10 @@ def turns_command(options: argparse.Namespace) -> int:
     for build in builds:
         build.close()
     if options.out is not None:
-        both = [{"table": case.split("/")[0], "case": case.split("/", 1)[1], "old_ms": old, "ms": new}
-                for case, (old, new) in pairs.items()]  # fmt: skip
+        both = []
+        for case, (old, new) in pairs.items():
+            table, name = case.split("/", 1)
+            both.append({"table": table, "case": name, "old_ms": old, "ms": new})
         store(options.out, options.device, commit_here(), both, old=str(options.old), new=str(options.new))
     print()
     code = verdict(pairs, options.device, options.allow)

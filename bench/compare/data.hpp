@@ -126,8 +126,12 @@ class Machine {
       if (made_key == key) return made;
     }
     if (made_.size() == 6) made_.erase(made_.begin());
-    made_.emplace_back(key, make(dtype, rows, cols, seed));
+    made_.emplace_back(key, make(dtype, rows, cols, seed, cuda_));
     return made_.back().second;
+  }
+  // f32 in host memory, for what is taken from there alone.
+  Rows host_rows(int64_t rows, int64_t cols, uint64_t seed) const {
+    return make(kith::DType::f32, rows, cols, seed, false);
   }
 
  private:
@@ -189,7 +193,7 @@ class Machine {
     }
   }
 
-  Rows make(kith::DType dtype, int64_t rows, int64_t cols, uint64_t seed) const {
+  static Rows make(kith::DType dtype, int64_t rows, int64_t cols, uint64_t seed, bool on_device) {
     const int64_t bytes = kith::size_of(dtype);
     std::vector<char> values(static_cast<size_t>(rows * cols * bytes));
     const Distribution distribution(cols);
@@ -207,7 +211,7 @@ class Machine {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    auto made = empty(dtype, rows, cols);
+    auto made = std::make_shared<Matrix>(dtype, rows, cols, on_device);
     made->memory().fill(values.data());
     return made;
   }

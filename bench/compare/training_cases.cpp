@@ -30,7 +30,7 @@ void add_predict(const Machine& machine, const Fit& fit, bool distances, std::ve
       {"kmeans", name, [&machine, fit, distances] {
          const Rows rows = machine.rows(fit.dtype, fit.rows, fit.cols);
          const auto kmeans = std::make_shared<kith::KMeans>(fit.params);
-         kmeans->set_centres(machine.rows(DType::f32, fit.params.clusters, fit.cols, 5)->view(), machine.resources());
+         kmeans->set_centres(machine.host_rows(fit.params.clusters, fit.cols, 5)->view(), machine.resources());
          const auto labels = std::make_shared<Memory>(fit.rows * 4, machine.cuda());
          const auto lengths = std::make_shared<Memory>(fit.rows * 4, machine.cuda());
          return [=, &machine] {
