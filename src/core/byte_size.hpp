@@ -17,4 +17,6 @@ constexpr int64_t saturating_multiply(int64_t a, int64_t b) {
   return a > INT64_MAX / b ? INT64_MAX : a * b;
 }
 
+constexpr int64_t saturating_add(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
 }  // namespace kith

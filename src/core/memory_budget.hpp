@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -13,14 +14,27 @@
 
 namespace kith {
 
+// Where buffers of a counting budget point: nobody may read or write there, but it is no null pointer.
+inline std::byte* const kCountedOnly = [] {
+  alignas(64) static std::byte nothing[64];
+  return nothing;
+}();
+
 class MemoryBudget {
  public:
   // `name` says which limit an error speaks of: "host" or "device".
   MemoryBudget(std::string_view name, int64_t limit) : MemoryBudget(name, limit, limit != INT64_MAX) {}
   // Of what an operation has planned for: whether someone has set a limit is told apart.
   MemoryBudget(std::string_view name, int64_t limit, bool promised) : name_(name), limit_(limit), promised_(promised) {}
+  // Without a limit, for memory that is counted and never taken: see core/footprint.hpp.
+  struct Counting {};
+  MemoryBudget(std::string_view name, Counting) : MemoryBudget(name, INT64_MAX, false) { counts_only_ = true; }
   explicit MemoryBudget(std::shared_ptr<MemoryBudget> whole)
-      : name_(whole->name_), limit_(whole->limit_), promised_(whole->promised_), whole_(std::move(whole)) {}
+      : name_(whole->name_),
+        limit_(whole->limit_),
+        promised_(whole->promised_),
+        counts_only_(whole->counts_only_),
+        whole_(std::move(whole)) {}
 
   // Throws OutOfMemory, and changes nothing, when `bytes` do not fit.
   void reserve(int64_t bytes, std::string_view purpose);
@@ -30,6 +44,8 @@ class MemoryBudget {
   }
 
   int64_t limit() const { return limit_; }
+  // Whether buffers of this budget get no memory.
+  bool counts_only() const { return counts_only_; }
   // Whether the process is held to a limit: then what is freed goes back to the system at once.
   bool promised() const { return promised_; }
   int64_t used() const { return whole_ ? whole_->used() : used_.load(std::memory_order_relaxed); }
@@ -41,6 +57,7 @@ class MemoryBudget {
   std::string_view name_;
   int64_t limit_;
   bool promised_;
+  bool counts_only_ = false;
   std::shared_ptr<MemoryBudget> whole_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> peak_{0};

@@ -15,6 +15,10 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
     : bytes_(bytes), context_(std::move(context)), budget_(resources.device_memory()) {
   if (bytes == 0) return;
   budget_->reserve(bytes, purpose);
+  if (budget_->counts_only()) {
+    data_ = kCountedOnly;
+    return;
+  }
   void* memory = nullptr;
   const cudaError_t error =
       cudaMallocFromPoolAsync(&memory, static_cast<size_t>(bytes), context_->pool(), context_->stream());
@@ -32,7 +36,7 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
 
 void DeviceBuffer::release() noexcept {
   if (data_ == nullptr) return;
-  (void)cudaFreeAsync(data_, context_->stream());
+  if (data_ != kCountedOnly) (void)cudaFreeAsync(data_, context_->stream());
   budget_->release(bytes_);
   data_ = nullptr;
 }

@@ -32,6 +32,10 @@ class DeviceBuffer {
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
 
  private:
   void swap(DeviceBuffer& other) noexcept {

@@ -29,6 +29,17 @@ class DeviceContext {
     if (bytes == 0) return;
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
   }
+  // The same for `count` values.
+  template <typename T>
+  void copy_values(T* to, const T* from, int64_t count) const {
+    copy(to, from, count * static_cast<int64_t>(sizeof(T)));
+  }
+  // Enqueues that every byte of `count` values becomes `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
+  template <typename T>
+  void fill(T* values, int byte, int64_t count) const {
+    if (count == 0) return;
+    KITH_CUDA_CHECK(cudaMemsetAsync(values, byte, static_cast<size_t>(count) * sizeof(T), stream()));
+  }
 
  private:
   int device_;

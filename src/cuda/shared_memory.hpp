@@ -9,4 +9,9 @@ namespace kith {
 // Lets launches of `kernel` on the current device have all the shared memory of a block that its own variables leave.
 void allow_all_shared_memory(const void* kernel);
 
+template <typename... Parameters>
+void allow_all_shared_memory(void (*kernel)(Parameters...)) {
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+}
+
 }  // namespace kith

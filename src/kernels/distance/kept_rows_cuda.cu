@@ -1,15 +1,12 @@
 // A thread for each row, or for each word of bits.
 #include "kernels/distance/kept_rows_cuda.hpp"
 
-#include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-
-unsigned blocks_for(int64_t count) { return static_cast<unsigned>(divide_up(count, kThreads)); }
 
 constexpr int kRankWords = kKeptRankRows / 64;
 
@@ -54,21 +51,16 @@ __global__ void __launch_bounds__(kThreads) mask_terms_kernel(MaskTermsTask task
 void launch_kept_numbers(const KeptNumbersTask& task, cudaStream_t stream) {
   if (task.count == 0) return;
   static_assert(kRankWords == 64);
-  kept_numbers_kernel<<<static_cast<unsigned>(task.end_rank - task.first_rank), kRankWords, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("kept_numbers_kernel");
+  launch(kept_numbers_kernel, Grid::of(task.end_rank - task.first_rank, kRankWords), stream, task);
 }
 
 void launch_keep_norms(const double* norms, const uint32_t* list, uint32_t first_listed, int64_t count, double* kept,
                        cudaStream_t stream) {
-  if (count == 0) return;
-  keep_norms_kernel<<<blocks_for(count), kThreads, 0, stream>>>(norms, list, first_listed, count, kept);
-  KITH_CUDA_CHECK_LAUNCH("keep_norms_kernel");
+  launch(keep_norms_kernel, Grid::over(count, kThreads), stream, norms, list, first_listed, count, kept);
 }
 
 void launch_mask_terms(const MaskTermsTask& task, cudaStream_t stream) {
-  if (task.padded == 0) return;
-  mask_terms_kernel<<<blocks_for(task.padded), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("mask_terms_kernel");
+  launch(mask_terms_kernel, Grid::over(task.padded, kThreads), stream, task);
 }
 
 }  // namespace kith

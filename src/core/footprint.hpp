@@ -1,0 +1,63 @@
+// How much memory a piece of work holds at once, on the host and on a device.
+//
+// Nobody writes these numbers down: footprint_of<Class>(resources, arguments...) makes an object with resources that count what it
+// would allocate and give it nothing, so what a class allocates and what it is said to need are one statement, its
+// constructor. (Such a constructor may allocate; it must not touch what it allocated.) Footprints then compose as the
+// work does: what lives side by side is added, of what follows one another the larger counts.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/byte_size.hpp"
+#include "core/memory_budget.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace kith {
+
+struct Footprint {
+  int64_t host = 0;
+  int64_t device = 0;
+  bool at_least = false;  // more may turn out to be needed: nobody knows how many rows are in a range
+
+  // Both at once. Sums that cannot be counted are kNoLimit.
+  constexpr Footprint beside(const Footprint& other) const {
+    return {saturating_add(host, other.host), saturating_add(device, other.device), at_least || other.at_least};
+  }
+  // One after the other.
+  constexpr Footprint then(const Footprint& other) const {
+    return {std::max(host, other.host), std::max(device, other.device), at_least || other.at_least};
+  }
+  // Several alike at once, for instance one for each thread.
+  constexpr Footprint times(int64_t count) const {
+    return {saturating_multiply(host, count), saturating_multiply(device, count), at_least};
+  }
+
+  friend constexpr bool operator==(const Footprint&, const Footprint&) = default;
+};
+
+// An array on the host, where no class states it.
+template <typename T>
+constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
+  return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
+}
+
+// What `make` holds at most at a time when it allocates with the resources it is given.
+template <typename Make>
+Footprint counted(const Resources& resources, const Make& make) {
+  const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
+  const auto device = std::make_shared<MemoryBudget>("device", MemoryBudget::Counting());
+  make(resources.with_log({}).with_progress({}).with_budgets(host, device));
+  return {host->peak(), device->peak()};
+}
+
+// What an object takes that is made of `arguments` and resources, its constructor's last parameter.
+template <typename Class, typename... Arguments>
+Footprint footprint_of(const Resources& resources, const Arguments&... arguments) {
+  return counted(resources, [&](const Resources& counting) { const Class object(arguments..., counting); });
+}
+
+}  // namespace kith
