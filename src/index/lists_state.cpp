@@ -2,6 +2,7 @@
 
 #include "core/memory_budget.hpp"
 #include "core/result_exit.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
 #include "index/host_rows.hpp"
@@ -36,7 +37,7 @@ void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Reso
     const int64_t count = std::min(together, queries.rows() - first);
     MatrixView some = queries.slice(first, count);
     if (widens) {
-      for (int64_t i = 0; i < count; ++i) widen_row(some, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      for (int64_t i = 0; i < count; ++i) widen_row(some, i, typed_row<float>(wide.mutable_view(), i));
       some = wide.view().slice(0, count);
     }
     use(some, first);

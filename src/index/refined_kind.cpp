@@ -1,6 +1,7 @@
 #include "index/refined_kind.hpp"
 
 #include "cluster/row_sample.hpp"
+#include "core/typed_row.hpp"
 #include "index/code_store.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
@@ -95,7 +96,7 @@ class RefinedState final : public IndexState {
     const StoredVectors stored(vectors_);
     for (int64_t i = 0; i < out.rows(); ++i) {
       const int64_t row = rows[i];
-      stored.fetch(&row, 1, reinterpret_cast<float*>(out.row(i)));
+      stored.fetch(&row, 1, typed_row<float>(out, i));
     }
   }
 

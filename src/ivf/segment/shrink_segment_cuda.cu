@@ -1,14 +1,24 @@
-#include "ivf/segment/shrink_lists_cuda.hpp"
-
+// without_on_device() of device_segment.hpp: counts of runs of vectors, their sums, one read and one write of what stays.
+#include "core/divide.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/launch.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
+#include "ivf/segment/device_segment.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
 #include "rows/kept_rows.hpp"
 
 namespace kith {
 namespace {
 
+// Rows that stay, on the device: as KeptRows has them.
+struct KeptBits {
+  const uint64_t* bits = nullptr;
+  const uint32_t* ranks = nullptr;  // how many are kept before each 4,096th
+};
+
+constexpr int64_t kShrinkRun = 1024;  // vectors that are counted together
 constexpr int kThreads = static_cast<int>(kShrinkRun);
 constexpr int kWarps = kThreads / 32;
 
@@ -94,27 +104,36 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void launch_count_kept(const ListArrays& from, const KeptBits& kept, uint32_t* before, cudaStream_t stream) {
-  const int64_t runs = shrink_runs(from.count);
-  if (runs > 0) {
-    count_kept_kernel<<<static_cast<unsigned>(runs), kThreads, 0, stream>>>(from, kept, before);
-    KITH_CUDA_CHECK_LAUNCH("count_kept_kernel");
-  }
-  sum_counts_kernel<<<1, kThreads, 0, stream>>>(before, runs);
-  KITH_CUDA_CHECK_LAUNCH("sum_counts_kernel");
-}
-
-void launch_keep_vectors(const ListArrays& from, int64_t lists, int64_t code_bytes, const KeptBits& kept,
-                         const uint32_t* before, const ListArrays& to, cudaStream_t stream) {
-  kept_offsets_kernel<<<static_cast<unsigned>(divide_up(lists + 1, kWarps)), kThreads, 0, stream>>>(from, lists, kept,
-                                                                                                   before, to);
-  KITH_CUDA_CHECK_LAUNCH("kept_offsets_kernel");
-  if (from.count == 0) return;
-  visit_code_unit(code_bytes, [&](auto unit) {
-    keep_vectors_kernel<decltype(unit)>
-        <<<static_cast<unsigned>(shrink_runs(from.count)), kThreads, 0, stream>>>(from, code_bytes, kept, before, to);
+SegmentThere without_on_device(const DeviceSegment& segment, const KeptRows& kept, int64_t rows,
+                               const Resources& resources) {
+  const DeviceGuard guard(segment.device());
+  const auto context = std::make_shared<const DeviceContext>(segment.device(), resources.options().stream);
+  const cudaStream_t stream = context->stream();
+  const int64_t runs = divide_up(segment.size(), kShrinkRun);
+  constexpr std::string_view kPurpose = "the removal from lists";
+  const DeviceArray<uint64_t> bits(KeptRows::words_for(rows), kPurpose, context, resources);
+  const DeviceArray<uint32_t> ranks(KeptRows::ranks_for(rows), kPurpose, context, resources);
+  // Of each run how many are kept before it, and behind the last how many there are.
+  const DeviceArray<uint32_t> before(runs + 1, kPurpose, context, resources);
+  context->copy_values<uint64_t>(bits.data(), kept.bits(), bits.size());
+  context->copy_values<uint32_t>(ranks.data(), kept.ranks(), ranks.size());
+  const KeptBits there{bits.data(), ranks.data()};
+  const ListArrays from = segment.arrays();
+  launch(count_kept_kernel, Grid::of(runs, kThreads), stream, from, there, before.data());
+  launch(sum_counts_kernel, Grid::of(1, kThreads), stream, before.data(), runs);
+  uint32_t stay = 0;
+  context->copy_values<uint32_t>(&stay, before.data() + runs, 1);
+  context->synchronize();
+  const auto left =
+      std::make_shared<DeviceSegment>(segment.device(), segment.lists(), stay, segment.code_bytes(), resources);
+  launch(kept_offsets_kernel, Grid::of(divide_up(segment.lists() + 1, kWarps), kThreads), stream, from,
+         segment.lists(), there, before.data(), left->arrays());
+  visit_code_unit(segment.code_bytes(), [&](auto unit) {
+    launch(keep_vectors_kernel<decltype(unit)>, Grid::of(runs, kThreads), stream, from, segment.code_bytes(), there,
+           before.data(), left->arrays());
   });
-  KITH_CUDA_CHECK_LAUNCH("keep_vectors_kernel");
+  context->synchronize();
+  return left;
 }
 
 }  // namespace kith

@@ -1,15 +1,15 @@
-#include "ivf/segment/merge_lists_cuda.hpp"
-
-#include "core/divide.hpp"
-#include "cuda/error.hpp"
+// merge_on_device() of device_segment.hpp: every list is the lists of the segments, one after the other. A few passes over
+// the offsets, one read and one write of all vectors.
+#include "cuda/device_array.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/launch.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
+#include "ivf/segment/device_segment.hpp"
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 __global__ void __launch_bounds__(kThreads) add_offsets_kernel(const int64_t* from, int64_t count, int64_t* to) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -68,28 +68,42 @@ __global__ void __launch_bounds__(kThreads) advance_kernel(const int64_t* offset
   if (list < lists) next[list] += offsets[list + 1] - offsets[list];
 }
 
-}  // namespace
-
-void launch_add_offsets(const ListArrays& from, int64_t lists, const ListArrays& to, cudaStream_t stream) {
-  add_offsets_kernel<<<blocks_for(lists + 1), kThreads, 0, stream>>>(from.offsets, lists + 1, to.offsets);
-  KITH_CUDA_CHECK_LAUNCH("add_offsets_kernel");
-}
-
-void launch_begin_lists(const ListArrays& to, int64_t lists, int64_t* next, cudaStream_t stream) {
-  KITH_CUDA_CHECK(cudaMemcpyAsync(next, to.offsets, static_cast<size_t>(lists) * sizeof(int64_t),
-                                  cudaMemcpyDeviceToDevice, stream));
-}
-
-void launch_append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, const ListArrays& to, int64_t* next,
-                         cudaStream_t stream) {
+// Copies the vectors of a segment behind those that are there; `next`: where each list's next one goes.
+void append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, const ListArrays& to, int64_t* next,
+                  cudaStream_t stream) {
   if (from.count == 0) return;
   visit_code_unit(code_bytes, [&](auto unit) {
-    append_lists_kernel<decltype(unit)>
-        <<<blocks_for(from.count), kThreads, 0, stream>>>(from, lists, code_bytes, to, next);
+    launch(append_lists_kernel<decltype(unit)>, Grid::over(from.count, kThreads), stream, from, lists, code_bytes, to,
+           next);
   });
-  KITH_CUDA_CHECK_LAUNCH("append_lists_kernel");
-  advance_kernel<<<blocks_for(lists), kThreads, 0, stream>>>(from.offsets, lists, next);
-  KITH_CUDA_CHECK_LAUNCH("advance_kernel");
+  launch(advance_kernel, Grid::over(lists, kThreads), stream, from.offsets, lists, next);
+}
+
+}  // namespace
+
+SegmentThere merge_on_device(const std::vector<SegmentThere>& segments, const Resources& resources) {
+  if (segments.size() == 1) return segments.front();
+  const int device = segments.front()->device();
+  const int64_t lists = segments.front()->lists();
+  const int64_t code_bytes = segments.front()->code_bytes();
+  int64_t size = 0;
+  for (const SegmentThere& segment : segments) size += segment->size();
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
+  const auto merged = std::make_shared<DeviceSegment>(device, lists, size, code_bytes, resources);
+  const DeviceArray<int64_t> next(lists, "the merging of lists", context, resources);
+  const ListArrays to = merged->arrays();
+  context->fill(to.offsets, 0, lists + 1);
+  for (const SegmentThere& segment : segments) {
+    launch(add_offsets_kernel, Grid::over(lists + 1, kThreads), context->stream(), segment->offsets(), lists + 1,
+           to.offsets);
+  }
+  context->copy_values(next.data(), to.offsets, lists);
+  for (const SegmentThere& segment : segments) {
+    append_lists(segment->arrays(), lists, code_bytes, to, next.data(), context->stream());
+  }
+  context->synchronize();
+  return merged;
 }
 
 }  // namespace kith
