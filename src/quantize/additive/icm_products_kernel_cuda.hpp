@@ -30,7 +30,7 @@ inline constexpr float kNormSlack = 1.0001f;
 
 __device__ inline uint32_t packed_halves(float low, float high) {
   const __half2 pair = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const uint32_t*>(&pair);
+  return load_vector<uint32_t>(&pair);
 }
 
 // A thread of a warpgroup.
@@ -44,7 +44,7 @@ class Searcher {
       : books_(books),
         run_(run),
         shared_(shared),
-        barriers_(reinterpret_cast<Barriers*>(shared + L::kBarriers)),
+        barriers_(L::barriers().in(shared)),
         quads_(books, rows, shared),
         watch_(watch) {}
 
@@ -87,7 +87,7 @@ class Searcher {
 
   // One step: `now` counts those of a round from 2 on, `before` from 1 on, 0 for none.
   __device__ void step(int book, int before, int now, bool starting) {
-    const float4 window = __ldg(reinterpret_cast<const float4*>(books_.windows) + book);
+    const float4 window = __ldg(vectors<float4>(books_.windows) + book);
     const int had[2] = {quads_.code(0, book), quads_.code(1, book)};
     uint32_t near[2][2];  // of a row, in a half of the book: what lies within the window, 32 codewords a word
     find_near(window, had, starting, near);
@@ -136,8 +136,8 @@ class Searcher {
         float4 r = quads_.residual(h, s);
         if (!starting) {
           const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
+          const auto low = load_vector<__half2>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
+          const auto high = load_vector<__half2>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
           const float2 l = __half22float2(low);
           const float2 u = __half22float2(high);
           r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
@@ -151,7 +151,7 @@ class Searcher {
       }
     }
     float sums[2][64];
-    const auto* const terms = reinterpret_cast<const float2*>(shared_ + L::kTerms) + stage * kProductWords / 2;
+    const auto* const terms = vectors<float2>(L::terms().in(shared_)) + stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   using L = Layout<kChunks>;
   extern __shared__ std::byte dynamic[];
   std::byte* const shared = dynamic + (1024 - ptx::shared_address(dynamic) % 1024) % 1024;
-  auto* const barriers = reinterpret_cast<Barriers*>(shared + L::kBarriers);
+  Barriers* const barriers = L::barriers().in(shared);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
