@@ -30,7 +30,7 @@ inline constexpr float kNormSlack = 1.0001f;
 
 __device__ inline uint32_t packed_halves(float low, float high) {
   const __half2 pair = __floats2half2_rn(low, high);
-  return load_vector<uint32_t>(&pair);
+  return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
 // A thread of a warpgroup.
@@ -136,8 +136,8 @@ class Searcher {
         float4 r = quads_.residual(h, s);
         if (!starting) {
           const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = load_vector<__half2>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = load_vector<__half2>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
+          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
+          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
           const float2 l = __half22float2(low);
           const float2 u = __half22float2(high);
           r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
