@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "io/dtype_conversion.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "quantize/additive/additive_encoding.hpp"
@@ -95,7 +96,7 @@ void encode_additive_rows(const CodecTables& codec, const MatrixView& rows, cons
     const int64_t first = task * kTaskRows;
     const int64_t end = std::min(first + kTaskRows, rows.rows());
     for (int64_t i = first; i < end; ++i) {
-      auto* const code = reinterpret_cast<uint8_t*>(codes.row(i));
+      auto* const code = typed_row<uint8_t>(codes, i);
       // The bytes behind the books'.
       std::fill(code + additive_code_bytes(format.parts, format.bits), code + format.bytes(), uint8_t{0});
       write_code_norms(view, code, 1, nullptr);

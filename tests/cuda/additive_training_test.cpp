@@ -87,10 +87,10 @@ TEST_F(CudaAdditiveTrainingSmall, CodebooksAsOnTheCpu) {
     const DeviceArray codes_there(codes.data(), codes.size());
     coded.rows = static_cast<const float*>(rows_there.data());
     coded.codes = static_cast<const uint8_t*>(codes_there.data());
-    const DeviceArray workspace(static_cast<size_t>(codebook_update_bytes_cuda(coded)));
+    const DeviceArray system(static_cast<size_t>(codebook_system_values(coded)) * sizeof(double));
     const DeviceArray made(expected.size() * 4);
     const auto update = [&] {
-      launch_update_codebooks(coded, 1e-4, static_cast<std::byte*>(workspace.data()), static_cast<float*>(made.data()),
+      launch_update_codebooks(coded, 1e-4, static_cast<double*>(system.data()), static_cast<float*>(made.data()),
                               nullptr);
       std::vector<float> found(expected.size());
       made.read(found.data());

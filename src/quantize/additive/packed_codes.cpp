@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/typed_row.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 
 #include <fmt/format.h>
@@ -41,13 +42,13 @@ int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const flo
 
 void pack_codes(const uint8_t* whole, const Codebooks& books, const MutableMatrixView& codes) {
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    pack_sub_codes(whole + i * books.books, books.books, books.bits, reinterpret_cast<uint8_t*>(codes.row(i)));
+    pack_sub_codes(whole + i * books.books, books.books, books.bits, typed_row<uint8_t>(codes, i));
   }
 }
 
 void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whole) {
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    unpack_sub_codes(reinterpret_cast<const uint8_t*>(codes.row(i)), books.books, books.bits, whole + i * books.books);
+    unpack_sub_codes(typed_row<uint8_t>(codes, i), books.books, books.bits, whole + i * books.books);
   }
 }
 
