@@ -16,7 +16,7 @@
 #include "tensor_place.hpp"
 
 #include "core/within_limits.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "index/index_access.hpp"
 
 #include <kith/faiss_file.hpp>

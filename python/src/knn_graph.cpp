@@ -11,7 +11,7 @@
 #include "neighbors_output.hpp"
 
 #include "core/within_limits.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

@@ -10,7 +10,7 @@
 #include "cluster/kmeans_run.hpp"
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"

@@ -5,7 +5,7 @@
 #include "core/within_limits.hpp"
 #include "exact/custom_device.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/search_footprint.hpp"
 

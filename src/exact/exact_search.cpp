@@ -3,7 +3,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/cpu_target.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   if (!cuda || path != FilterPath::mask) return;
   // Where no product takes the operands that there are, all rows would be gone over for nothing.
   const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
-  if (!planned.products() || !planned.product.operands_ready) plan(FilterPath::list, prepared, device, resources);
+  if (!planned.product || !planned.product->operands_ready) plan(FilterPath::list, prepared, device, resources);
 }
 
 void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Resources& resources) {

@@ -50,18 +50,16 @@ const SearchBatches& batches_of(const KnnPlan& plan) {
 }
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
-  DeviceRequest request;
-  request.job = "a search";
-  request.spaces = {task.shape.query_space, task.shape.base_space, task.wish.result_space};
-  request.work = work_of(task.shape);
-  request.fits = [&](Device device) {
-    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
-  };
-  request.description = [&] {
+  const auto description = [&] {
     return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.scope.rows,
                        task.shape.cols);
   };
-  return resolve_device(request, resources);
+  const auto fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  };
+  return choose_device({"a search", description},
+                       {task.shape.query_space, task.shape.base_space, task.wish.result_space}, work_of(task.shape),
+                       fits, resources);
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {

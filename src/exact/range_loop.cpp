@@ -10,11 +10,11 @@
 #include "core/ordered_number.hpp"
 #include "core/named_limit.hpp"
 #include "core/result_exit.hpp"
+#include "core/metric_unit.hpp"
 #include "core/within_limits.hpp"
-#include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
-#include "exact/range_hits.hpp"
 #include "exact/search_footprint.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 #include <kith/vector_file.hpp>
 
 #include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/approximate_graph.hpp"

@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/peak_memory.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/custom_wish.hpp"
 #include "graph/nn_descent/nn_descent.hpp"

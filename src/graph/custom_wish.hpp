@@ -4,7 +4,7 @@
 #include <kith/custom_metric.hpp>
 #include <kith/knn_graph.hpp>
 
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/method_choice.hpp"
 #include "graph/nn_descent/descent_wish.hpp"

@@ -1,7 +1,7 @@
 #include "graph/exact_graph.hpp"
 
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 
 namespace kith {

@@ -9,7 +9,7 @@
 
 #include "cuda/device_buffer.hpp"
 #include "graph/graph_rows.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -4,7 +4,7 @@
 #include "core/typed_row.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"

@@ -4,7 +4,7 @@
 #include "core/result_exit.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "index/host_rows.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"

@@ -4,7 +4,7 @@
 #include <kith/resources.hpp>
 
 #include "cuda/device_array.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "quantize/additive/beam_search_cuda.hpp"
 #include "quantize/additive/icm_search_cuda.hpp"
 #include "quantize/codec_tables.hpp"

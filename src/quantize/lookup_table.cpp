@@ -6,7 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "core/peak_memory.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/graph_output.hpp"

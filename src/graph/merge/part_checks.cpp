@@ -4,7 +4,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "cluster/row_sample.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/pairs/pair_keys.hpp"
 

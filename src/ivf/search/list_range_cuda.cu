@@ -5,7 +5,7 @@
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "ivf/search/list_search_cuda.hpp"
 
 #include <memory>

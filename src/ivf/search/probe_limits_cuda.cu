@@ -3,7 +3,7 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 namespace kith {
 namespace {

@@ -7,7 +7,7 @@
 #include <kith/resources.hpp>
 
 #include "cuda/device_array.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/icm_books_cuda.hpp"
 

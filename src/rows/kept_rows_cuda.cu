@@ -1,5 +1,5 @@
 // A thread for each row, or for each word of bits.
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include "cuda/launch.hpp"
 

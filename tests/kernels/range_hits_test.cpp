@@ -1,4 +1,4 @@
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/exact_check.hpp"
 

@@ -10,7 +10,7 @@
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/neighbor_sort.hpp"
+#include "kernels/select/neighbor_sort.hpp"
 
 #include <atomic>
 #include <cstdint>

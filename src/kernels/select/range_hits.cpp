@@ -1,10 +1,11 @@
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace kith {
 namespace {
@@ -103,7 +104,7 @@ void RangeHits::add_keys(int slot, int64_t query, uint32_t first_row, const floa
   uint64_t* const run = segments.all.back().data() + segments.used.back();
   run[0] = static_cast<uint64_t>(query) << 32 | kKeysAlone | static_cast<uint64_t>(count);
   run[1] = first_row;
-  std::copy_n(keys, count, reinterpret_cast<float*>(run + 2));
+  std::memcpy(run + 2, keys, static_cast<size_t>(count) * sizeof(float));
   segments.used.back() += words;
   segments.last_run = nullptr;
 }

@@ -1,4 +1,4 @@
-#include "exact/neighbor_sort.hpp"
+#include "kernels/select/neighbor_sort.hpp"
 
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"

@@ -1,17 +1,13 @@
-// What every exact search checks before it plans.
+// What whoever gives out neighbours checks of rows and results.
 #pragma once
 
 #include <kith/knn.hpp>
+#include <kith/resources.hpp>
 
-#include "exact/search_task.hpp"
-#include "rows/rows_info.hpp"
+#include <cstdint>
+#include <string_view>
 
 namespace kith {
-
-// The shape of a search by that metric. InvalidArgument or Unsupported where there is no such search.
-SearchShape check_search(const RowsInfo& queries, const RowsInfo& base, Metric metric);
-// The same for k neighbours of each query.
-SearchShape check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params);
 
 // That the metric compares rows of that type; `what` is plural.
 void check_rows_dtype(std::string_view what, DType dtype, Metric metric);
