@@ -222,14 +222,14 @@ TEST_F(CudaAdditive, SmallLimits) {
 
 // Codecs, whose rows are numbered by what they hold: from the host and from device memory, to both, packed and with
 // norms.
-void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DType dtype) {
+void expect_codec_parity(const CodeRecipe& spec, int64_t cols, int64_t count, DType dtype) {
   SCOPED_TRACE(::testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
-                                  << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
+                                  << ", " << spec.code->name(spec) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
   const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
   std::vector<float> values = given.words.values;
   for (int i = 0; format.norm == CodeNorm::cqint8 && i < kNormLevels; ++i) values.push_back(static_cast<float>(i));
-  const auto codec = Codec::from_parts(format, values);
+  const auto codec = Codec::from_parts(spec, cols, values);
   const auto halves = stored_as<Half>(given.rows);
   const MatrixView rows = dtype == DType::f32 ? given.rows.view() : halves.view();
   const auto bytes = static_cast<size_t>(count * format.bytes());
@@ -252,7 +252,7 @@ void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DTyp
 }
 
 TEST_F(CudaAdditiveSmall, Codecs) {
-  CodeSpec spec{CodeKind::additive, DType::f32, 8, 4};
+  CodeRecipe spec{kLocalSearchCode, DType::f32, 8, 4};
   spec.effort = 3;
   expect_codec_parity(spec, 20, 150, DType::f32);
   expect_codec_parity(spec, 20, 150, DType::f16);
@@ -265,8 +265,7 @@ TEST_F(CudaAdditiveSmall, Codecs) {
 }
 
 TEST_F(CudaAdditiveSmall, CodecsOfBeams) {
-  CodeSpec spec{CodeKind::additive, DType::f32, 8, 3};
-  spec.search = AdditiveSearch::beam;
+  CodeRecipe spec{kResidualCode, DType::f32, 8, 3};
   for (const int beam : {1, 5, 64}) {
     spec.effort = beam;
     expect_codec_parity(spec, 20, 30, DType::f32);

@@ -18,9 +18,9 @@ using ::testing::HasSubstr;
 
 class CudaQuantize : public OnCuda {};
 
-CodeSpec scalar(int bits) { return {CodeKind::scalar, DType::f32, bits, 0}; }
-CodeSpec product(int64_t parts, int bits) { return {CodeKind::product, DType::f32, bits, parts}; }
-CodeSpec stored(DType dtype) { return {CodeKind::stored, dtype, 8, 0}; }
+CodeRecipe scalar(int bits) { return {kScalarCode, DType::f32, bits, 0}; }
+CodeRecipe product(int64_t parts, int bits) { return {kProductCode, DType::f32, bits, parts}; }
+CodeRecipe stored(DType dtype) { return {kStoredCode, dtype, 8, 0}; }
 
 std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const Resources& resources) {
   std::vector<uint8_t> codes(static_cast<size_t>(rows.rows() * codec.format().bytes()), 0xA5);
@@ -29,7 +29,7 @@ std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const R
 }
 
 // From the host and from device memory, to both.
-void expect_parity(const CodeSpec& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
+void expect_parity(const CodeRecipe& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
   SCOPED_TRACE(::testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << "), kind "
                                   << static_cast<int>(spec.kind) << ", " << spec.bits << " bits, " << spec.parts
                                   << " parts");
