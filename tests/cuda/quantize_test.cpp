@@ -31,7 +31,7 @@ std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const R
 // From the host and from device memory, to both.
 void expect_parity(const CodeRecipe& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
   SCOPED_TRACE(::testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << "), kind "
-                                  << static_cast<int>(spec.kind) << ", " << spec.bits << " bits, " << spec.parts
+                                  << static_cast<int>(spec.code->kind()) << ", " << spec.bits << " bits, " << spec.parts
                                   << " parts");
   const DeviceMatrix there(rows);
   const auto codec = Codec::train(spec, rows, 7, on_cpu());
