@@ -165,7 +165,7 @@ TEST_F(CudaAdditiveSmall, DtypesStridesAndDeviceMemory) {
     encode_additive_cuda(given.books, encoding, rows, found.data(), nullptr, 0, on_cuda());
     EXPECT_EQ(found, expected);
     const DeviceMatrix there(rows);
-    const DeviceArray codes(400);
+    const DeviceBytes codes(400);
     encode_additive_cuda(given.books, encoding, there.view(), static_cast<uint8_t*>(codes.data()), nullptr, 0,
                          on_cuda());
     codes.read(found.data());
@@ -239,7 +239,7 @@ void expect_codec_parity(const CodeRecipe& spec, int64_t cols, int64_t count, DT
   codec->encode(rows, found.data(), on_cuda());
   ASSERT_EQ(found, expected);
   const DeviceMatrix there(rows);
-  const DeviceArray codes(bytes);
+  const DeviceBytes codes(bytes);
   const MutableMatrixView made(codes.data(), DType::u8, {count, format.bytes(), format.bytes()}, MemorySpace::cuda(0));
   codec->encode(there.view(), made, Resources());
   codes.read(found.data());
@@ -289,7 +289,7 @@ TEST_F(CudaAdditiveSmall, Quantizers) {
     std::vector<uint8_t> expected(size);
     quantizer.encode(given.rows.view(), {expected.data(), 60, bytes}, {.rounds = 2}, on_cpu());
     const DeviceMatrix there(given.rows.view());
-    const DeviceArray codes(size);
+    const DeviceBytes codes(size);
     const MutableMatrixView made(codes.data(), DType::u8, {60, bytes, bytes}, MemorySpace::cuda(0));
     quantizer.encode(there.view(), made, {.rounds = 2});
     std::vector<uint8_t> found(size);

@@ -66,7 +66,7 @@ TEST_F(CudaListSegmentsSmall, EveryRowHasTheListOfTheCpu) {
         const auto there = gpu_model(0, *model, resources);
         ListLabels search(*model, *there, 1024, DType::f32, context, resources);
         const DeviceMatrix on_device(rows.view());
-        const DeviceArray labels(1500 * 4);
+        const DeviceBytes labels(1500 * 4);
         ProgressMeter meter("test", 1500, resources);
         search.find(on_device.view().slice(0, 1024), static_cast<int32_t*>(labels.data()), meter);
         search.find(on_device.view().slice(1024, 476), static_cast<int32_t*>(labels.data()) + 1024, meter);
@@ -140,9 +140,9 @@ TEST_F(CudaListSegmentsSmall, TheNearestOfTwoParts) {
       both.resize(static_cast<size_t>(k), kPadding);
       expected.insert(expected.end(), both.begin(), both.end());
     }
-    const DeviceArray on_a(a.data(), a.size() * 8);
-    const DeviceArray on_b(b.data(), b.size() * 8);
-    const DeviceArray out(a.size() * 8);
+    const DeviceBytes on_a(a.data(), a.size() * 8);
+    const DeviceBytes on_b(b.data(), b.size() * 8);
+    const DeviceBytes out(a.size() * 8);
     launch_merge_found(static_cast<uint64_t*>(on_a.data()), static_cast<uint64_t*>(on_b.data()), 4, k,
                        static_cast<uint64_t*>(out.data()), nullptr);
     std::vector<uint64_t> found(a.size());
@@ -182,11 +182,11 @@ TEST_F(CudaListSegmentsSmall, NormsOfCodesAreTheCpus) {
         for (int64_t i = 0; i < 500; ++i) {
           write_code_norms(here, expected.data() + i * format.bytes(), 1, residual ? centres.row(i % 4) : nullptr);
         }
-        const DeviceArray device_words(words.row(0), static_cast<size_t>(3 * format.codewords() * cols) * 4);
-        const DeviceArray device_levels(levels.data(), levels.size() * 4);
-        const DeviceArray device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
-        const DeviceArray device_lists(lists.data(), lists.size() * 4);
-        const DeviceArray device_codes(codes.data(), codes.size());
+        const DeviceBytes device_words(words.row(0), static_cast<size_t>(3 * format.codewords() * cols) * 4);
+        const DeviceBytes device_levels(levels.data(), levels.size() * 4);
+        const DeviceBytes device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
+        const DeviceBytes device_lists(lists.data(), lists.size() * 4);
+        const DeviceBytes device_codes(codes.data(), codes.size());
         const CodecView there{format, nullptr, nullptr, static_cast<const float*>(device_words.data()),
                               static_cast<const float*>(device_levels.data())};
         CodeCentres of_lists;

@@ -42,7 +42,7 @@ void expect_parity(const CodeRecipe& spec, const MatrixView& rows, const Resourc
   ASSERT_EQ(encoded(*codec, rows, cuda), codes);
   ASSERT_EQ(encoded(*codec, there.view(), cuda), codes);
   const int64_t bytes = codec->format().bytes();
-  const DeviceArray device_codes(codes.size());
+  const DeviceBytes device_codes(codes.size());
   const MutableMatrixView made(device_codes.data(), DType::u8, {rows.rows(), bytes, bytes}, MemorySpace::cuda(0));
   codec->encode(there.view(), made, cuda);
   std::vector<uint8_t> read(codes.size());
@@ -55,7 +55,7 @@ void expect_parity(const CodeRecipe& spec, const MatrixView& rows, const Resourc
   codec->decode(codes.data(), rows.rows(), {expected.data(), rows.rows(), rows.cols()}, on_cpu());
   codec->decode(codes.data(), rows.rows(), {found.data(), rows.rows(), rows.cols()}, cuda);
   ASSERT_EQ(found, expected);
-  const DeviceArray device_rows(expected.size() * 4);
+  const DeviceBytes device_rows(expected.size() * 4);
   codec->decode(made, {device_rows.data(), DType::f32, {rows.rows(), rows.cols(), rows.cols()}, MemorySpace::cuda(0)},
                 cuda);
   device_rows.read(found.data());
