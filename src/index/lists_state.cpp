@@ -304,7 +304,8 @@ void ListsState::give_parts(IndexParts& parts, const Resources& resources) const
   own.lists = model_->lists();
   own.centres = PartMatrix(model_->centres.view(), model_);
   own.residual = model_->residual;
-  own.codec = {model_->codec->format(), model_->codec->values()};
+  own.codec = {model_->codec->format(), model_->codec->values(), model_->codec->recipe().code,
+               model_->codec->recipe().effort};
   const Segment all = whole(resources);
   const auto size = static_cast<size_t>(all->size());
   own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);

@@ -45,8 +45,9 @@ int64_t piece_rows(int64_t rows, int64_t row_bytes, const Resources& resources) 
 
 }  // namespace
 
-void encode_cuda(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes, int device,
-                 const Resources& resources) {
+void encode_cuda(const EncodeTask& task, int device, const Resources& resources) {
+  const auto& [codec, rows, codes, how] = task;
+  (void)how;
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
   const DeviceCodec on_device(codec, context, resources, CodecUse::all, rows.rows());

@@ -2,6 +2,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
+#include "quantize/additive_encoders.hpp"
 #include "quantize/codec_kernels_cuda.hpp"
 
 #include <algorithm>
@@ -44,10 +45,10 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     const Codebooks books{codec.values.data(), host.format.parts, host.format.bits, host.format.cols};
     if (use == CodecUse::decoding) {
       // nothing more
-    } else if (host.format.search == AdditiveSearch::beam) {
-      beam_.emplace(books, host.format.effort, context, resources);
+    } else if (codec.recipe.code == kResidualCode) {
+      beam_.emplace(books, codec.recipe.effort, context, resources);
     } else {
-      local_.emplace(books, codec_encoding(host.format), rows, context, resources);
+      local_.emplace(books, encoding_of(codec.recipe, nullptr), rows, context, resources);
     }
   } else {
     view_.codewords = floats;

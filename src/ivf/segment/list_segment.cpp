@@ -7,7 +7,7 @@
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "ivf/model/list_assignment.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 

@@ -1,4 +1,5 @@
-// The vectors that codes stand for, on the CPU: decode(code), or centre + decode(code) with one f32 addition a value.
+// The reader of codes on the CPU: the vectors that they stand for, decode(code), or centre + decode(code) with
+// one f32 addition a value.
 //
 // Cost: about a load, an addition and a store for each vector register of values.
 #pragma once

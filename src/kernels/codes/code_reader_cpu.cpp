@@ -1,13 +1,15 @@
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/lists/decode_rows_cpu.cpp"
+#define HWY_TARGET_INCLUDE "kernels/codes/code_reader_cpu.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/codes/sub_codes.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -38,22 +40,29 @@ void decode_stored(const uint8_t* code, int64_t cols, float* out) {
   for (; c < cols; ++c) out[c] = static_cast<float>(values[c]);
 }
 
-// One rounding for each value, also where the instruction set has no fused multiply-add.
+// fma(code, step, base): one rounding for each value, also where the instruction set has no fused multiply-add.
 void decode_scalar(const CodecView& codec, const uint8_t* code, float* out) {
-  const int64_t cols = codec.format.cols;
-  int64_t c = 0;
+  constexpr int64_t kBlock = 256;  // columns whose codes are unpacked together: whole bytes for any number of bits
+  uint8_t unpacked[kBlock];
+  const int bits = codec.format.bits;
+  for (int64_t first = 0; first < codec.format.cols; first += kBlock) {
+    const int64_t cols = std::min(kBlock, codec.format.cols - first);
+    const uint8_t* codes = code + first * bits / 8;
+    if (bits != 8) {
+      unpack_sub_codes(codes, cols, bits, unpacked);
+      codes = unpacked;
+    }
+    const float* const steps = codec.steps + first;
+    const float* const bases = codec.bases + first;
+    int64_t c = 0;
 #if HWY_NATIVE_FMA
-  if (codec.format.bits == 8) {
     const F32 d;
     for (; c + kFloats <= cols; c += kFloats) {
-      const auto value =
-          hn::MulAdd(load_floats(code + c), hn::LoadU(d, codec.steps + c), hn::LoadU(d, codec.bases + c));
-      hn::StoreU(value, d, out + c);
+      const auto value = hn::MulAdd(load_floats(codes + c), hn::LoadU(d, steps + c), hn::LoadU(d, bases + c));
+      hn::StoreU(value, d, out + first + c);
     }
-  }
 #endif
-  for (; c < cols; ++c) {
-    out[c] = std::fma(static_cast<float>(sub_code(code, c, codec.format.bits)), codec.steps[c], codec.bases[c]);
+    for (; c < cols; ++c) out[first + c] = std::fma(static_cast<float>(codes[c]), steps[c], bases[c]);
   }
 }
 

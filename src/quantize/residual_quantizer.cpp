@@ -12,19 +12,13 @@
 namespace kith {
 namespace {
 
-CodeSpec spec_of(const ResidualQuantizerParams& params) {
-  CodeSpec spec;
-  spec.kind = CodeKind::additive;
-  spec.bits = params.bits;
-  spec.parts = params.codebooks;
-  spec.search = AdditiveSearch::beam;
-  spec.effort = static_cast<int>(params.beam);
-  return spec;
+CodeRecipe recipe_of_params(const ResidualQuantizerParams& params) {
+  return {kResidualCode, DType::f32, params.bits, params.codebooks, static_cast<int>(params.beam)};
 }
 
 std::unique_ptr<TrainedCodec> codec_of(const ResidualQuantizerParams& params) {
   params.validate();
-  return std::make_unique<TrainedCodec>(spec_of(params), params.seed, params.check_finite);
+  return std::make_unique<TrainedCodec>(recipe_of_params(params), params.seed, params.check_finite);
 }
 
 }  // namespace
@@ -33,7 +27,7 @@ void ResidualQuantizerParams::validate() const {
   if (beam < 1 || beam > kMostBeam) {
     throw InvalidArgument(fmt::format("beam = {}; a beam search keeps 1 to {} sums", beam, kMostBeam));
   }
-  spec_of(*this).validate();
+  recipe_of_params(*this).validate();
 }
 
 ResidualQuantizer::ResidualQuantizer(ResidualQuantizerParams params)
