@@ -33,8 +33,8 @@ class GraphBackendCuda final : public GraphBackend {
         metric_(wish.metric),
         rows_(context_, x, wish, resources_),
         control_(control_of(wish)),
-        control_numbers_(control_rows() * 4, "the control rows", context_, resources_) {
-    context_->copy(control_numbers_.data(), control_.rows().data(), control_rows() * 4);
+        control_numbers_(control_rows(), "the control rows", context_, resources_) {
+    context_->copy_values(control_numbers_.data(), control_.rows().data(), control_rows());
     context_->synchronize();
     if (custom != nullptr) check_symmetric_cuda(*custom, pairs(), wish.seed, context_, resources_);
   }
@@ -43,15 +43,15 @@ class GraphBackendCuda final : public GraphBackend {
   int64_t list_length() const override { return length_; }
 
   void begin_lists(int64_t length) override {
-    memory_ = DeviceBuffer();  // the old ones go before the new ones come
-    memory_ = list_memory(length);
+    entries_ = {};  // the old ones go before the new ones come
+    entries_ = list_memory(length);
     length_ = length;
-    KITH_CUDA_CHECK(cudaMemsetAsync(memory_.data(), 0xFF, static_cast<size_t>(8 * rows() * length), stream()));
+    context_->fill(entries_.data(), 0xFF, entries_.size());
   }
   void resize_lists(int64_t length) override {
-    DeviceBuffer resized = list_memory(length);
-    launch_resize_lists(lists(), {reinterpret_cast<uint64_t*>(resized.data()), rows(), length}, stream());
-    memory_ = std::move(resized);
+    DeviceArray<uint64_t> resized = list_memory(length);
+    launch_resize_lists(lists(), {resized.data(), rows(), length}, stream());
+    entries_ = std::move(resized);
     length_ = length;
   }
   void add_random_rows(uint64_t seed, int64_t boundary) override {
@@ -65,10 +65,10 @@ class GraphBackendCuda final : public GraphBackend {
 
   ListSurvey survey(int64_t k, Flags flags) override {
     const int64_t count = survey_parts(rows());
-    const DeviceBuffer parts(array_bytes<ListSurvey>(count), "a survey of the lists", context_, resources_);
-    launch_survey_lists(lists(), k, metric_, flags, reinterpret_cast<ListSurvey*>(parts.data()), stream());
+    const DeviceArray<ListSurvey> parts(count, "a survey of the lists", context_, resources_);
+    launch_survey_lists(lists(), k, metric_, flags, parts.data(), stream());
     const HostArray<ListSurvey> found(count, "a survey of the lists", resources_);
-    context_->copy(found.data(), parts.data(), parts.bytes());
+    context_->copy_values(found.data(), parts.data(), count);
     context_->synchronize();
     ListSurvey all;
     for (const ListSurvey& part : found) {
@@ -82,26 +82,23 @@ class GraphBackendCuda final : public GraphBackend {
     if (!out.space.host_readable()) return launch_write_lists(lists(), metric_, 0, out, stream());
     const int64_t piece = std::max<int64_t>(kWriteBytes / (12 * out.k), 1);
     const int64_t most = std::min(piece, rows()) * out.k;
-    const DeviceBuffer ids(8 * most, "results", context_, resources_);
-    const DeviceBuffer distances(4 * most, "results", context_, resources_);
+    const DeviceArray<int64_t> ids(most, "results", context_, resources_);
+    const DeviceArray<float> distances(most, "results", context_, resources_);
     for (int64_t first = 0; first < rows(); first += piece) {
       const int64_t count = std::min(piece, rows() - first);
-      const NeighborsView part{reinterpret_cast<int64_t*>(ids.data()), reinterpret_cast<float*>(distances.data()), count,
-                               out.k, MemorySpace::cuda(context_->device())};
+      const NeighborsView part{ids.data(), distances.data(), count, out.k, MemorySpace::cuda(context_->device())};
       launch_write_lists(lists(), metric_, first, part, stream());
-      context_->copy(out.ids + first * out.k, part.ids, 8 * count * out.k);
-      context_->copy(out.distances + first * out.k, part.distances, 4 * count * out.k);
+      context_->copy_values(out.ids + first * out.k, part.ids, count * out.k);
+      context_->copy_values(out.distances + first * out.k, part.distances, count * out.k);
     }
     context_->synchronize();
   }
 
   std::optional<RecallEstimate> measure() override {
-    const DeviceBuffer some(8 * control_rows() * length_, "the control rows' lists", context_, resources_);
-    auto* const there = reinterpret_cast<uint64_t*>(some.data());
-    launch_gather_lists(lists(), reinterpret_cast<const uint32_t*>(control_numbers_.data()), control_rows(), there,
-                        stream());
+    const DeviceArray<uint64_t> some(control_rows() * length_, "the control rows' lists", context_, resources_);
+    launch_gather_lists(lists(), control_numbers_.data(), control_rows(), some.data(), stream());
     const HostArray<uint64_t> found(control_rows() * length_, "the control rows' lists", resources_);
-    context_->copy(found.data(), there, some.bytes());
+    context_->copy_values(found.data(), some.data(), some.size());
     context_->synchronize();
     return control_.measure(found.data(), length_);
   }
@@ -114,8 +111,7 @@ class GraphBackendCuda final : public GraphBackend {
     return make_cell_steps_cuda(rows_, params, control_, lists(), context_, resources_);
   }
   std::unique_ptr<DescentSteps> descent_steps(const DescentRules& rules) override {
-    return make_descent_steps_cuda(pairs(), rules, reinterpret_cast<uint64_t*>(memory_.data()), length_, context_,
-                                   resources_);
+    return make_descent_steps_cuda(pairs(), rules, entries_.data(), length_, context_, resources_);
   }
 
  private:
@@ -130,15 +126,15 @@ class GraphBackendCuda final : public GraphBackend {
   }
   template <typename Use>
   void with_ends(const Use& use) const {
-    const DeviceBuffer ends(8 * rows(), "the lists of neighbours", context_, resources_);
-    const DeviceListsRef with_ends{lists(), reinterpret_cast<uint64_t*>(ends.data())};
+    const DeviceArray<uint64_t> ends(rows(), "the lists of neighbours", context_, resources_);
+    const DeviceListsRef with_ends{lists(), ends.data()};
     launch_list_ends(with_ends, stream());
     use(with_ends);
   }
   cudaStream_t stream() const { return context_->stream(); }
-  DeviceWorkingLists lists() const { return {reinterpret_cast<uint64_t*>(memory_.data()), rows(), length_}; }
-  DeviceBuffer list_memory(int64_t length) const {
-    return DeviceBuffer(8 * rows() * length, "the lists of neighbours", context_, resources_);
+  DeviceWorkingLists lists() const { return {entries_.data(), rows(), length_}; }
+  DeviceArray<uint64_t> list_memory(int64_t length) const {
+    return DeviceArray<uint64_t>(rows() * length, "the lists of neighbours", context_, resources_);
   }
 
   const custom::GraphMetric* const custom_;
@@ -148,8 +144,8 @@ class GraphBackendCuda final : public GraphBackend {
   const Metric metric_;
   GraphRowsCuda rows_;
   ControlRows control_;
-  DeviceBuffer control_numbers_;
-  DeviceBuffer memory_;
+  DeviceArray<uint32_t> control_numbers_;
+  DeviceArray<uint64_t> entries_;
   int64_t length_ = 0;
 };
 

@@ -1,9 +1,9 @@
 #include "graph/graph_check_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 
@@ -75,16 +75,14 @@ int64_t first_wrong_row_cuda(const KnnGraph& graph, const Resources& resources) 
   const int64_t warps = std::clamp<int64_t>(kBlockBytes / warp_bytes, 1, kWarps);
   const DeviceGuard guard(graph.space().device);
   const auto context = std::make_shared<const DeviceContext>(graph.space().device, resources.options().stream);
-  const DeviceBuffer found(8, "the first wrong row", context, resources);
+  const DeviceArray<unsigned long long> found(1, "the first wrong row", context, resources);
   auto first = static_cast<unsigned long long>(graph.rows());
-  context->copy(found.data(), &first, sizeof first);
+  context->copy_values(found.data(), &first, 1);
   const GivenRows rows{graph.ids(), graph.distances(), graph.rows(), graph.k(), larger_is_nearer(graph.metric())};
-  allow_all_shared_memory(reinterpret_cast<const void*>(&check_kernel));
-  check_kernel<<<static_cast<unsigned>(divide_up(rows.rows, warps)), static_cast<unsigned>(32 * warps),
-                 static_cast<size_t>(warps * warp_bytes), context->stream()>>>(
-      rows, bits, reinterpret_cast<unsigned long long*>(found.data()));
-  KITH_CUDA_CHECK_LAUNCH("check_kernel");
-  context->copy(&first, found.data(), sizeof first);
+  allow_all_shared_memory(check_kernel);
+  launch(check_kernel, Grid::of(divide_up(rows.rows, warps), 32 * warps).with_shared(warps * warp_bytes),
+         context->stream(), rows, bits, found.data());
+  context->copy_values(&first, found.data(), 1);
   context->synchronize();
   return static_cast<int64_t>(first);
 }

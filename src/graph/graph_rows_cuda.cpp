@@ -21,19 +21,18 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
   rows_ = device_rows(view_);
 
   RowFindings findings;
-  const DeviceBuffer found(2 * 4, "the first bad row", context, resources);
-  auto* const first = reinterpret_cast<uint32_t*>(found.data());
-  if (wish.check_finite && can_be_infinite(x.dtype())) findings.first_bad = first;
-  if (wish.metric == Metric::chi_square) findings.first_negative = first + 1;
+  const DeviceArray<uint32_t> first(2, "the first bad row", context, resources);
+  if (wish.check_finite && can_be_infinite(x.dtype())) findings.first_bad = first.data();
+  if (wish.metric == Metric::chi_square) findings.first_negative = first.data() + 1;
   if (wish.metric == Metric::cosine) {
-    norms_ = DeviceBuffer(8 * x.rows(), "the rows' norms", context, resources);
-    findings.inverse_norms = reinterpret_cast<double*>(norms_.data());
+    norms_ = DeviceArray<double>(x.rows(), "the rows' norms", context, resources);
+    findings.inverse_norms = norms_.data();
   }
   if (!findings.wanted()) return;
-  KITH_CUDA_CHECK(cudaMemsetAsync(first, 0xFF, 8, context->stream()));
+  context->fill(first.data(), 0xFF, 2);
   inspect_rows(rows_, x.cols(), findings, context->stream());
   uint32_t bad[2];
-  context->copy(bad, first, sizeof bad);
+  context->copy_values(bad, first.data(), 2);
   context->synchronize();
   if (bad[0] != kNoBadRow) throw_not_finite("base", bad[0]);
   if (bad[1] != kNoBadRow) throw_negative("base", bad[1]);

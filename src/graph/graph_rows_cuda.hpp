@@ -7,7 +7,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "graph/graph_rows.hpp"
 #include "kernels/distance/device_rows.hpp"
 
@@ -30,7 +30,7 @@ class GraphRowsCuda {
   void bring(std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
   DeviceBuffer matrix_;
-  DeviceBuffer norms_;
+  DeviceArray<double> norms_;
   MatrixView view_;
   DeviceRowsView rows_;
 };

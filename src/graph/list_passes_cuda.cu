@@ -1,8 +1,7 @@
 #include "graph/list_passes_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "graph/working_lists.hpp"
 
 namespace kith {
@@ -71,36 +70,26 @@ __global__ void __launch_bounds__(kThreads)
   out.distances[at] = exit.distance(neighbor);
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-
 }  // namespace
 
 void launch_survey_lists(const DeviceWorkingLists& lists, int64_t k, Metric metric, Flags flags, ListSurvey* parts,
                          cudaStream_t stream) {
-  if (lists.rows == 0) return;
-  survey_kernel<<<static_cast<unsigned>(survey_parts(lists.rows)), kSurveyRows, 0, stream>>>(
-      lists, k, ResultExit(metric), flags, parts);
-  KITH_CUDA_CHECK_LAUNCH("survey_kernel");
+  launch(survey_kernel, Grid::of(survey_parts(lists.rows), kSurveyRows), stream, lists, k, ResultExit(metric), flags,
+         parts);
 }
 
 void launch_gather_lists(const DeviceWorkingLists& lists, const uint32_t* rows, int64_t count, uint64_t* out,
                          cudaStream_t stream) {
-  if (count * lists.length == 0) return;
-  gather_kernel<<<blocks_for(count * lists.length), kThreads, 0, stream>>>(lists, rows, count, out);
-  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+  launch(gather_kernel, Grid::over(count * lists.length, kThreads), stream, lists, rows, count, out);
 }
 
 void launch_resize_lists(const DeviceWorkingLists& lists, const DeviceWorkingLists& to, cudaStream_t stream) {
-  if (to.rows * to.length == 0) return;
-  resize_kernel<<<blocks_for(to.rows * to.length), kThreads, 0, stream>>>(lists, to);
-  KITH_CUDA_CHECK_LAUNCH("resize_kernel");
+  launch(resize_kernel, Grid::over(to.rows * to.length, kThreads), stream, lists, to);
 }
 
 void launch_write_lists(const DeviceWorkingLists& lists, Metric metric, int64_t first, const NeighborsView& out,
                         cudaStream_t stream) {
-  if (out.queries * out.k == 0) return;
-  write_kernel<<<blocks_for(out.queries * out.k), kThreads, 0, stream>>>(lists, ResultExit(metric), first, out);
-  KITH_CUDA_CHECK_LAUNCH("write_kernel");
+  launch(write_kernel, Grid::over(out.queries * out.k, kThreads), stream, lists, ResultExit(metric), first, out);
 }
 
 }  // namespace kith

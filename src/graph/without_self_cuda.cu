@@ -3,7 +3,7 @@
 #include "core/divide.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 
 namespace kith {
@@ -40,9 +40,7 @@ void put_without_self_cuda(const NeighborsView& found, int64_t first, const Neig
   if (found.queries == 0) return;
   const DeviceGuard guard(out.space.device);
   const DeviceContext context(out.space.device, resources.options().stream);
-  put_kernel<<<static_cast<unsigned>(divide_up(found.queries, int64_t{kWarps})), kThreads, 0, context.stream()>>>(
-      found, first, out);
-  KITH_CUDA_CHECK_LAUNCH("put_kernel");
+  launch(put_kernel, Grid::of(divide_up(found.queries, kWarps), kThreads), context.stream(), found, first, out);
 }
 
 }  // namespace kith

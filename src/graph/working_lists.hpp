@@ -23,6 +23,9 @@ inline constexpr uint64_t kOldFlag = 0x80000000u;
 KITH_HOST_DEVICE constexpr uint64_t without_flag(uint64_t neighbor) { return neighbor & ~kOldFlag; }
 KITH_HOST_DEVICE constexpr bool is_old(uint64_t neighbor) { return (neighbor & kOldFlag) != 0; }
 
+// How many counters kernels of a GPU add each number to: many, so that they are not fought for.
+inline constexpr int64_t kCounters = 64;
+
 class WorkingLists {
  public:
   WorkingLists(int64_t rows, int64_t length, const Resources& resources);

@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/warp_lists_cuda.hpp"
 
@@ -73,15 +73,13 @@ __global__ void __launch_bounds__(kThreads) ends_kernel(DeviceListsRef lists) {
 
 int64_t read_count(const unsigned long long* counters, const DeviceContext& context) {
   unsigned long long values[kCounters];
-  context.copy(values, counters, sizeof values);
+  context.copy_values(values, counters, kCounters);
   context.synchronize();
   return static_cast<int64_t>(std::accumulate(values, values + kCounters, 0ull));
 }
 
 void launch_list_ends(const DeviceListsRef& lists, cudaStream_t stream) {
-  if (lists.rows == 0) return;
-  ends_kernel<<<static_cast<unsigned>(divide_up(lists.rows, int64_t{kThreads})), kThreads, 0, stream>>>(lists);
-  KITH_CUDA_CHECK_LAUNCH("ends_kernel");
+  launch(ends_kernel, Grid::over(lists.rows, kThreads), stream, lists);
 }
 
 void launch_merge_offers(const DeviceListsRef& lists, const ListOffers& offers, unsigned long long* entered,
@@ -96,10 +94,9 @@ void launch_merge_offers(const DeviceListsRef& lists, const ListOffers& offers, 
   while (room < offers.places) room *= 2;
   const int64_t warp_bytes = 8 * (lists.length + room);
   const int64_t warps = std::clamp<int64_t>(kBlockBytes / warp_bytes, 1, kWarps);
-  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_offers_kernel));
-  merge_offers_kernel<<<static_cast<unsigned>(divide_up(offers.rows, warps)), static_cast<unsigned>(32 * warps),
-                        static_cast<size_t>(warps * warp_bytes), stream>>>(lists, offers, room, entered);
-  KITH_CUDA_CHECK_LAUNCH("merge_offers_kernel");
+  allow_all_shared_memory(merge_offers_kernel);
+  launch(merge_offers_kernel, Grid::of(divide_up(offers.rows, warps), 32 * warps).with_shared(warps * warp_bytes),
+         stream, lists, offers, room, entered);
 }
 
 }  // namespace kith

@@ -39,8 +39,6 @@ struct ListOffers {
   int64_t rows = 0;
 };
 
-// How many counters kernels add to: many, so that they are not fought for.
-inline constexpr int64_t kCounters = 64;
 // Their sum; waits.
 int64_t read_count(const unsigned long long* counters, const DeviceContext& context);
 

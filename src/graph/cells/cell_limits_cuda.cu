@@ -3,7 +3,7 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
 #include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/working_lists.hpp"
@@ -19,8 +19,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 // A limit that lets every row pass, and no padding.
 __device__ float all_pass(float) { return 1e38f; }
@@ -158,35 +156,31 @@ void with_values(const CellOperands& cells, const Use& use) {
 void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, bool from_lists,
                         cudaStream_t stream) {
   with_values(cells, [&](auto value) {
-    limits_kernel<decltype(value)><<<blocks_for(cells.places), kThreads, 0, stream>>>(cells, lists, from_lists);
+    launch(limits_kernel<decltype(value)>, Grid::over(cells.places, kThreads), stream, cells, lists, from_lists);
   });
-  KITH_CUDA_CHECK_LAUNCH("limits_kernel");
 }
 
 void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
                             int64_t stride, int64_t k, cudaStream_t stream) {
-  if (count == 0 || k > stride) return;  // the limits stay as they are: all pass
-  const auto blocks = static_cast<unsigned>(divide_up(count, kWarps));
+  if (k > stride) return;  // the limits stay as they are: all pass
+  const Grid grid = Grid::of(divide_up(count, kWarps), kThreads);
   with_values(cells, [&](auto value) {
     using Acc = decltype(value);
     if (stride <= 128) {
-      parts_kernel<Acc, 4><<<blocks, kThreads, 0, stream>>>(cells, slots, count, parts, stride, static_cast<int>(k));
+      launch(parts_kernel<Acc, 4>, grid, stream, cells, slots, count, parts, stride, static_cast<int>(k));
     } else {
       static_assert(kMostCellParts == 32 * 32);
-      parts_kernel<Acc, 32><<<blocks, kThreads, 0, stream>>>(cells, slots, count, parts, stride, static_cast<int>(k));
+      launch(parts_kernel<Acc, 32>, grid, stream, cells, slots, count, parts, stride, static_cast<int>(k));
     }
   });
-  KITH_CUDA_CHECK_LAUNCH("parts_kernel");
 }
 
 void launch_slot_limits(const CellOperands& cells, const uint32_t* slots, int64_t count, void* out,
                         cudaStream_t stream) {
-  if (count == 0) return;
   with_values(cells, [&](auto value) {
     using Acc = decltype(value);
-    slot_limits_kernel<Acc><<<blocks_for(count), kThreads, 0, stream>>>(cells, slots, count, static_cast<Acc*>(out));
+    launch(slot_limits_kernel<Acc>, Grid::over(count, kThreads), stream, cells, slots, count, static_cast<Acc*>(out));
   });
-  KITH_CUDA_CHECK_LAUNCH("slot_limits_kernel");
 }
 
 }  // namespace kith

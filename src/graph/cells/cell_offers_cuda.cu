@@ -3,9 +3,8 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
-#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 #include "graph/warp_lists_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -100,33 +99,23 @@ __global__ void __launch_bounds__(kThreads) all_pairs_kernel(AllPairsTask task) 
 }  // namespace
 
 void launch_pair_keys(const PairKeysTask& task, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(task.capacity, kPairsPerBlock), kMostBlocks));
-  pair_keys_kernel<<<blocks, kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("pair_keys_kernel");
+  const int64_t blocks = std::min<int64_t>(divide_up(task.capacity, kPairsPerBlock), kMostBlocks);
+  launch(pair_keys_kernel, Grid::of(blocks, kThreads), stream, task);
 }
 
 void launch_merge_inboxes(const DeviceWorkingLists& lists, const CellInboxes& inboxes, cudaStream_t stream) {
-  if (lists.rows == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(lists.rows, 32 * kWarps));
   const int64_t staged = lists.length <= kStagedList ? kStagedList : 0;
-  const auto shared = static_cast<size_t>(kWarps * (inboxes.slots + staged) * 8);
-  merge_kernel<<<blocks, kThreads, shared, stream>>>(lists, inboxes, staged);
-  KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+  const int64_t shared_bytes = kWarps * (inboxes.slots + staged) * 8;
+  launch(merge_kernel, Grid::over(lists.rows, kThreads).with_shared(shared_bytes), stream, lists, inboxes, staged);
 }
 
 void launch_offer_again(const DeviceWorkingLists& lists, const SpilledOffer* from, int64_t count,
                         const CellInboxes& inboxes, cudaStream_t stream) {
-  if (count == 0) return;
-  offer_again_kernel<<<static_cast<unsigned>(divide_up(count, kThreads)), kThreads, 0, stream>>>(lists, from, count,
-                                                                                                 inboxes);
-  KITH_CUDA_CHECK_LAUNCH("offer_again_kernel");
+  launch(offer_again_kernel, Grid::over(count, kThreads), stream, lists, from, count, inboxes);
 }
 
 void launch_all_pairs(const AllPairsTask& task, cudaStream_t stream) {
-  const int64_t threads = task.slot_count * task.place_count;
-  if (threads == 0) return;
-  all_pairs_kernel<<<static_cast<unsigned>(divide_up(threads, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("all_pairs_kernel");
+  launch(all_pairs_kernel, Grid::over(task.slot_count * task.place_count, kThreads), stream, task);
 }
 
 }  // namespace kith

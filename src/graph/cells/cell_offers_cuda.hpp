@@ -9,6 +9,7 @@
 // for each merge. Memory: 8 slots + 4 bytes a row.
 #pragma once
 
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/list_passes_cuda.hpp"
 #include "graph/pairs/pair_key_rows.hpp"
 
@@ -17,12 +18,6 @@
 #include <cstdint>
 
 namespace kith {
-
-struct SpilledOffer {
-  uint64_t neighbor;
-  uint32_t row;
-  uint32_t unused;
-};
 
 struct CellInboxes {
   uint64_t* entries = nullptr;  // rows x slots

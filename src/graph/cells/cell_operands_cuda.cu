@@ -2,7 +2,8 @@
 
 #include "core/divide.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
@@ -15,8 +16,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr unsigned kAll = 0xFFFFFFFFu;
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 // An upper bound of a length from a computed sum of squares.
 __device__ float length_above(float squares, int64_t cols) {
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) finish_bytes_kernel(CellOperands cel
   int squares = 0;
   int values = 0;
   for (int64_t byte = 4 * lane; byte < cells.chunks * kChunkBytes; byte += kChunkBytes) {
-    const int word = *reinterpret_cast<const int*>(cells.operands + operand_offset(place, byte, cells.chunks));
+    const int word = load_vector<int>(cells.operands + operand_offset(place, byte, cells.chunks));
     squares = __dp4a(word, word, squares);
     values = __dp4a(word, 0x01010101, values);
   }
@@ -77,14 +76,14 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t place = slots[slot];
   uint4 unit = {0, 0, 0, 0};
   if (place != kNoPlace) {
-    unit = *reinterpret_cast<const uint4*>(cells.operands + operand_offset(place, byte, cells.chunks));
+    unit = load_vector<uint4>(cells.operands + operand_offset(place, byte, cells.chunks));
     if (inverts) {
       unit = {~unit.x, ~unit.y, ~unit.z, ~unit.w};
     } else {
       unit = {unit.x ^ flip, unit.y ^ flip, unit.z ^ flip, unit.w ^ flip};
     }
   }
-  *reinterpret_cast<uint4*>(out + operand_offset(slot, byte, cells.chunks)) = unit;
+  store_vector(out + operand_offset(slot, byte, cells.chunks), unit);
 }
 
 __global__ void __launch_bounds__(kThreads) list_kernel(const uint32_t* place_rows, int64_t places, uint32_t* list) {
@@ -101,31 +100,23 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_finish_operands(const CellOperands& cells, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(cells.places, kWarps));
-  if (cells.type == OperandType::bytes) {
-    finish_bytes_kernel<<<blocks, kThreads, 0, stream>>>(cells);
-  } else {
-    finish_halves_kernel<<<blocks, kThreads, 0, stream>>>(cells);
-  }
-  KITH_CUDA_CHECK_LAUNCH("finish_kernel");
+  launch(cells.type == OperandType::bytes ? finish_bytes_kernel : finish_halves_kernel,
+         Grid::of(divide_up(cells.places, kWarps), kThreads), stream, cells);
 }
 
 void launch_gather_queries(const CellOperands& cells, const uint32_t* slots, int64_t count, std::byte* out,
                            cudaStream_t stream) {
   const int64_t threads = count * cells.chunks * (kChunkBytes / 16);
   const bool bytes = cells.type == OperandType::bytes;
-  gather_queries_kernel<<<blocks_for(threads), kThreads, 0, stream>>>(cells, slots, count, 0x80008000u, bytes, out);
-  KITH_CUDA_CHECK_LAUNCH("gather_queries_kernel");
+  launch(gather_queries_kernel, Grid::over(threads, kThreads), stream, cells, slots, count, 0x80008000u, bytes, out);
 }
 
 void launch_operand_list(const uint32_t* place_rows, int64_t places, uint32_t* list, cudaStream_t stream) {
-  list_kernel<<<blocks_for(places), kThreads, 0, stream>>>(place_rows, places, list);
-  KITH_CUDA_CHECK_LAUNCH("list_kernel");
+  launch(list_kernel, Grid::over(places, kThreads), stream, place_rows, places, list);
 }
 
 void launch_gather_norms(const double* norms, const uint32_t* list, int64_t count, double* out, cudaStream_t stream) {
-  norms_kernel<<<blocks_for(count), kThreads, 0, stream>>>(norms, list, count, out);
-  KITH_CUDA_CHECK_LAUNCH("norms_kernel");
+  launch(norms_kernel, Grid::over(count, kThreads), stream, norms, list, count, out);
 }
 
 }  // namespace kith

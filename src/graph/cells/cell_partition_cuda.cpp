@@ -8,6 +8,7 @@
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
@@ -40,7 +41,7 @@ CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellParams
       space_(rows, params.metric, context_, resources_),
       cells_(params.cells),
       probes_(ranked_probes(params)),
-      own_(4 * rows.view().rows(), "the cells", context_, resources_) {
+      own_(rows.view().rows(), "the cells", context_, resources_) {
   learn_centres(params);
 }
 
@@ -48,16 +49,15 @@ void CellPartitionCuda::learn_centres(const CellParams& params) {
   const int64_t all = rows_.view().rows();
   const int64_t count = std::min(all, params.cells * kSampleRowsPerCell);
   const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), all, count, resources_);
-  const DeviceBuffer list(4 * count, "a sample of the rows", context_, resources_);
-  const DeviceBuffer vectors(4 * count * space_.cols(), "a sample of the rows", context_, resources_);
-  context_->copy(list.data(), sample.data(), 4 * count);
-  const MatrixView seen =
-      space_.listed(reinterpret_cast<const uint32_t*>(list.data()), count, CellSide::found, vectors);
+  const DeviceArray<uint32_t> list(count, "a sample of the rows", context_, resources_);
+  const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
+  context_->copy_values(list.data(), sample.data(), count);
+  const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
   const KMeans means = learn_cells(seen, params, resources_);
   const MatrixView learned = means.centres();
-  centre_memory_ = DeviceBuffer(4 * cells_ * space_.cols(), "the cells' centres", context_, resources_);
+  centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {
-    context_->copy(centre_memory_.data() + i * 4 * space_.cols(), learned.row(i), 4 * space_.cols());
+    context_->copy_values(centre_memory_.data() + i * space_.cols(), typed_row<float>(learned, i), space_.cols());
   }
   if (learned.row_stride() == space_.cols()) {
     context_->copy(centre_memory_.data(), learned.data(), centre_memory_.bytes());
@@ -69,8 +69,7 @@ void CellPartitionCuda::learn_centres(const CellParams& params) {
 
 void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& centres, int64_t k) const {
   const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
-  const NeighborsView out{reinterpret_cast<int64_t*>(found_ids_.data()),
-                          reinterpret_cast<float*>(found_distances_.data()), queries.rows(), k,
+  const NeighborsView out{found_ids_.data(), found_distances_.data(), queries.rows(), k,
                           MemorySpace::cuda(context_->device())};
   knn(queries, centres, out, wish, resources_);
 }
@@ -92,25 +91,22 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
       numbers[rows + i * per_row + j] = control.neighbors()[static_cast<size_t>(i * all + (j + 1) * all / per_row - 1)];
     }
   }
-  const DeviceBuffer list(4 * count, "rows whose neighbours are known", context_, resources_);
-  const DeviceBuffer vectors(4 * count * space_.cols(), "rows whose neighbours are known", context_, resources_);
-  const DeviceBuffer own(8 * count, "rows whose neighbours are known", context_, resources_);
-  const DeviceBuffer places(4 * rows * per_row, "rows whose neighbours are known", context_, resources_);
-  found_ids_ = DeviceBuffer(8 * count * ranked, "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceBuffer(4 * count * ranked, "the cells near some rows", context_, resources_);
-  context_->copy(list.data(), numbers.data(), list.bytes());
-  const auto* const listed = reinterpret_cast<const uint32_t*>(list.data());
-  search(space_.listed(listed, count, CellSide::found, vectors), centres_, 1);
-  context_->copy(own.data(), found_ids_.data(), own.bytes());
-  search(space_.listed(listed, count, CellSide::looking, vectors), centres_, ranked);
-  launch_hint_places({reinterpret_cast<const int64_t*>(own.data()), reinterpret_cast<const int64_t*>(found_ids_.data()),
-                      ranked, rows, per_row, reinterpret_cast<uint32_t*>(places.data())},
-                     context_->stream());
+  const DeviceArray<uint32_t> list(count, "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<float> vectors(count * space_.cols(), "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<int64_t> own(count, "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<uint32_t> places(rows * per_row, "rows whose neighbours are known", context_, resources_);
+  found_ids_ = DeviceArray<int64_t>(count * ranked, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(count * ranked, "the cells near some rows", context_, resources_);
+  context_->copy_values(list.data(), numbers.data(), count);
+  search(space_.listed(list.data(), count, CellSide::found, vectors.data()), centres_, 1);
+  context_->copy_values(own.data(), found_ids_.data(), count);
+  search(space_.listed(list.data(), count, CellSide::looking, vectors.data()), centres_, ranked);
+  launch_hint_places({own.data(), found_ids_.data(), ranked, rows, per_row, places.data()}, context_->stream());
   const HostArray<uint32_t> found(rows * per_row, "rows whose neighbours are known", resources_);
-  context_->copy(found.data(), places.data(), places.bytes());
+  context_->copy_values(found.data(), places.data(), places.size());
   context_->synchronize();
-  found_ids_ = DeviceBuffer();
-  found_distances_ = DeviceBuffer();
+  found_ids_ = {};
+  found_distances_ = {};
   const auto last = std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
   std::nth_element(found.begin(), found.begin() + last, found.end());
   return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
@@ -119,24 +115,24 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
 void CellPartitionCuda::rank(int64_t probes) {
   probes = std::min(probes, probes_);
   if (probes <= ranked_) return;
-  ranks_ = DeviceBuffer();  // the old ones go before the new ones come
-  ranks_ = DeviceBuffer(4 * rows_.view().rows() * probes, "the cells near each row", context_, resources_);
+  ranks_ = {};  // the old ones go before the new ones come
+  ranks_ = DeviceArray<uint32_t>(rows_.view().rows() * probes, "the cells near each row", context_, resources_);
   const bool all = cells_ <= kMostCellsRanked;
   // With own cells last among the nearest of what looks for others, one more has to be found.
   const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !all ? 1 : 0));
   const int64_t batch = batch_for(rows_.view().rows(), all ? wanted : 1);
-  found_ids_ = DeviceBuffer(8 * batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceBuffer(4 * batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  found_ids_ = DeviceArray<int64_t>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
   if (!space_.is_identity()) {
-    made_ = DeviceBuffer(4 * batch * space_.cols(), "rows as cells see them", context_, resources_);
+    made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
   rank_all(probes);
   if (sizes_.empty()) count_sizes();
   if (!all && probes > 1) rank_near(probes);
   ranked_ = probes;
-  found_ids_ = DeviceBuffer();
-  found_distances_ = DeviceBuffer();
-  made_ = DeviceBuffer();
+  found_ids_ = {};
+  found_distances_ = {};
+  made_ = {};
 }
 
 // Own cells, where they are not known, and where all cells are ranked the others.
@@ -150,22 +146,22 @@ void CellPartitionCuda::rank_all(int64_t probes) {
     resources_.check_cancelled();
     const int64_t count = std::min(batch, all - first);
     RanksTask task;
-    task.found = reinterpret_cast<const int64_t*>(found_ids_.data());
+    task.found = found_ids_.data();
     task.count = count;
     task.first = first;
-    task.own = reinterpret_cast<uint32_t*>(own_.data());
+    task.own = own_.data();
     task.probes = probes;
-    uint32_t* const ranks = reinterpret_cast<uint32_t*>(ranks_.data());
+    uint32_t* const ranks = ranks_.data();
     if (both || ranked_ == 0) {
       task.stride = both ? wanted : 1;
-      search(space_.range(first, count, CellSide::found, made_), centres_, task.stride);
+      search(space_.range(first, count, CellSide::found, made_.data()), centres_, task.stride);
       task.sets_own = true;
       task.ranks = both || probes == 1 ? ranks : nullptr;
       launch_put_ranks(task, context_->stream());
     }
     if (!both && ranks_all && probes > 1) {
       task.stride = wanted;
-      search(space_.range(first, count, CellSide::looking, made_), centres_, wanted);
+      search(space_.range(first, count, CellSide::looking, made_.data()), centres_, wanted);
       task.sets_own = false;
       task.ranks = ranks;
       launch_put_ranks(task, context_->stream());
@@ -182,12 +178,10 @@ void CellPartitionCuda::rank_near(int64_t probes) {
   const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
   const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
   const SelectPlan plan = plan_select(problem, multiprocessors);
-  const DeviceBuffer keys(4 * batch * near.count(), "the cells near some rows", context_, resources_);
-  const DeviceBuffer selected(8 * batch * wanted, "the cells near some rows", context_, resources_);
+  const DeviceArray<float> keys(batch * near.count(), "the cells near some rows", context_, resources_);
+  const DeviceArray<float> distances(batch * wanted, "the cells near some rows", context_, resources_);
+  const DeviceArray<int32_t> columns(batch * wanted, "the cells near some rows", context_, resources_);
   const DeviceBuffer selection(plan.workspace_bytes, "the cells near some rows", context_, resources_);
-  auto* const values = reinterpret_cast<float*>(keys.data());
-  auto* const distances = reinterpret_cast<float*>(selected.data());
-  auto* const columns = reinterpret_cast<int32_t*>(selected.data() + 4 * batch * wanted);
   int64_t cell = 0;
   int64_t in_cell = 0;  // rows of it that are done
   for (int64_t first = 0; first < rows_.view().rows(); first += batch) {
@@ -196,15 +190,20 @@ void CellPartitionCuda::rank_near(int64_t probes) {
     DeviceRowsView rows = rows_.rows();
     rows.list = near.members() + first;
     rows.count = count;
-    if (!space_.is_identity()) rows = device_rows(space_.listed(near.members() + first, count, CellSide::looking, made_));
+    if (!space_.is_identity())
+      rows = device_rows(space_.listed(near.members() + first, count, CellSide::looking, made_.data()));
     for (int64_t at = 0; at < count;) {
       const int64_t some = std::min(sizes_[static_cast<size_t>(cell)] - in_cell, count - at);
       if (some > 0) {
         DeviceRowsView others = device_rows(centres_);
         others.list = near.numbers(cell);
         others.count = near.count();
-        DistanceTask task{slice_rows(rows, at, some), others, space_.cols(), KeyKind::l2,
-                          reinterpret_cast<uint32_t*>(values) + at * near.count(), near.count()};
+        DistanceTask task{slice_rows(rows, at, some),
+                          others,
+                          space_.cols(),
+                          KeyKind::l2,
+                          reinterpret_cast<uint32_t*>(keys.data()) + at * near.count(),
+                          near.count()};
         task.form = KeyForm::plain;
         launch_distance(task, context_->stream());
       }
@@ -215,23 +214,22 @@ void CellPartitionCuda::rank_near(int64_t probes) {
         in_cell = 0;
       }
     }
-    const SelectInput input{values, count, near.count(), near.count()};
+    const SelectInput input{keys.data(), count, near.count(), near.count()};
     const SelectProblem here = problem_of(input, wanted, SelectOrder::smallest);
-    launch_select_rows(input, {distances, columns, nullptr}, here, plan_select(here, multiprocessors), selection.data(),
-                       context_->stream());
-    launch_put_near_ranks({columns, wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
-                           reinterpret_cast<uint32_t*>(ranks_.data()), probes},
+    launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
+                       selection.data(), context_->stream());
+    launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
+                           ranks_.data(), probes},
                           context_->stream());
   }
 }
 
 void CellPartitionCuda::count_sizes() {
-  const DeviceBuffer counts(4 * cells_, "the cells", context_, resources_);
-  KITH_CUDA_CHECK(cudaMemsetAsync(counts.data(), 0, static_cast<size_t>(4 * cells_), context_->stream()));
-  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, reinterpret_cast<uint32_t*>(counts.data()),
-                     context_->stream());
+  const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
+  context_->fill(counts.data(), 0, cells_);
+  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, counts.data(), context_->stream());
   std::vector<uint32_t> found(static_cast<size_t>(cells_));
-  context_->copy(found.data(), counts.data(), counts.bytes());
+  context_->copy_values(found.data(), counts.data(), cells_);
   context_->synchronize();
   sizes_.assign(found.begin(), found.end());
 }

@@ -5,7 +5,7 @@
 // found by. Memory: 4 (ranked probes + 1) bytes a row.
 #pragma once
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "graph/cells/cell_params.hpp"
 #include "graph/cells/cell_space_cuda.hpp"
 #include "graph/cells/near_cells_cuda.hpp"
@@ -25,7 +25,7 @@ class CellPartitionCuda {
 
   int64_t probes() const { return probes_; }
   // Each row's own cell.
-  const uint32_t* own() const { return reinterpret_cast<const uint32_t*>(own_.data()); }
+  const uint32_t* own() const { return own_.data(); }
   // Rows in each cell.
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
@@ -36,7 +36,7 @@ class CellPartitionCuda {
   void rank(int64_t probes);
   int64_t ranked() const { return ranked_; }
   // rows x ranked(), the own cell first.
-  const uint32_t* ranks() const { return reinterpret_cast<const uint32_t*>(ranks_.data()); }
+  const uint32_t* ranks() const { return ranks_.data(); }
 
  private:
   void learn_centres(const CellParams& params);
@@ -53,12 +53,12 @@ class CellPartitionCuda {
   const int64_t probes_;
   int64_t ranked_ = 0;
   MatrixView centres_;
-  DeviceBuffer centre_memory_;
-  DeviceBuffer made_;       // rows as cells see them, a batch
-  DeviceBuffer found_ids_;  // what a search of a batch finds
-  DeviceBuffer found_distances_;
-  DeviceBuffer own_;
-  DeviceBuffer ranks_;
+  DeviceArray<float> centre_memory_;
+  DeviceArray<float> made_;         // rows as cells see them, a batch
+  DeviceArray<int64_t> found_ids_;  // what a search of a batch finds
+  DeviceArray<float> found_distances_;
+  DeviceArray<uint32_t> own_;
+  DeviceArray<uint32_t> ranks_;
   std::vector<int64_t> sizes_;
   std::optional<NearCells> near_;  // where these alone are ranked
 };

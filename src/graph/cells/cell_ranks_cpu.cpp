@@ -3,6 +3,7 @@
 #include "core/cpu_target.hpp"
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
 #include "graph/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/all_values.hpp"
@@ -35,7 +36,7 @@ std::vector<float> rank_origin(const MatrixView& centres) {
   std::vector<float> origin = choose_origin(KeyKind::l2, centres);
   double squares = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    const float* const centre = typed_row<float>(centres, i);
     for (size_t c = 0; c < origin.size(); ++c) squares += (double{centre[c]} - origin[c]) * (double{centre[c]} - origin[c]);
   }
   if (squares >= kFarColumn * kFarColumn * static_cast<double>(centres.rows() * centres.cols())) {

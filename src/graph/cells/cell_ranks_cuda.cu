@@ -1,7 +1,7 @@
 #include "graph/cells/cell_ranks_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 
 #include <algorithm>
@@ -142,67 +142,50 @@ __global__ void __launch_bounds__(kThreads) sort_kernel(const int64_t* ids, int6
 }
 
 // How counting is cut: blocks with a part each, large enough that a block's counters are worth their while.
-struct CountLaunch {
+struct CountParts {
+  bool fits;
   int64_t part;
-  unsigned blocks;
-  size_t shared;
+  Grid grid;
 
-  CountLaunch(const CellColumns& columns, int64_t cells) {
-    const int64_t all = columns.rows * (columns.end - columns.first);
-    shared = cells <= kMostBlockCounters ? static_cast<size_t>(4 * cells) : 0;
-    part = std::max<int64_t>(fits() ? 4 * cells : 0, 16 * kCountThreads);
-    blocks = static_cast<unsigned>(divide_up(all, part));
-  }
-  bool fits() const { return shared > 0; }
+  CountParts(const CellColumns& columns, int64_t cells)
+      : fits(cells <= kMostBlockCounters),
+        part(std::max<int64_t>(fits ? 4 * cells : 0, 16 * kCountThreads)),
+        grid(Grid::of(divide_up(columns.rows * (columns.end - columns.first), part), kCountThreads)
+                 .with_shared(fits ? cells * static_cast<int64_t>(sizeof(uint32_t)) : 0)) {}
 };
 
 }  // namespace
 
 void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream) {
-  if (task.count == 0) return;
-  near_ranks_kernel<<<static_cast<unsigned>(divide_up(task.count, kWarps)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("near_ranks_kernel");
+  launch(near_ranks_kernel, Grid::of(divide_up(task.count, kWarps), kThreads), stream, task);
 }
 
 void launch_sort_numbers(const int64_t* ids, int64_t rows, int64_t count, uint32_t* out, cudaStream_t stream) {
-  if (rows == 0) return;
-  sort_kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(ids, count, out);
-  KITH_CUDA_CHECK_LAUNCH("sort_kernel");
+  launch(sort_kernel, Grid::of(rows, kThreads), stream, ids, count, out);
 }
 
 void launch_put_ranks(const RanksTask& task, cudaStream_t stream) {
-  if (task.count == 0) return;
-  put_ranks_kernel<<<static_cast<unsigned>(divide_up(task.count, kWarps)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("put_ranks_kernel");
+  launch(put_ranks_kernel, Grid::of(divide_up(task.count, kWarps), kThreads), stream, task);
 }
 
 void launch_count_cells(const CellColumns& columns, int64_t cells, uint32_t* counts, cudaStream_t stream) {
-  const CountLaunch launch(columns, cells);
-  if (launch.blocks == 0) return;
-  allow_all_shared_memory(reinterpret_cast<const void*>(count_kernel));
-  count_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(),
-                                                                        counts);
-  KITH_CUDA_CHECK_LAUNCH("count_kernel");
+  const CountParts parts(columns, cells);
+  allow_all_shared_memory(count_kernel);
+  launch(count_kernel, parts.grid, stream, columns, parts.part, cells, parts.fits, counts);
 }
 
 void launch_put_places(const CellColumns& columns, int64_t cells, uint32_t* next, uint32_t* places,
                        uint32_t* row_places, cudaStream_t stream) {
-  const CountLaunch launch(columns, cells);
-  if (launch.blocks == 0) return;
-  allow_all_shared_memory(reinterpret_cast<const void*>(places_kernel));
-  places_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(), next,
-                                                                         places, row_places);
-  KITH_CUDA_CHECK_LAUNCH("places_kernel");
+  const CountParts parts(columns, cells);
+  allow_all_shared_memory(places_kernel);
+  launch(places_kernel, parts.grid, stream, columns, parts.part, cells, parts.fits, next, places, row_places);
 }
 
 void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t* row_places, uint32_t* next,
                       uint32_t* slots, cudaStream_t stream) {
-  const CountLaunch launch(columns, cells);
-  if (launch.blocks == 0) return;
-  allow_all_shared_memory(reinterpret_cast<const void*>(slots_kernel));
-  slots_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(),
-                                                                        row_places, next, slots);
-  KITH_CUDA_CHECK_LAUNCH("slots_kernel");
+  const CountParts parts(columns, cells);
+  allow_all_shared_memory(slots_kernel);
+  launch(slots_kernel, parts.grid, stream, columns, parts.part, cells, parts.fits, row_places, next, slots);
 }
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -62,14 +63,14 @@ MatrixView CellSpace::range(int64_t first, int64_t count, CellSide side, MatrixB
                             const Resources& resources) const {
   if (is_identity()) return x_.slice(first, count);
   const MutableMatrixView out = memory.mutable_view();
-  for_rows(count, resources, [&](int64_t i, int) { make(first + i, side, reinterpret_cast<float*>(out.row(i))); });
+  for_rows(count, resources, [&](int64_t i, int) { make(first + i, side, typed_row<float>(out, i)); });
   return out.slice(0, count);
 }
 
 MatrixBuffer CellSpace::listed(const uint32_t* rows, int64_t count, CellSide side, const Resources& resources) const {
   MatrixBuffer made(DType::f32, count, cols(), "rows as cells see them", resources);
   const MutableMatrixView out = made.mutable_view();
-  for_rows(count, resources, [&](int64_t i, int) { make(rows[i], side, reinterpret_cast<float*>(out.row(i))); });
+  for_rows(count, resources, [&](int64_t i, int) { make(rows[i], side, typed_row<float>(out, i)); });
   return made;
 }
 

@@ -4,6 +4,7 @@
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <utility>
@@ -78,45 +79,39 @@ CellSpaceCuda::CellSpaceCuda(const GraphRowsCuda& rows, Metric metric, std::shar
     : rows_(rows), metric_(metric), extra_(metric == Metric::inner_product), context_(std::move(context)) {
   if (!extra_) return;
   const int64_t count = rows.view().rows();
-  squares_ = DeviceBuffer(8 * count, "the rows' norms", context_, resources);
-  const DeviceBuffer longest(8, "the longest row", context_, resources);
-  KITH_CUDA_CHECK(cudaMemsetAsync(longest.data(), 0, 8, context_->stream()));
+  squares_ = DeviceArray<double>(count, "the rows' norms", context_, resources);
+  const DeviceArray<unsigned long long> longest(1, "the longest row", context_, resources);
+  context_->fill(longest.data(), 0, 1);
   visit_dtype(rows.rows().dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    squares_kernel<T><<<static_cast<unsigned>(divide_up(count, kThreads)), kThreads, 0, context_->stream()>>>(
-        rows.rows(), rows.cols(), reinterpret_cast<double*>(squares_.data()),
-        reinterpret_cast<unsigned long long*>(longest.data()));
+    launch(squares_kernel<T>, Grid::over(count, kThreads), context_->stream(), rows.rows(), rows.cols(),
+           squares_.data(), longest.data());
   });
-  KITH_CUDA_CHECK_LAUNCH("squares_kernel");
-  context_->copy(&longest_, longest.data(), 8);
+  context_->copy(&longest_, longest.data(), sizeof longest_);
   context_->synchronize();
 }
 
-MatrixView CellSpaceCuda::make(const uint32_t* list, int64_t first, int64_t count, CellSide side,
-                               const DeviceBuffer& memory) const {
+MatrixView CellSpaceCuda::make(const uint32_t* list, int64_t first, int64_t count, CellSide side, float* memory) const {
   SpaceTask task{rows_.rows(), rows_.cols(), list, first, count};
   task.made = is_identity()               ? Made::plain
               : !extra_                   ? Made::unit
               : side == CellSide::found   ? Made::found
                                           : Made::looking;
-  task.squares = reinterpret_cast<const double*>(squares_.data());
+  task.squares = squares_.data();
   task.longest = longest_;
-  task.out = reinterpret_cast<float*>(memory.data());
-  if (count > 0) {
-    visit_dtype(rows_.rows().dtype, [&](auto stored) {
-      using T = typename decltype(stored)::type;
-      make_kernel<T><<<static_cast<unsigned>(divide_up(count, kWarps)), kThreads, 0, context_->stream()>>>(task);
-    });
-    KITH_CUDA_CHECK_LAUNCH("make_kernel");
-  }
+  task.out = memory;
+  visit_dtype(rows_.rows().dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    launch(make_kernel<T>, Grid::of(divide_up(count, kWarps), kThreads), context_->stream(), task);
+  });
   return {task.out, DType::f32, {count, cols(), cols()}, MemorySpace::cuda(context_->device())};
 }
 
-MatrixView CellSpaceCuda::range(int64_t first, int64_t count, CellSide side, const DeviceBuffer& memory) const {
+MatrixView CellSpaceCuda::range(int64_t first, int64_t count, CellSide side, float* memory) const {
   return is_identity() ? rows_.view().slice(first, count) : make(nullptr, first, count, side, memory);
 }
 
-MatrixView CellSpaceCuda::listed(const uint32_t* list, int64_t count, CellSide side, const DeviceBuffer& memory) const {
+MatrixView CellSpaceCuda::listed(const uint32_t* list, int64_t count, CellSide side, float* memory) const {
   return make(list, 0, count, side, memory);
 }
 

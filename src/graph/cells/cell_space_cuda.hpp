@@ -1,7 +1,7 @@
 // The vectors that a collection is cut into cells by (cell_space.hpp), made on a GPU: the same values as on the CPU.
 #pragma once
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "graph/cells/cell_space.hpp"
 #include "graph/graph_rows_cuda.hpp"
 
@@ -21,18 +21,18 @@ class CellSpaceCuda {
 
   // Of rows first, first + 1, ...: the rows themselves where that is what they are, else made in `memory`, which has room
   // for count x cols() floats.
-  MatrixView range(int64_t first, int64_t count, CellSide side, const DeviceBuffer& memory) const;
+  MatrixView range(int64_t first, int64_t count, CellSide side, float* memory) const;
   // Of the rows that a list on the device names; f32, in `memory`.
-  MatrixView listed(const uint32_t* list, int64_t count, CellSide side, const DeviceBuffer& memory) const;
+  MatrixView listed(const uint32_t* list, int64_t count, CellSide side, float* memory) const;
 
  private:
-  MatrixView make(const uint32_t* list, int64_t first, int64_t count, CellSide side, const DeviceBuffer& memory) const;
+  MatrixView make(const uint32_t* list, int64_t first, int64_t count, CellSide side, float* memory) const;
 
   const GraphRowsCuda& rows_;
   const Metric metric_;
   const bool extra_;
   std::shared_ptr<const DeviceContext> context_;
-  DeviceBuffer squares_;  // the canonical squared norm of every row, where cells want it
+  DeviceArray<double> squares_;  // the canonical squared norm of every row, where cells want it
   double longest_ = 0;
 };
 

@@ -13,7 +13,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/cells/cell_items.hpp"
 #include "graph/cells/cell_limits_cuda.hpp"
@@ -58,7 +58,7 @@ class CellStepsCuda final : public CellSteps {
     const int64_t available = std::min(resources.device_memory()->available(), idle_bytes());
     space_ = plan_cell_space(problem, available / 2);
     memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
-    KITH_CUDA_CHECK(cudaMemsetAsync(at<std::byte>(space_.inbox_counts), 0, static_cast<size_t>(4 * lists.rows), stream()));
+    zero(space_.inbox_counts);
   }
 
   int64_t probes() const override { return cells_.probes(); }
@@ -77,35 +77,34 @@ class CellStepsCuda final : public CellSteps {
 
  private:
   template <typename T>
-  T* at(int64_t place) const {
-    return reinterpret_cast<T*>(memory_.data() + place);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
   }
   // What the device has free, for Kith.
   int64_t idle_bytes() const {
     return cuda_device(context_->device()).memory_free + idle_pool_bytes(context_->device());
   }
   cudaStream_t stream() const { return context_->stream(); }
-  void zero(void* values, int64_t bytes) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(values, 0, static_cast<size_t>(bytes), stream()));
+  template <typename T>
+  void zero(const Slot<T>& slot) const {
+    context_->fill(at(slot), 0, slot.count);
   }
-  const uint32_t* row_places() const { return reinterpret_cast<const uint32_t*>(row_place_memory_.data()); }
 
   // Every row to its place, cell by cell.
   void place_rows() {
     const int64_t places = layout_->places();
-    place_memory_ = DeviceBuffer(4 * places, "the rows of each cell", context_, resources_);
-    row_place_memory_ = DeviceBuffer(4 * lists_.rows, "the rows of each cell", context_, resources_);
+    place_rows_ = DeviceArray<uint32_t>(places, "the rows of each cell", context_, resources_);
+    row_places_ = DeviceArray<uint32_t>(lists_.rows, "the rows of each cell", context_, resources_);
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
-    const DeviceBuffer next(4 * cells, "the cells", context_, resources_);
+    const DeviceArray<uint32_t> next(cells, "the cells", context_, resources_);
     const HostArray<uint32_t> first(cells, "the cells", resources_);
     for (int64_t cell = 0; cell < cells; ++cell) {
       first[cell] = static_cast<uint32_t>(layout_->first_tiles[static_cast<size_t>(cell)] * kOperandTile);
     }
-    context_->copy(next.data(), first.data(), 4 * cells);
-    KITH_CUDA_CHECK(cudaMemsetAsync(place_memory_.data(), 0xFF, static_cast<size_t>(4 * places), stream()));
-    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, reinterpret_cast<uint32_t*>(next.data()),
-                      reinterpret_cast<uint32_t*>(place_memory_.data()),
-                      reinterpret_cast<uint32_t*>(row_place_memory_.data()), stream());
+    context_->copy_values(next.data(), first.data(), cells);
+    context_->fill(place_rows_.data(), 0xFF, places);
+    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, next.data(), place_rows_.data(), row_places_.data(),
+                      stream());
     context_->synchronize();  // `first` is on its way
   }
 
@@ -119,42 +118,40 @@ class CellStepsCuda final : public CellSteps {
     operands_.places = places;
     const CellOperandSpace space(operands_.cols, operands_.chunks, places);
     operand_memory_ = DeviceBuffer(space.bytes, "the cells' operands", context_, resources_);
-    const auto part = [&](int64_t place) { return operand_memory_.data() + place; };
-    operands_.place_rows = reinterpret_cast<const uint32_t*>(place_memory_.data());
-    operands_.operands = part(space.operands);
-    operands_.terms = part(space.terms);
-    operands_.pair_terms = part(space.pair_terms);
-    operands_.own = part(space.own);
-    operands_.norms = reinterpret_cast<float*>(part(space.norms));
-    operands_.limits = part(space.limits);
-    operands_.facts = reinterpret_cast<BaseFacts*>(part(space.facts));
+    std::byte* const memory = operand_memory_.data();
+    operands_.place_rows = place_rows_.data();
+    operands_.operands = space.operands.in(memory);
+    operands_.terms = space.terms.in(memory);
+    operands_.pair_terms = space.pair_terms.in(memory);
+    operands_.own = space.own.in(memory);
+    operands_.norms = space.norms.in(memory);
+    operands_.limits = space.limits.in(memory);
+    operands_.facts = space.facts.in(memory);
 
-    const DeviceBuffer list(4 * places, "the cells' rows", context_, resources_);
-    auto* const numbers = reinterpret_cast<uint32_t*>(list.data());
-    launch_operand_list(operands_.place_rows, places, numbers, stream());
+    const DeviceArray<uint32_t> list(places, "the cells' rows", context_, resources_);
+    launch_operand_list(operands_.place_rows, places, list.data(), stream());
     OperandTask task;
     task.rows = rows_.rows();
-    task.rows.list = numbers;
+    task.rows.list = list.data();
     task.rows.count = places;
-    DeviceBuffer norms;
+    DeviceArray<double> norms;
     if (task.rows.inverse_norms != nullptr) {
-      norms = DeviceBuffer(8 * places, "the cells' norms", context_, resources_);
-      auto* const gathered = reinterpret_cast<double*>(norms.data());
-      launch_gather_norms(rows_.rows().inverse_norms, numbers, places, gathered, stream());
-      task.rows.inverse_norms = gathered;
+      norms = DeviceArray<double>(places, "the cells' norms", context_, resources_);
+      launch_gather_norms(rows_.rows().inverse_norms, list.data(), places, norms.data(), stream());
+      task.rows.inverse_norms = norms.data();
     }
     task.cols = operands_.cols;
     task.kind = operands_.kind;
     task.type = operands_.type;
-    task.centre = reinterpret_cast<float*>(part(space.centre));
+    task.centre = space.centre.in(memory);
     task.base_facts = operands_.facts;
     task.operands = operands_.operands;
-    zero(operands_.facts, sizeof(BaseFacts));
+    context_->fill(operands_.facts, 0, 1);
     launch_sample(task, stream());
     launch_base_operands(task, {.terms = operands_.terms, .first_bad = nullptr}, stream());
     launch_finish_operands(operands_, stream());
     BaseFacts facts;
-    context_->copy(&facts, operands_.facts, sizeof facts);
+    context_->copy_values(&facts, operands_.facts, 1);
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
     by_products_ = facts.unsure == 0 && operands_.cols <= most;
@@ -164,7 +161,7 @@ class CellStepsCuda final : public CellSteps {
   int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const WaveTiles wave = collect(first, end);
     launch_cell_limits(operands_, lists_, !own_, stream());
-    zero(at<uint32_t>(space_.spilled_count), 4);
+    zero(space_.spilled_count);
     const int64_t most = tiles_at_once();
     std::vector<WavePiece> again;
     std::vector<WavePiece> under_way;
@@ -199,30 +196,29 @@ class CellStepsCuda final : public CellSteps {
   WaveTiles collect(int64_t first, int64_t end) {
     const CellColumns columns{cells_.ranks(), cells_.ranked(), lists_.rows, first, end};
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
-    auto* const next = at<uint32_t>(space_.next);
-    zero(next, 4 * cells);
+    uint32_t* const next = at(space_.next);
+    zero(space_.next);
     launch_count_cells(columns, cells, next, stream());
     std::vector<uint32_t> probing(static_cast<size_t>(cells));
-    context_->copy(probing.data(), next, 4 * cells);
+    context_->copy_values(probing.data(), next, cells);
     context_->synchronize();
     WaveTiles wave(*layout_, probing);
-    if (wave.slots() > slot_count_) {
-      slot_memory_ = DeviceBuffer();  // the old one goes before the new one comes
-      slot_memory_ = DeviceBuffer(4 * wave.slots(), "the rows that probe each cell", context_, resources_);
-      slot_count_ = wave.slots();
+    if (wave.slots() > slots_.size()) {
+      slots_ = {};  // the old ones go before the new ones come
+      slots_ = DeviceArray<uint32_t>(wave.slots(), "the rows that probe each cell", context_, resources_);
     }
-    context_->copy(next, wave.first_slots.data(), 4 * cells);
-    KITH_CUDA_CHECK(cudaMemsetAsync(slot_memory_.data(), 0xFF, static_cast<size_t>(4 * wave.slots()), stream()));
-    launch_put_slots(columns, cells, row_places(), next, reinterpret_cast<uint32_t*>(slot_memory_.data()), stream());
+    context_->copy_values(next, wave.first_slots.data(), cells);
+    context_->fill(slots_.data(), 0xFF, wave.slots());
+    launch_put_slots(columns, cells, row_places_.data(), next, slots_.data(), stream());
     return wave;
   }
 
   // Enqueues a piece; `number` is that of its counters. `measures`: its rows have no limits yet.
   void run(const WaveTiles& wave, const WavePiece& piece, int64_t number, bool measures) {
-    const auto* const slots = reinterpret_cast<const uint32_t*>(slot_memory_.data()) + piece.first_tile * kQueryTile;
+    const uint32_t* const slots = slots_.data() + piece.first_tile * kQueryTile;
     const int64_t count = piece.tiles() * kQueryTile;
-    auto* const found = at<uint32_t>(space_.pair_counts) + number;
-    zero(found, 4);
+    uint32_t* const found = at(space_.pair_counts) + number;
+    context_->fill(found, 0, 1);
     if (by_products_) {
       multiply(wave, piece, slots, count, found, measures);
     } else {
@@ -230,7 +226,7 @@ class CellStepsCuda final : public CellSteps {
     }
     PairKeysTask keys;
     keys.rows = {rows_.rows(), operands_.cols, operands_.kind};
-    keys.pairs = at<uint64_t>(space_.pairs);
+    keys.pairs = at(space_.pairs);
     keys.count = found;
     keys.capacity = static_cast<uint32_t>(space_.pair_capacity);
     keys.slots = slots;
@@ -240,12 +236,12 @@ class CellStepsCuda final : public CellSteps {
     keys.inboxes = inboxes(0);
     launch_pair_keys(keys, stream());
     launch_merge_inboxes(lists_, keys.inboxes, stream());
-    context_->copy(at<uint32_t>(space_.spill_counts) + number, at<uint32_t>(space_.spilled_count), 4);
+    context_->copy_values(at(space_.spill_counts) + number, at(space_.spilled_count), 1);
   }
 
   void multiply(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, int64_t count, uint32_t* found,
                 bool measures) {
-    auto* const queries = at<std::byte>(space_.queries);
+    std::byte* const queries = at(space_.queries);
     launch_gather_queries(operands_, slots, count, queries, stream());
     ProductOperands product;
     product.type = operands_.type;
@@ -257,8 +253,8 @@ class CellStepsCuda final : public CellSteps {
     product.last_steps = last_chunk_steps(operands_.cols, operand_value_bytes(operands_.type));
     const CellParts parts = cell_parts(lists_.length);
     if (measures && parts.tiles > 0) {
-      auto* const values = at<float>(space_.parts);
-      KITH_CUDA_CHECK(cudaMemsetAsync(values, 0x7F, static_cast<size_t>(4 * count * parts.stride()), stream()));
+      float* const values = at(space_.parts);
+      context_->fill(values, 0x7F, count * parts.stride());
       WavePiece some = piece;
       some.end_row_tile = parts.tiles;
       product.terms = operands_.terms;
@@ -266,12 +262,12 @@ class CellStepsCuda final : public CellSteps {
                                    {values, parts.rows_per_part, parts.stride()}, stream());
       launch_limits_of_parts(operands_, slots, count, values, parts.stride(), lists_.length + 1, stream());
     }
-    void* const limits = at<std::byte>(space_.slot_limits);
+    void* const limits = at(space_.slot_limits);
     launch_slot_limits(operands_, slots, count, limits, stream());
     product.terms = operands_.pair_terms;
-    launch_product<ProductPairs>(
-        engine_, product, upload(items_of(*layout_, wave, piece, kItemTiles)),
-        {limits, at<uint64_t>(space_.pairs), found, static_cast<uint32_t>(space_.pair_capacity)}, stream());
+    launch_product<ProductPairs>(engine_, product, upload(items_of(*layout_, wave, piece, kItemTiles)),
+                                 {limits, at(space_.pairs), found, static_cast<uint32_t>(space_.pair_capacity)},
+                                 stream());
   }
 
   // Items to the device; their memory on the host stays until the next wait.
@@ -279,9 +275,9 @@ class CellStepsCuda final : public CellSteps {
     const auto count = static_cast<int64_t>(items.size());
     host_items_.emplace_back(count, "products", resources_);
     std::copy(items.begin(), items.end(), host_items_.back().begin());
-    item_memory_.emplace_back(count * static_cast<int64_t>(sizeof(ProductItem)), "products", context_, resources_);
-    context_->copy(item_memory_.back().data(), host_items_.back().data(), item_memory_.back().bytes());
-    return schedule_items(reinterpret_cast<const ProductItem*>(item_memory_.back().data()), static_cast<int>(count));
+    items_.emplace_back(count, "products", context_, resources_);
+    context_->copy_values(items_.back().data(), host_items_.back().data(), count);
+    return schedule_items(items_.back().data(), static_cast<int>(count));
   }
 
   void list_all(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, uint32_t* found) const {
@@ -293,7 +289,7 @@ class CellStepsCuda final : public CellSteps {
       task.place_rows = operands_.place_rows;
       task.first_place = int64_t{item.first_tile} * kOperandTile;
       task.place_count = int64_t{item.end_tile - item.first_tile} * kOperandTile;
-      task.pairs = at<uint64_t>(space_.pairs);
+      task.pairs = at(space_.pairs);
       task.count = found;
       task.capacity = static_cast<uint32_t>(space_.pair_capacity);
       launch_all_pairs(task, stream());
@@ -302,11 +298,11 @@ class CellStepsCuda final : public CellSteps {
 
   CellInboxes inboxes(int turn) const {
     CellInboxes boxes;
-    boxes.entries = at<uint64_t>(space_.inboxes);
-    boxes.counts = at<uint32_t>(space_.inbox_counts);
+    boxes.entries = at(space_.inboxes);
+    boxes.counts = at(space_.inbox_counts);
     boxes.slots = space_.inbox_slots;
-    boxes.spilled = at<SpilledOffer>(space_.spilled[turn]);
-    boxes.spilled_count = at<uint32_t>(space_.spilled_count);
+    boxes.spilled = at(space_.spilled[turn]);
+    boxes.spilled_count = at(space_.spilled_count);
     boxes.capacity = static_cast<uint32_t>(space_.spill_capacity);
     return boxes;
   }
@@ -329,8 +325,8 @@ class CellStepsCuda final : public CellSteps {
     uint32_t found[kCellPiecesAhead];
     uint32_t spilled[kCellPiecesAhead];
     const auto count = static_cast<int64_t>(under_way.size());
-    context_->copy(found, at<uint32_t>(space_.pair_counts), 4 * count);
-    context_->copy(spilled, at<uint32_t>(space_.spill_counts), 4 * count);
+    context_->copy_values(found, at(space_.pair_counts), count);
+    context_->copy_values(spilled, at(space_.spill_counts), count);
     context_->synchronize();
     for (int64_t i = 0; i < count; ++i) {
       const auto slots = static_cast<double>(under_way[static_cast<size_t>(i)].tiles() * kQueryTile);
@@ -340,21 +336,21 @@ class CellStepsCuda final : public CellSteps {
       }
     }
     under_way.clear();
-    item_memory_.clear();
+    items_.clear();
     host_items_.clear();
     int turn = 0;
     for (int64_t waiting = std::min<int64_t>(spilled[count - 1], space_.spill_capacity); waiting > 0;) {
-      zero(at<uint32_t>(space_.spilled_count), 4);
+      zero(space_.spilled_count);
       const CellInboxes boxes = inboxes(1 - turn);
-      launch_offer_again(lists_, at<SpilledOffer>(space_.spilled[turn]), waiting, boxes, stream());
+      launch_offer_again(lists_, at(space_.spilled[turn]), waiting, boxes, stream());
       launch_merge_inboxes(lists_, boxes, stream());
       uint32_t left = 0;
-      context_->copy(&left, boxes.spilled_count, 4);
+      context_->copy_values(&left, boxes.spilled_count, 1);
       context_->synchronize();
       waiting = left;  // no more than there were
       turn = 1 - turn;
     }
-    zero(at<uint32_t>(space_.spilled_count), 4);
+    zero(space_.spilled_count);
   }
 
   const GraphRowsCuda& rows_;
@@ -365,18 +361,17 @@ class CellStepsCuda final : public CellSteps {
   const ProductEngine engine_;
   std::optional<CellLayout> layout_;
   CellSpacePlan space_;
-  DeviceBuffer place_memory_;      // the row at each place
-  DeviceBuffer row_place_memory_;  // the place of each row
+  DeviceArray<uint32_t> place_rows_;  // the row at each place
+  DeviceArray<uint32_t> row_places_;  // the place of each row
   DeviceBuffer operand_memory_;
   DeviceBuffer memory_;
-  DeviceBuffer slot_memory_;
-  int64_t slot_count_ = 0;
+  DeviceArray<uint32_t> slots_;
   CellOperands operands_;
   bool by_products_ = true;
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
   int64_t expected_ = 0;  // probes
-  std::vector<DeviceBuffer> item_memory_;
+  std::vector<DeviceArray<ProductItem>> items_;
   std::vector<HostArray<ProductItem>> host_items_;
 };
 

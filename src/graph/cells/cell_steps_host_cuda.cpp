@@ -34,12 +34,12 @@ class CellStepsOnHost final : public CellSteps {
   int64_t probes() const override { return cells_->probes(); }
   void expect(int64_t probes) override { steps_->expect(probes); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
-    const int64_t bytes = 8 * there_.rows * there_.length;
-    context_->copy(lists_.list(0), there_.entries, bytes);
+    const int64_t entries = there_.rows * there_.length;
+    context_->copy_values(lists_.list(0), there_.entries, entries);
     context_->synchronize();
     for (int64_t row = 0; row < there_.rows; ++row) lists_.refresh_threshold(row);
     const int64_t compared = steps_->wave(first, end, meter);
-    context_->copy(there_.entries, lists_.list(0), bytes);
+    context_->copy_values(there_.entries, lists_.list(0), entries);
     context_->synchronize();
     return compared;
   }

@@ -1,5 +1,6 @@
 #include "graph/cells/cell_workspace_cuda.hpp"
 
+#include "core/host_array.hpp"
 #include "graph/cells/cell_training.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
@@ -14,13 +15,12 @@ constexpr int64_t kPairsPerRow = 16;
 constexpr int64_t kQueryBytes = int64_t{640} << 20;
 constexpr int64_t kPartBytes = int64_t{256} << 20;
 constexpr int64_t kMostSlots = int64_t{1} << 28;
-constexpr int64_t kSpillBytes = 16;
 constexpr int kMostShift = 12;
 constexpr int kFewShifts = 2;     // that are tried before inboxes are made smaller
 constexpr int kMostHalvings = 2;  // of inboxes
 constexpr int64_t kFewestSlots = 8;
 
-int64_t inbox_slots(int64_t length) {
+int64_t slots_of_inbox(int64_t length) {
   int64_t slots = 32;
   while (slots < kMostInboxSlots && slots < length + length / 4) slots *= 2;
   return slots;
@@ -28,32 +28,29 @@ int64_t inbox_slots(int64_t length) {
 
 }  // namespace
 
-CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift) {
-  struct Open : CellSpacePlan {
-    using WorkspaceLayout::take;
-  };
-  Open plan;
-  plan.pair_capacity = std::max(std::clamp(kPairsPerRow * problem.rows, 4 * kFewestPairs, kMostPairs) >> shift, kFewestPairs);
-  plan.spill_capacity = std::max(plan.pair_capacity / 8, 2 * kFewestPairs);
-  plan.inbox_slots = std::max<int64_t>(inbox_slots(problem.length) >> problem.inbox_halvings, kFewestSlots);
+CellSpacePlan::CellSpacePlan(const CellSpaceProblem& problem, int shift) {
+  pair_capacity =
+      std::max(std::clamp(kPairsPerRow * problem.rows, 4 * kFewestPairs, kMostPairs) >> shift, kFewestPairs);
+  spill_capacity = std::max(pair_capacity / 8, 2 * kFewestPairs);
+  inbox_slots = std::max<int64_t>(slots_of_inbox(problem.length) >> problem.inbox_halvings, kFewestSlots);
   const int64_t tile_bytes = kQueryTile * problem.chunks * kChunkBytes;
-  plan.tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, std::max<int64_t>(plan.pair_capacity / kQueryTile, 1));
-  const int64_t part_bytes = kQueryTile * cell_parts(problem.length).stride() * 4;
-  plan.own_tiles = part_bytes == 0 ? plan.tiles : std::clamp<int64_t>((kPartBytes >> shift) / part_bytes, 1, plan.tiles);
-  plan.slots = std::max(kMostSlots >> shift, problem.rows);
+  tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, std::max<int64_t>(pair_capacity / kQueryTile, 1));
+  const int64_t tile_parts = kQueryTile * cell_parts(problem.length).stride();
+  own_tiles =
+      tile_parts == 0 ? tiles : std::clamp<int64_t>((kPartBytes >> shift) / array_bytes<float>(tile_parts), 1, tiles);
+  slots = std::max(kMostSlots >> shift, problem.rows);
 
-  plan.inboxes = plan.take(problem.rows * plan.inbox_slots, 8);
-  plan.inbox_counts = plan.take(problem.rows, 4);
-  plan.pairs = plan.take(plan.pair_capacity, 8);
-  for (int64_t& spilled : plan.spilled) spilled = plan.take(plan.spill_capacity, kSpillBytes);
-  plan.spilled_count = plan.take(1, 4);
-  plan.pair_counts = plan.take(kCellPiecesAhead, 4);
-  plan.spill_counts = plan.take(kCellPiecesAhead, 4);
-  plan.queries = plan.take(plan.tiles, tile_bytes);
-  plan.parts = plan.take(plan.own_tiles, part_bytes);
-  plan.slot_limits = plan.take(plan.tiles * kQueryTile, 8);
-  plan.next = plan.take(problem.cells, 4);
-  return plan;
+  inboxes = take<uint64_t>(problem.rows, inbox_slots);
+  inbox_counts = take<uint32_t>(problem.rows);
+  pairs = take<uint64_t>(pair_capacity);
+  for (Slot<SpilledOffer>& list : spilled) list = take<SpilledOffer>(spill_capacity);
+  spilled_count = take<uint32_t>(1);
+  pair_counts = take<uint32_t>(kCellPiecesAhead);
+  spill_counts = take<uint32_t>(kCellPiecesAhead);
+  queries = take<std::byte>(tiles, tile_bytes);
+  parts = take<float>(own_tiles, tile_parts);
+  slot_limits = take<CellOperandSpace::Value>(tiles * kQueryTile, 2);
+  next = take<uint32_t>(problem.cells);
 }
 
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available) {
@@ -61,7 +58,7 @@ CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available
   for (CellSpaceProblem smaller = problem;; ++smaller.inbox_halvings) {
     const bool last = smaller.inbox_halvings == kMostHalvings;
     for (int shift = 0; shift <= (last ? kMostShift : kFewShifts); ++shift) {
-      const CellSpacePlan plan = lay_out_cell_space(smaller, shift);
+      const CellSpacePlan plan(smaller, shift);
       if (plan.bytes <= available || (last && shift == kMostShift)) return plan;
     }
   }
@@ -79,7 +76,7 @@ int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& param
   const int64_t sample = 4 * std::min(rows, kSampleRowsPerCell * params.cells) * (x.cols() + 2);
   const int64_t near = params.cells > kMostCellsRanked ? 4 * kCellsRanked * params.cells : 0;
   const int64_t slots = 4 * (rows + params.cells * kQueryTile);
-  const int64_t space = lay_out_cell_space({rows, k, chunks, params.cells}, kMostShift).bytes;
+  const int64_t space = CellSpacePlan({rows, k, chunks, params.cells}, kMostShift).bytes;
   // Searches plan with half of what is left.
   return copied + of_rows + CellOperandSpace(x.cols(), chunks, places).bytes + 2 * (sample + near + slots + space) +
          kSearches;

@@ -68,33 +68,36 @@ static_assert(cell_parts(1).stride() <= kMostCellParts && cell_parts(100).stride
 
 // Operands in the order of cells.
 struct CellOperandSpace : WorkspaceLayout {
-  int64_t operands, terms, pair_terms, own, norms, limits, facts, centre;
+  using Value = uint32_t;  // the bits of a float where operands are halves, of an int32_t where they are bytes
 
-  CellOperandSpace(int64_t cols, int64_t chunks, int64_t places) {
-    const int64_t padded = operand_tiles(places) * kOperandTile;
-    operands = take(operand_bytes(places, chunks), 1);
-    terms = take(padded, 4);
-    pair_terms = take(padded, 8);
-    own = take(padded, 4);
-    norms = take(padded, 4);
-    limits = take(padded, 4);
-    facts = take(1, sizeof(BaseFacts));
-    centre = take(cols, 4);
-  }
+  CellOperandSpace(int64_t cols, int64_t chunks, int64_t places)
+      : operands(take<std::byte>(operand_bytes(places, chunks))),
+        terms(take<Value>(padded(places))),
+        pair_terms(take<Value>(padded(places), 2)),
+        own(take<Value>(padded(places))),
+        norms(take<float>(padded(places))),
+        limits(take<Value>(padded(places))),
+        facts(take<BaseFacts>(1)),
+        centre(take<float>(cols)) {}
+
+  Slot<std::byte> operands;
+  Slot<Value> terms, pair_terms, own;
+  Slot<float> norms;
+  Slot<Value> limits;
+  Slot<BaseFacts> facts;
+  Slot<float> centre;
+
+ private:
+  static int64_t padded(int64_t places) { return operand_tiles(places) * kOperandTile; }
 };
 
 inline constexpr int64_t kCellPiecesAhead = 8;  // pieces that are enqueued before anybody waits
 
-struct CellSpacePlan : WorkspaceLayout {
-  int64_t pair_capacity = 0;
-  int64_t spill_capacity = 0;
-  int64_t inbox_slots = 0;
-  int64_t tiles = 0;      // of slots, in a piece
-  int64_t own_tiles = 0;  // the same in the wave of the own cells
-  int64_t slots = 0;      // of a wave, about
-
-  int64_t inboxes, inbox_counts, pairs, spilled[2], spilled_count, pair_counts, spill_counts, queries, parts,
-      slot_limits, next;
+// An offer that found its row's inbox full.
+struct SpilledOffer {
+  uint64_t neighbor;
+  uint32_t row;
+  uint32_t unused;
 };
 
 struct CellSpaceProblem {
@@ -105,8 +108,29 @@ struct CellSpaceProblem {
   int inbox_halvings = 0;
 };
 
-// With pieces made smaller by `shift` halvings.
-CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift);
+struct CellSpacePlan : WorkspaceLayout {
+  CellSpacePlan() = default;
+  // With pieces made smaller by `shift` halvings.
+  CellSpacePlan(const CellSpaceProblem& problem, int shift);
+
+  int64_t pair_capacity = 0;
+  int64_t spill_capacity = 0;
+  int64_t inbox_slots = 0;
+  int64_t tiles = 0;      // of slots, in a piece
+  int64_t own_tiles = 0;  // the same in the wave of the own cells
+  int64_t slots = 0;      // of a wave, about
+
+  Slot<uint64_t> inboxes;
+  Slot<uint32_t> inbox_counts;
+  Slot<uint64_t> pairs;
+  Slot<SpilledOffer> spilled[2];
+  Slot<uint32_t> spilled_count, pair_counts, spill_counts;
+  Slot<std::byte> queries;
+  Slot<float> parts;
+  Slot<CellOperandSpace::Value> slot_limits;  // two for each slot
+  Slot<uint32_t> next;
+};
+
 // The largest pieces that fit, or the smallest there are.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
 

@@ -18,19 +18,17 @@ static_assert(kCellsRanked <= kMostSorted);
 NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes, int64_t rows,
                      std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : count_(std::min(kCellsRanked, centres.rows())),
-      numbers_(4 * centres.rows() * count_, "the cells near each cell", context, resources),
-      members_(4 * rows, "the rows of each cell", context, resources) {
+      numbers_(centres.rows() * count_, "the cells near each cell", context, resources),
+      members_(rows, "the rows of each cell", context, resources) {
   const int64_t cells = centres.rows();
   const int64_t batch = std::min(cells, kCellBatch);
-  const DeviceBuffer ids(8 * batch * count_, "the cells near some cells", context, resources);
-  const DeviceBuffer distances(4 * batch * count_, "the cells near some cells", context, resources);
+  const DeviceArray<int64_t> ids(batch * count_, "the cells near some cells", context, resources);
+  const DeviceArray<float> distances(batch * count_, "the cells near some cells", context, resources);
   for (int64_t first = 0; first < cells; first += batch) {
-    const NeighborsView found{reinterpret_cast<int64_t*>(ids.data()), reinterpret_cast<float*>(distances.data()),
-                              std::min(batch, cells - first), count_, centres.space()};
+    const NeighborsView found{ids.data(), distances.data(), std::min(batch, cells - first), count_, centres.space()};
     knn(centres.slice(first, found.queries), centres, found,
         {.k = count_, .metric = Metric::l2, .check_finite = false}, resources);
-    launch_sort_numbers(found.ids, found.queries, count_,
-                        reinterpret_cast<uint32_t*>(numbers_.data()) + first * count_, context->stream());
+    launch_sort_numbers(found.ids, found.queries, count_, numbers_.data() + first * count_, context->stream());
   }
 
   std::vector<uint32_t> starts(sizes.size());
@@ -39,12 +37,10 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
     starts[cell] = start;
     start += static_cast<uint32_t>(sizes[cell]);
   }
-  const DeviceBuffer next(4 * cells, "the cells", context, resources);
-  const DeviceBuffer places(4 * rows, "the rows of each cell", context, resources);
-  context->copy(next.data(), starts.data(), 4 * cells);
-  launch_put_places({own, 1, rows, 0, 1}, cells, reinterpret_cast<uint32_t*>(next.data()),
-                    reinterpret_cast<uint32_t*>(members_.data()), reinterpret_cast<uint32_t*>(places.data()),
-                    context->stream());
+  const DeviceArray<uint32_t> next(cells, "the cells", context, resources);
+  const DeviceArray<uint32_t> places(rows, "the rows of each cell", context, resources);
+  context->copy_values(next.data(), starts.data(), cells);
+  launch_put_places({own, 1, rows, 0, 1}, cells, next.data(), members_.data(), places.data(), context->stream());
   context->synchronize();  // `starts` is on its way
 }
 

@@ -2,7 +2,7 @@
 // rank these alone. On a GPU. Memory: 4 kCellsRanked bytes a cell, 8 a row.
 #pragma once
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 
 #include <kith/view.hpp>
 
@@ -21,16 +21,14 @@ class NearCells {
   // Cells near each.
   int64_t count() const { return count_; }
   // Ascending, so that of equal distances the smaller cell comes first; those of the next cell follow.
-  const uint32_t* numbers(int64_t cell) const {
-    return reinterpret_cast<const uint32_t*>(numbers_.data()) + cell * count_;
-  }
+  const uint32_t* numbers(int64_t cell) const { return numbers_.data() + cell * count_; }
   // All rows, one cell's after the other's.
-  const uint32_t* members() const { return reinterpret_cast<const uint32_t*>(members_.data()); }
+  const uint32_t* members() const { return members_.data(); }
 
  private:
   int64_t count_;
-  DeviceBuffer numbers_;
-  DeviceBuffer members_;
+  DeviceArray<uint32_t> numbers_;
+  DeviceArray<uint32_t> members_;
 };
 
 }  // namespace kith

@@ -1,7 +1,7 @@
 #include "graph/cells/probe_hint_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
@@ -31,9 +31,7 @@ __global__ void __launch_bounds__(kThreads) places_kernel(HintTask task) {
 
 void launch_hint_places(const HintTask& task, cudaStream_t stream) {
   const int64_t pairs = task.control_rows * task.per_row;
-  if (pairs == 0) return;
-  places_kernel<<<static_cast<unsigned>(divide_up(pairs, int64_t{kThreads / 32})), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("places_kernel");
+  launch(places_kernel, Grid::of(divide_up(pairs, kThreads / 32), kThreads), stream, task);
 }
 
 }  // namespace kith

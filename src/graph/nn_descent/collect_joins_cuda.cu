@@ -1,7 +1,7 @@
 #include "graph/nn_descent/collect_joins_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
@@ -97,14 +97,12 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
 }  // namespace
 
 void launch_collect_joins(const CollectTask& task, cudaStream_t stream) {
-  if (task.rows == 0) return;
   const int bits = sample_table_bits(task.samples.samples);
   const int64_t table_bytes = int64_t{4} << bits;
   const int64_t warps = table_bytes * kCollectWarps <= 48 << 10 ? kCollectWarps : 1;
-  allow_all_shared_memory(reinterpret_cast<const void*>(&collect_kernel));
-  collect_kernel<<<static_cast<unsigned>(divide_up(task.rows, warps)), static_cast<unsigned>(32 * warps),
-                   static_cast<size_t>(warps * table_bytes), stream>>>(task, bits);
-  KITH_CUDA_CHECK_LAUNCH("collect_kernel");
+  allow_all_shared_memory(collect_kernel);
+  launch(collect_kernel, Grid::of(divide_up(task.rows, warps), 32 * warps).with_shared(warps * table_bytes), stream,
+         task, bits);
 }
 
 }  // namespace kith

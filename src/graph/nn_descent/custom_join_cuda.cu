@@ -1,8 +1,7 @@
 #include "graph/nn_descent/custom_join_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/join_offers_cuda.hpp"
 #include "graph/nn_descent/join_slots_cuda.hpp"
@@ -12,8 +11,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kSetThreads = 128;
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, int64_t{kThreads})); }
 
 __global__ void __launch_bounds__(kThreads)
     named_sets_kernel(const uint32_t* named, int64_t places, int64_t first, int64_t count, CustomSetsRef sets) {
@@ -100,31 +97,22 @@ __global__ void __launch_bounds__(kThreads)
 void launch_named_sets(const uint32_t* named, int64_t places, int64_t first, int64_t count, const CustomSetsRef& sets,
                        cudaStream_t stream) {
   if (count * places == 0) return;
-  named_sets_kernel<<<blocks_for(count * (places + 1)), kThreads, 0, stream>>>(named, places, first, count, sets);
-  KITH_CUDA_CHECK_LAUNCH("named_sets_kernel");
+  launch(named_sets_kernel, Grid::over(count * (places + 1), kThreads), stream, named, places, first, count, sets);
 }
 
 void launch_named_offers(const CustomSetsRef& sets, int64_t places, int64_t count, uint64_t* offers,
                          cudaStream_t stream) {
-  if (count * places == 0) return;
-  named_offers_kernel<<<blocks_for(count * places), kThreads, 0, stream>>>(sets, places, count, offers);
-  KITH_CUDA_CHECK_LAUNCH("named_offers_kernel");
+  launch(named_offers_kernel, Grid::over(count * places, kThreads), stream, sets, places, count, offers);
 }
 
 void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream) {
-  if (task.count == 0) return;
-  const auto kernel = join_sets_kernel;
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  const int64_t bytes = 16 * task.samples.samples;
-  kernel<<<static_cast<unsigned>(task.count), kSetThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
-  KITH_CUDA_CHECK_LAUNCH("join_sets_kernel");
+  allow_all_shared_memory(join_sets_kernel);
+  launch(join_sets_kernel, Grid::of(task.count, kSetThreads).with_shared(task.samples.row_bytes()), stream, task, sets);
 }
 
 void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream) {
-  if (task.count == 0) return;
   const int64_t bytes = 8 * JoinSlots::most(task.samples.samples);
-  join_offers_kernel<<<static_cast<unsigned>(task.count), kThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
-  KITH_CUDA_CHECK_LAUNCH("join_offers_kernel");
+  launch(join_offers_kernel, Grid::of(task.count, kThreads).with_shared(bytes), stream, task, sets);
 }
 
 }  // namespace kith

@@ -8,6 +8,14 @@
 #include <utility>
 
 namespace kith {
+namespace {
+
+int64_t bytes_of_set(int64_t most_queries, int64_t most_rows) {
+  return array_bytes<custom::SetCounts>(1) + array_bytes<uint32_t>(most_rows) +
+         array_bytes<float>(most_queries * most_rows);
+}
+
+}  // namespace
 
 CustomSetsCuda::CustomSetsCuda(const custom::GraphMetric& metric, const PairKeyRows& rows, int64_t sets,
                                int64_t most_queries, int64_t most_rows, std::shared_ptr<const DeviceContext> context,
@@ -15,15 +23,13 @@ CustomSetsCuda::CustomSetsCuda(const custom::GraphMetric& metric, const PairKeyR
     : metric_(metric),
       rows_(rows),
       context_(std::move(context)),
-      room_(std::clamp<int64_t>(std::min(kSetBytes, resources.device_memory()->available() / 4) /
-                                    bytes_of_set(most_queries, most_rows),
-                                1, std::max<int64_t>(sets, 1))),
-      memory_(room_ * bytes_of_set(most_queries, most_rows), "sets of rows", context_, resources) {
-  std::byte* const first = memory_.data();
-  std::byte* const numbers = first + room_ * static_cast<int64_t>(sizeof(custom::SetCounts));
-  ref_ = {reinterpret_cast<uint32_t*>(numbers), reinterpret_cast<custom::SetCounts*>(first),
-          reinterpret_cast<float*>(numbers + 4 * room_ * most_rows), most_queries, most_rows};
-}
+      room_(std::clamp<int64_t>(
+          std::min(kSetBytes, resources.device_memory()->available() / 4) / bytes_of_set(most_queries, most_rows), 1,
+          std::max<int64_t>(sets, 1))),
+      counts_(room_, "sets of rows", context_, resources),
+      numbers_(room_ * most_rows, "sets of rows", context_, resources),
+      distances_(room_ * most_queries * most_rows, "sets of rows", context_, resources),
+      ref_{numbers_.data(), counts_.data(), distances_.data(), most_queries, most_rows} {}
 
 void CustomSetsCuda::compute(int64_t sets) const {
   const DeviceRowsView& rows = rows_.rows;
@@ -53,11 +59,11 @@ void check_symmetric_cuda(const custom::GraphMetric& metric, const PairKeyRows& 
     numbers[2 * i + 1] = i % 2 == 0 ? b : a;
     counts[i] = {1, 2};
   }
-  context->copy(sets.ref().numbers, numbers.data(), 8 * kSets);
-  context->copy(sets.ref().counts, counts.data(), array_bytes<custom::SetCounts>(kSets));
+  context->copy_values(sets.ref().numbers, numbers.data(), 2 * kSets);
+  context->copy_values(sets.ref().counts, counts.data(), kSets);
   sets.compute(kSets);
   const HostArray<float> found(2 * kSets, "pairs of rows", resources);
-  context->copy(found.data(), sets.ref().distances, 8 * kSets);
+  context->copy_values(found.data(), sets.ref().distances, 2 * kSets);
   context->synchronize();
   for (int64_t i = 0; i < SymmetricPairs::kCount; ++i) pairs.check(i, found[4 * i + 1], found[4 * i + 3]);
 }

@@ -7,7 +7,7 @@
 #include <kith/custom_metric_cuda.hpp>
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/pairs/pair_key_rows.hpp"
 
@@ -36,16 +36,14 @@ class CustomSetsCuda {
   // The distances of the first `sets` of them. Enqueues on the context's stream.
   void compute(int64_t sets) const;
 
-  static int64_t bytes_of_set(int64_t most_queries, int64_t most_rows) {
-    return 4 * most_queries * most_rows + 4 * most_rows + static_cast<int64_t>(sizeof(custom::SetCounts));
-  }
-
  private:
   const custom::GraphMetric metric_;
   const PairKeyRows rows_;
   std::shared_ptr<const DeviceContext> context_;
   int64_t room_;
-  DeviceBuffer memory_;
+  DeviceArray<custom::SetCounts> counts_;
+  DeviceArray<uint32_t> numbers_;
+  DeviceArray<float> distances_;
   CustomSetsRef ref_;
 };
 

@@ -19,8 +19,6 @@ namespace {
 constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
 
-static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
-
 class DescentStepsCuda final : public DescentSteps {
  public:
   DescentStepsCuda(const PairKeyRows& rows, const DescentRules& rules, uint64_t* lists, int64_t list_length,
@@ -30,13 +28,13 @@ class DescentStepsCuda final : public DescentSteps {
         operands_(rows, context_, resources),
         layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
-        lists_{{lists, rows.rows.count, list_length}, at<uint64_t>(layout_.ends)} {
+        lists_{{lists, rows.rows.count, list_length}, at(layout_.ends)} {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;
-    task_.known = {at<uint32_t>(layout_.known), known_bits(list_length)};
-    task_.samples = {at<uint32_t>(layout_.samples), at<uint32_t>(layout_.sample_counts), rules.samples};
-    task_.inbox = at<uint64_t>(layout_.inbox);
+    task_.known = {at(layout_.known), known_bits(list_length)};
+    task_.samples = {at(layout_.samples), at(layout_.sample_counts), rules.samples};
+    task_.inbox = at(layout_.inbox);
     task_.slots = rules.inbox_slots;
     task_.boundary = rules.boundary;
     task_.all_pairs = rules.all_pairs;
@@ -46,25 +44,27 @@ class DescentStepsCuda final : public DescentSteps {
     if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
       // It is made where the known rows will lie.
       const JoinOrderLayout layout(lists_.rows);
-      if (layout.bytes <= lists_.rows * DescentLayout::known_bytes(list_length)) order_.emplace(layout);
+      if (layout.bytes <= layout_.known.bytes()) order_.emplace(layout);
     }
     launch_list_ends(lists_, stream());
-    clear(task_.inbox, 8 * rules.inbox_slots * lists_.rows);
+    clear(layout_.inbox);
   }
 
   void sample(int64_t round, ProgressMeter& meter) override {
-    clear(task_.samples.numbers, task_.samples.bytes(lists_.rows));
+    clear(layout_.samples);
     launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
     const uint32_t* order = rules_.order;
     if (order_) {
-      launch_join_order(lists_, *order_, at<std::byte>(layout_.known), at<uint32_t>(layout_.order), stream());
-      order = at<uint32_t>(layout_.order);
+      launch_join_order(lists_, *order_, memory_.data() + layout_.known.offset, at(layout_.order), stream());
+      order = at(layout_.order);
     }
-    KITH_CUDA_CHECK(cudaMemsetAsync(pairs(), 0, 2 * kCounterBytes, stream()));
-    const DeviceJoins joins{at<uint32_t>(layout_.joins), reinterpret_cast<uint32_t*>(pairs() + kCounters)};
-    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr, joins, pairs()},
+    clear(layout_.pairs, 0);
+    clear(layout_.join_counts, 0);
+    const DeviceJoins joins{at(layout_.joins), at(layout_.join_counts)};
+    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr,
+                          joins, at(layout_.pairs)},
                          stream());
-    context_->copy(joins_, joins.counts, sizeof joins_);
+    context_->copy_values(joins_, joins.counts, kJoinSizes);
     launch_know_rows(lists_, task_.known, stream());
     advance(2 * lists_.rows, meter);
   }
@@ -73,7 +73,7 @@ class DescentStepsCuda final : public DescentSteps {
     task_.salt = round_salt(rules_.seed, round);
     int64_t done = 0;
     for (int size = kJoinSizes - 1; size >= 0; --size) {  // the longest first
-      task_.joins = at<uint32_t>(layout_.joins) + size * lists_.rows;
+      task_.joins = at(layout_.joins) + size * lists_.rows;
       const int64_t count = joins_[size];
       for (task_.first = 0; task_.first < count; task_.first += kRowsPerLaunch) {
         task_.count = std::min(kRowsPerLaunch, count - task_.first);
@@ -87,24 +87,22 @@ class DescentStepsCuda final : public DescentSteps {
       done += count;
     }
     meter.add(lists_.rows - done);
-    return read_count(pairs(), *context_);
+    return read_count(at(layout_.pairs), *context_);
   }
 
   int64_t merge(ProgressMeter& meter) override {
-    unsigned long long* const entered = pairs() + 2 * kCounters;
-    KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounterBytes, stream()));
-    launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, entered, stream());
-    clear(task_.inbox, 8 * rules_.inbox_slots * lists_.rows);
+    clear(layout_.entered, 0);
+    launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, at(layout_.entered), stream());
+    clear(layout_.inbox);
     advance(lists_.rows, meter);
-    return read_count(entered, *context_);
+    return read_count(at(layout_.entered), *context_);
   }
 
  private:
   cudaStream_t stream() const { return context_->stream(); }
-  unsigned long long* pairs() const { return at<unsigned long long>(layout_.counters); }
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_.data() + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
   }
   // The rows of a launch by a metric of the user's, as many sets at a time as there is room for.
   void join_by_sets(ProgressMeter& meter) const {
@@ -119,9 +117,10 @@ class DescentStepsCuda final : public DescentSteps {
       if (batch % kBatchesAhead == 0) advance(0, meter);
     }
   }
-  // Nobody, or padding.
-  void clear(void* from, int64_t bytes) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(from, 0xFF, static_cast<size_t>(bytes), stream()));
+  // To nobody and padding, unless another byte is given.
+  template <typename T>
+  void clear(const Slot<T>& slot, int byte = 0xFF) const {
+    context_->fill(at(slot), byte, slot.count);
   }
   void advance(int64_t rows, ProgressMeter& meter) const {
     context_->synchronize();

@@ -13,14 +13,12 @@
 #include "cuda/workspace_layout.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
 #include "graph/nn_descent/join_size.hpp"
+#include "graph/working_lists.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-// Of each number that kernels count.
-inline constexpr int64_t kCounterBytes = 64 * 8;
 
 // The rows of a list lie in (1 << known_bits) buckets of kBucketRows, of whose places half stay empty.
 inline constexpr int kBucketRows = 8;
@@ -32,20 +30,23 @@ constexpr int known_bits(int64_t list_length) {
 
 struct DescentLayout : WorkspaceLayout {
   DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
-      : samples(take(rows, 16 * rules.samples)),
-        sample_counts(take(rows, 4)),
-        joins(take(rows, 4 * kJoinSizes)),
-        inbox(take(rows, 8 * rules.inbox_slots)),
-        ends(take(rows, 8)),
-        known(take(rows, known_bytes(list_length))),
-        order(take(rows, 4)),
-        counters(take(3, kCounterBytes)) {}
+      : samples(take<uint32_t>(rows, 4 * rules.samples)),
+        sample_counts(take<uint32_t>(rows)),
+        joins(take<uint32_t>(rows, kJoinSizes)),
+        inbox(take<uint64_t>(rows, rules.inbox_slots)),
+        ends(take<uint64_t>(rows)),
+        known(take<uint32_t>(rows, int64_t{kBucketRows} << known_bits(list_length))),
+        order(take<uint32_t>(rows)),
+        pairs(take<unsigned long long>(kCounters)),
+        join_counts(take<uint32_t>(2 * kCounters)),
+        entered(take<unsigned long long>(kCounters)) {}
 
-  static constexpr int64_t known_bytes(int64_t list_length) {  // of a list
-    return int64_t{4 * kBucketRows} << known_bits(list_length);
-  }
-
-  int64_t samples, sample_counts, joins, inbox, ends, known, order, counters;
+  Slot<uint32_t> samples, sample_counts, joins;
+  Slot<uint64_t> inbox, ends;
+  Slot<uint32_t> known, order;
+  Slot<unsigned long long> pairs;    // counters of what is compared
+  Slot<uint32_t> join_counts;        // of each size
+  Slot<unsigned long long> entered;  // counters
 };
 
 // Whether joins are products of halves.

@@ -1,7 +1,6 @@
 #include "graph/nn_descent/join_cuda.hpp"
 
-#include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/join_keys_cuda.hpp"
 #include "graph/nn_descent/join_memory_cuda.hpp"
@@ -149,33 +148,28 @@ __global__ void __launch_bounds__(kManyThreads)
 }
 
 template <bool kProducts, int kThreads>
-void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
+void launch_large(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
   const auto kernel = join_kernel<kProducts, kThreads>;
   const auto p = static_cast<int>(task.samples.samples);
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  kernel<<<static_cast<unsigned>(task.count), kThreads,
-           static_cast<size_t>(operand_bytes + JoinRoom{4 * p, 6 * p, kLeftRoom}.bytes()), stream>>>(
-      task, static_cast<int>(operand_bytes));
-  KITH_CUDA_CHECK_LAUNCH("join_kernel");
+  allow_all_shared_memory(kernel);
+  const int64_t bytes = operand_bytes + JoinRoom{4 * p, 6 * p, kLeftRoom}.bytes();
+  launch(kernel, Grid::of(task.count, kThreads).with_shared(bytes), stream, task, static_cast<int>(operand_bytes));
 }
 
 }  // namespace
 
 void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream) {
-  if (count == 0) return;
-  facts_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kManyThreads})), kManyThreads, 0, stream>>>(kind, from, count, to);
-  KITH_CUDA_CHECK_LAUNCH("facts_kernel");
+  launch(facts_kernel, Grid::over(count, kManyThreads), stream, kind, from, count, to);
 }
 
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
-  if (task.count == 0) return;
   const int64_t p = task.samples.samples;
-  if (task.operands.halves == nullptr) return launch<false, kManyThreads>(task, 0, stream);
+  if (task.operands.halves == nullptr) return launch_large<false, kManyThreads>(task, 0, stream);
   if (size != JoinSize::large) return launch_small_join(task, size, stream);
   const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
   const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
-  if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, stream);
-  launch<true, kManyThreads>(task, operand_bytes, stream);
+  if (task.operands.chunks <= kJoinStageChunks) return launch_large<true, kFewThreads>(task, operand_bytes, stream);
+  launch_large<true, kManyThreads>(task, operand_bytes, stream);
 }
 
 }  // namespace kith

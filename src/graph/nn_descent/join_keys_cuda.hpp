@@ -58,8 +58,7 @@ __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbo
 __device__ inline void take(const JoinBlock& join, int slot, int sample, float key, int other) {
   const uint64_t neighbor = pack_neighbor(ordered_key(key), join.memory.ids()[other]);
   if (join.task.all_pairs) return offer(join, sample, neighbor);
-  atomicMin(reinterpret_cast<unsigned long long*>(join.memory.nearest() + slot),
-            static_cast<unsigned long long>(neighbor));
+  lower_to(join.memory.nearest() + slot, neighbor);
 }
 
 // Of the pairs left those whose keys are needed; all where a sample has several.

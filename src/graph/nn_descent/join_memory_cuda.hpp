@@ -42,7 +42,7 @@ struct JoinMemory {
   __device__ float* limits() const { return at<float>(32, 12); }
   __device__ uint32_t* hits() const { return at<uint32_t>(32, 16); }  // pairs left
   __device__ LeftPair* left() const { return at<LeftPair>(32, 20); }
-  __device__ uint16_t* needed() const { return reinterpret_cast<uint16_t*>(left() + room.left); }  // of the pairs left
+  __device__ uint16_t* needed() const { return &left()[room.left].slot; }  // of the pairs left
 
  private:
   static_assert(sizeof(JoinFacts) == 16 && sizeof(LeftPair) == 4);

@@ -10,6 +10,12 @@
 
 namespace kith {
 
+// atomicMin(), which knows no uint64_t.
+__device__ inline void lower_to(uint64_t* place, uint64_t neighbor) {
+  static_assert(sizeof(unsigned long long) == sizeof(uint64_t));
+  atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(neighbor));
+}
+
 __device__ inline uint64_t* inbox_place(const JoinTask& task, uint32_t row, uint32_t other) {
   return task.inbox + row * task.slots + inbox_slot(task.salt, other, task.slots);
 }
@@ -17,8 +23,7 @@ __device__ inline uint64_t* inbox_place(const JoinTask& task, uint32_t row, uint
 // What is not in the list for sure, and nearer than its end.
 __device__ inline void offer_unknown(const JoinTask& task, uint32_t row, uint64_t end, uint64_t neighbor) {
   if (neighbor >= end) return;
-  atomicMin(reinterpret_cast<unsigned long long*>(inbox_place(task, row, row_of(neighbor))),
-            static_cast<unsigned long long>(neighbor));
+  lower_to(inbox_place(task, row, row_of(neighbor)), neighbor);
 }
 
 __device__ inline void offer_to_list(const JoinTask& task, uint32_t row, uint64_t end, uint64_t neighbor) {
@@ -27,9 +32,7 @@ __device__ inline void offer_to_list(const JoinTask& task, uint32_t row, uint64_
   const uint64_t waiting = __ldcg(place);
   const Known known = is_known(task.known, row, row_of(neighbor));
   if (known == Known::yes || (known == Known::unsure && list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor))) return;
-  if (neighbor < waiting) {
-    atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(neighbor));
-  }
+  if (neighbor < waiting) lower_to(place, neighbor);
 }
 
 }  // namespace kith

@@ -20,24 +20,22 @@ JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<cons
   const int64_t chunks = operand_chunks(rows.cols, kHalfBytes);
   const cudaStream_t stream = context->stream();
   halves_ = DeviceBuffer(operand_bytes(count, chunks), "operands of the rows", context, resources);
-  facts_ = DeviceBuffer(array_bytes<JoinFacts>(count), "operands of the rows", context, resources);
-  const DeviceBuffer centre(4 * rows.cols, "operands of the rows", context, resources);
-  const DeviceBuffer base(static_cast<int64_t>(sizeof(BaseFacts)), "operands of the rows", context, resources);
-  const DeviceBuffer some(array_bytes<QueryFacts>(std::min(count, kFactRows)), "operands of the rows", context, resources);
-  KITH_CUDA_CHECK(cudaMemsetAsync(base.data(), 0, sizeof(BaseFacts), stream));
-  OperandTask task{rows.rows, rows.cols, rows.kind, OperandType::half, reinterpret_cast<float*>(centre.data()),
-                   reinterpret_cast<BaseFacts*>(base.data()), halves_.data()};
+  facts_ = DeviceArray<JoinFacts>(count, "operands of the rows", context, resources);
+  const DeviceArray<float> centre(rows.cols, "operands of the rows", context, resources);
+  const DeviceArray<BaseFacts> base(1, "operands of the rows", context, resources);
+  const DeviceArray<QueryFacts> some(std::min(count, kFactRows), "operands of the rows", context, resources);
+  context->fill(base.data(), 0, 1);
+  OperandTask task{rows.rows, rows.cols, rows.kind, OperandType::half, centre.data(), base.data(), halves_.data()};
   launch_sample(task, stream);
   for (int64_t first = 0; first < count; first += kFactRows) {
     const int64_t here = std::min(kFactRows, count - first);
     task.rows = slice_rows(rows.rows, first, here);
     task.operands = halves_.data() + first / kOperandTile * chunks * kTileChunkBytes;
-    auto* const facts = reinterpret_cast<QueryFacts*>(some.data());
-    launch_query_operands(task, {facts, nullptr, 0}, stream);
-    launch_join_facts(rows.kind, facts, here, reinterpret_cast<JoinFacts*>(facts_.data()) + first, stream);
+    launch_query_operands(task, {some.data(), nullptr, 0}, stream);
+    launch_join_facts(rows.kind, some.data(), here, facts_.data() + first, stream);
   }
   context->synchronize();  // what was taken for a while goes back
-  operands_ = {halves_.data(), reinterpret_cast<const JoinFacts*>(facts_.data()), chunks};
+  operands_ = {halves_.data(), facts_.data(), chunks};
 }
 
 }  // namespace kith

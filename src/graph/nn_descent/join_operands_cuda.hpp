@@ -5,7 +5,7 @@
 
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_task_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
@@ -24,7 +24,7 @@ class JoinOperandsCuda {
 
  private:
   DeviceBuffer halves_;
-  DeviceBuffer facts_;
+  DeviceArray<JoinFacts> facts_;
   JoinOperands operands_;
 };
 

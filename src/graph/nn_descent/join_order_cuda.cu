@@ -1,8 +1,8 @@
 #include "graph/nn_descent/join_order_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -47,33 +47,28 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 JoinOrderLayout::JoinOrderLayout(int64_t rows)
-    : labels{take(rows, 4), take(rows, 4)}, keys{take(rows, 8), take(rows, 8)}, numbers{take(rows, 4), take(rows, 4)} {
+    : labels{take<uint32_t>(rows), take<uint32_t>(rows)},
+      keys{take<uint64_t>(rows), take<uint64_t>(rows)},
+      numbers{take<uint32_t>(rows), take<uint32_t>(rows)} {
   cub::DoubleBuffer<uint64_t> sorted;
   cub::DoubleBuffer<uint32_t> values;
   size_t needed = 0;
   KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, needed, sorted, values, static_cast<int>(rows), 0, 64, nullptr));
-  sort_bytes = static_cast<int64_t>(needed);
-  sort = take(sort_bytes, 1);
+  sort = take<std::byte>(static_cast<int64_t>(needed));
 }
 
 void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
                        cudaStream_t stream) {
   if (lists.rows == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(lists.rows, int64_t{kThreads}));
-  uint32_t* const labels[2] = {reinterpret_cast<uint32_t*>(memory + layout.labels[0]),
-                               reinterpret_cast<uint32_t*>(memory + layout.labels[1])};
-  cub::DoubleBuffer<uint64_t> keys(reinterpret_cast<uint64_t*>(memory + layout.keys[0]),
-                                   reinterpret_cast<uint64_t*>(memory + layout.keys[1]));
-  cub::DoubleBuffer<uint32_t> numbers(reinterpret_cast<uint32_t*>(memory + layout.numbers[0]),
-                                      reinterpret_cast<uint32_t*>(memory + layout.numbers[1]));
-  label_kernel<<<blocks, kThreads, 0, stream>>>(lists, nullptr, labels[0]);
-  KITH_CUDA_CHECK_LAUNCH("label_kernel");
-  label_kernel<<<blocks, kThreads, 0, stream>>>(lists, labels[0], labels[1]);
-  KITH_CUDA_CHECK_LAUNCH("label_kernel");
-  key_kernel<<<blocks, kThreads, 0, stream>>>(lists, labels[0], labels[1], keys.Current(), numbers.Current());
-  KITH_CUDA_CHECK_LAUNCH("key_kernel");
-  auto bytes = static_cast<size_t>(layout.sort_bytes);
-  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(memory + layout.sort, bytes, keys, numbers,
+  const Grid grid = Grid::over(lists.rows, kThreads);
+  uint32_t* const labels[2] = {layout.labels[0].in(memory), layout.labels[1].in(memory)};
+  cub::DoubleBuffer<uint64_t> keys(layout.keys[0].in(memory), layout.keys[1].in(memory));
+  cub::DoubleBuffer<uint32_t> numbers(layout.numbers[0].in(memory), layout.numbers[1].in(memory));
+  launch(label_kernel, grid, stream, lists, nullptr, labels[0]);
+  launch(label_kernel, grid, stream, lists, labels[0], labels[1]);
+  launch(key_kernel, grid, stream, lists, labels[0], labels[1], keys.Current(), numbers.Current());
+  auto bytes = static_cast<size_t>(layout.sort.bytes());
+  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(layout.sort.in(memory), bytes, keys, numbers,
                                                   static_cast<int>(lists.rows), 0, 64, stream));
   KITH_CUDA_CHECK(cudaMemcpyAsync(order, numbers.Current(), static_cast<size_t>(4 * lists.rows), cudaMemcpyDeviceToDevice,
                                   stream));

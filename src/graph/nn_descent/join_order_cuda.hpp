@@ -22,11 +22,10 @@ namespace kith {
 struct JoinOrderLayout : WorkspaceLayout {
   explicit JoinOrderLayout(int64_t rows);
 
-  int64_t labels[2];
-  int64_t keys[2];
-  int64_t numbers[2];
-  int64_t sort;
-  int64_t sort_bytes;
+  Slot<uint32_t> labels[2];
+  Slot<uint64_t> keys[2];
+  Slot<uint32_t> numbers[2];
+  Slot<std::byte> sort;
 };
 
 // Every row once into `order`. `memory` has layout.bytes, of a layout for so many rows. Enqueues.

@@ -24,7 +24,8 @@ struct DeviceSamples {
   KITH_HOST_DEVICE uint32_t* forward(int64_t row, int64_t kind) const { return numbers + (4 * row + 2 * kind) * samples; }
   KITH_HOST_DEVICE uint32_t* reverse(int64_t row, int64_t kind) const { return forward(row, kind) + samples; }
   KITH_HOST_DEVICE uint32_t* collected(int64_t row) const { return numbers + 4 * row * samples; }
-  int64_t bytes(int64_t rows) const { return 16 * samples * rows; }  // of the numbers
+  int64_t of_row() const { return 4 * samples; }  // numbers
+  int64_t row_bytes() const { return of_row() * static_cast<int64_t>(sizeof(uint32_t)); }
 };
 
 // Operands as launch_query_operands() makes them, with what is known of each.

@@ -4,6 +4,7 @@
 // Memory: 8 to 16 bytes for each place of a list.
 #pragma once
 
+#include "cuda/vector_access.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/working_lists_cuda.hpp"
@@ -30,7 +31,7 @@ enum class Known : uint8_t { yes, no, unsure };
 
 #if defined(__CUDACC__)
 __device__ inline Known is_known(const KnownRows& known, uint32_t list, uint32_t row) {
-  const auto* const bucket = reinterpret_cast<const uint4*>(known.buckets + known.bucket(list, row));
+  const uint4* const bucket = vectors<uint4>(known.buckets + known.bucket(list, row));
   const uint4 a = __ldg(bucket);
   const uint4 b = __ldg(bucket + 1);
   const bool found = a.x == row || a.y == row || a.z == row || a.w == row || b.x == row || b.y == row || b.z == row ||

@@ -1,7 +1,7 @@
 // What a round of NN-Descent looks up before its joins: samples of all lists, and which rows they hold. A warp for each
 // list; one read of the lists.
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
@@ -86,21 +86,16 @@ __global__ void __launch_bounds__(kThreads) know_kernel(DeviceListsRef lists, Kn
 
 void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, int64_t boundary, uint64_t salt,
                          cudaStream_t stream) {
-  if (lists.rows == 0) return;
-  sample_kernel<<<static_cast<unsigned>(divide_up(lists.rows, int64_t{kWarps})), kThreads, 0, stream>>>(
-      lists, samples, boundary, salt);
-  KITH_CUDA_CHECK_LAUNCH("sample_kernel");
+  launch(sample_kernel, Grid::of(divide_up(lists.rows, kWarps), kThreads), stream, lists, samples, boundary, salt);
 }
 
 void launch_know_rows(const DeviceListsRef& lists, const KnownRows& known, cudaStream_t stream) {
-  if (lists.rows == 0) return;
   static_assert((kBucketRows + 1) * 4 << known_bits(kLongestDeviceList) <= 227 << 10);
   const int64_t warp_bytes = int64_t{(kBucketRows + 1) * 4} << known.bits;
   const int64_t warps = warp_bytes * kWarps <= 48 << 10 ? kWarps : 1;
-  allow_all_shared_memory(reinterpret_cast<const void*>(&know_kernel));
-  know_kernel<<<static_cast<unsigned>(divide_up(lists.rows, warps)), static_cast<unsigned>(32 * warps),
-                static_cast<size_t>(warps * warp_bytes), stream>>>(lists, known);
-  KITH_CUDA_CHECK_LAUNCH("know_kernel");
+  allow_all_shared_memory(know_kernel);
+  launch(know_kernel, Grid::of(divide_up(lists.rows, warps), 32 * warps).with_shared(warps * warp_bytes), stream, lists,
+         known);
 }
 
 }  // namespace kith

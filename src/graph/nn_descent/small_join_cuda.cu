@@ -1,7 +1,6 @@
 #include "graph/nn_descent/small_join_cuda.hpp"
 
-#include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "graph/nn_descent/join_keys_cuda.hpp"
 #include "graph/nn_descent/small_product_cuda.hpp"
 #include "graph/nn_descent/warp_product_cuda.hpp"
@@ -130,18 +129,16 @@ __global__ void __launch_bounds__(threads_of(kSize), blocks_per_processor(kSize)
 }
 
 template <JoinSize kSize>
-void launch(const JoinTask& task, cudaStream_t stream) {
+void launch_small(const JoinTask& task, cudaStream_t stream) {
   const int64_t bytes = product_bytes(kSize) + small_room(kSize).bytes();
-  small_join_kernel<kSize><<<static_cast<unsigned>(task.count), threads_of(kSize), static_cast<size_t>(bytes), stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("small_join_kernel");
+  launch(small_join_kernel<kSize>, Grid::of(task.count, threads_of(kSize)).with_shared(bytes), stream, task);
 }
 
 }  // namespace
 
 void launch_small_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
-  if (task.count == 0) return;
-  if (size == JoinSize::one_warp) return launch<JoinSize::one_warp>(task, stream);
-  launch<JoinSize::two_warps>(task, stream);
+  if (size == JoinSize::one_warp) return launch_small<JoinSize::one_warp>(task, stream);
+  launch_small<JoinSize::two_warps>(task, stream);
 }
 
 }  // namespace kith

@@ -5,6 +5,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/ptx.hpp"
+#include "cuda/vector_access.hpp"
 #include "graph/nn_descent/join_memory_cuda.hpp"
 #include "graph/nn_descent/join_nearest_cuda.hpp"
 #include "graph/nn_descent/join_size.hpp"
@@ -35,8 +36,8 @@ struct UnitAt {
   __device__ void load(int64_t offset, uint4 (&units)[2]) const {
     units[0] = units[1] = make_uint4(0, 0, 0, 0);
     if (from == nullptr) return;
-    units[0] = __ldg(reinterpret_cast<const uint4*>(from + offset));
-    units[1] = __ldg(reinterpret_cast<const uint4*>(from + offset + to_second));
+    units[0] = __ldg(vectors<uint4>(from + offset));
+    units[1] = __ldg(vectors<uint4>(from + offset + to_second));
   }
 };
 
@@ -94,8 +95,8 @@ __device__ __forceinline__ void multiply_small_tile(const SmallJoin& join, int f
   float* const to = join.products() + (first_row + group) * kProductStride + first_column + lane_index() % 4 * 2;
   KITH_UNROLL
   for (int n = 0; n < kGroups; ++n) {
-    *reinterpret_cast<float2*>(to + 8 * n) = {sums[n][0], sums[n][1]};
-    *reinterpret_cast<float2*>(to + 8 * kProductStride + 8 * n) = {sums[n][2], sums[n][3]};
+    store_vector(to + 8 * n, make_float2(sums[n][0], sums[n][1]));
+    store_vector(to + 8 * kProductStride + 8 * n, make_float2(sums[n][2], sums[n][3]));
   }
 }
 

@@ -4,8 +4,8 @@
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_buffer.hpp"
-#include "cuda/error.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/nn_descent/custom_join_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
@@ -123,9 +123,7 @@ void launch_keys(const PairKeyRows& rows, const CustomSetsCuda* sets, const uint
   }
   const int64_t threads = count * places * kRowThreads;
   const auto kernel = is_product(rows.kind) ? key_kernel<true> : key_kernel<false>;
-  kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, stream>>>(rows, named, places, first,
-                                                                                                count, offers);
-  KITH_CUDA_CHECK_LAUNCH("key_kernel");
+  launch(kernel, Grid::over(threads, kThreads), stream, rows, named, places, first, count, offers);
 }
 
 // name(first, count, named) writes down what is offered to lists first, first + 1, ...
@@ -136,16 +134,15 @@ void offer_named(const PairKeyRows& rows, const DeviceListsRef& lists, int64_t f
   if (count * places == 0) return;
   std::optional<CustomSetsCuda> sets;
   if (rows.custom != nullptr) sets.emplace(*rows.custom, rows, batch, 1, places + 1, context, resources);
-  const DeviceBuffer named(batch * places * 4, "rows to begin with", context, resources);
-  const DeviceBuffer offers(batch * places * 8, "rows to begin with", context, resources);
-  auto* const numbers = reinterpret_cast<uint32_t*>(named.data());
-  auto* const keys = reinterpret_cast<uint64_t*>(offers.data());
+  const DeviceArray<uint32_t> named(batch * places, "rows to begin with", context, resources);
+  const DeviceArray<uint64_t> offers(batch * places, "rows to begin with", context, resources);
   ProgressMeter meter("start", count, resources);
   for (int64_t done = 0; done < count; done += batch) {
     const int64_t some = std::min(batch, count - done);
-    name(first + done, some, numbers);
-    launch_keys(rows, sets ? &*sets : nullptr, numbers, places, first + done, some, keys, context->stream());
-    launch_merge_offers(lists, {keys, places, first + done, some}, nullptr, context->stream());
+    name(first + done, some, named.data());
+    launch_keys(rows, sets ? &*sets : nullptr, named.data(), places, first + done, some, offers.data(),
+                context->stream());
+    launch_merge_offers(lists, {offers.data(), places, first + done, some}, nullptr, context->stream());
     context->synchronize();
     meter.add(some);
     meter.poll();
@@ -158,33 +155,29 @@ void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t se
                           const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   const CounterRng rng(seed, kStartStream);
   const int64_t warps = std::clamp<int64_t>((48 << 10) / (4 * lists.length), 1, kWarps);
-  allow_all_shared_memory(reinterpret_cast<const void*>(&draw_kernel));
+  allow_all_shared_memory(draw_kernel);
   offer_named(rows, lists, 0, lists.rows, lists.length, batch_of(lists.rows, lists.length, 0), context, resources,
               [&](int64_t first, int64_t count, uint32_t* named) {
-                draw_kernel<<<static_cast<unsigned>(divide_up(count, warps)), static_cast<unsigned>(32 * warps),
-                              static_cast<size_t>(warps * 4 * lists.length), context->stream()>>>(
-                    lists, rng, boundary, first, count, named);
-                KITH_CUDA_CHECK_LAUNCH("draw_kernel");
+                launch(draw_kernel, Grid::of(divide_up(count, warps), 32 * warps).with_shared(warps * 4 * lists.length),
+                       context->stream(), lists, rng, boundary, first, count, named);
               });
 }
 
 void add_named_rows_cuda(const PairKeyRows& rows, const NamedRows& named, const DeviceListsRef& lists,
                          const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   const bool there = !named.space.host_readable();
-  const int64_t ids_bytes = there ? 0 : 8 * named.k;
-  const int64_t batch = batch_of(named.count, named.most, ids_bytes);
-  const DeviceBuffer ids(batch * ids_bytes, "rows to begin with", context, resources);
+  const int64_t copied = there ? 0 : named.k;  // ids of a list
+  const int64_t batch = batch_of(named.count, named.most, array_bytes<int64_t>(copied));
+  const DeviceArray<int64_t> ids(batch * copied, "rows to begin with", context, resources);
   offer_named(rows, lists, named.first, named.count, named.most, batch, context, resources,
               [&](int64_t row, int64_t count, uint32_t* numbers) {
                 const int64_t* from = named.ids + (row - named.first) * named.k;
                 if (!there) {
-                  context->copy(ids.data(), from, count * ids_bytes);
-                  from = reinterpret_cast<const int64_t*>(ids.data());
+                  context->copy_values(ids.data(), from, count * copied);
+                  from = ids.data();
                 }
-                const int64_t blocks = divide_up(count * named.most, int64_t{kThreads});
-                neighbors_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, context->stream()>>>(
-                    from, named.k, named.most, count, named.first_id, numbers);
-                KITH_CUDA_CHECK_LAUNCH("neighbors_kernel");
+                launch(neighbors_kernel, Grid::over(count * named.most, kThreads), context->stream(), from, named.k,
+                       named.most, count, named.first_id, numbers);
               });
 }
 

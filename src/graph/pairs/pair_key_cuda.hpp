@@ -5,6 +5,7 @@
 // when it is compiled are done group by group, and were a quarter of a join's time.
 #pragma once
 
+#include "cuda/vector_access.hpp"
 #include "graph/pairs/pair_key_rows.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -47,8 +48,8 @@ template <KeyKind kKind, typename Stored>
 __device__ inline double sum_of_aligned(const std::byte* a, const std::byte* b, int64_t cols, DType dtype, double inverse_a,
                                         double inverse_b) {
   constexpr int kAhead = 4;
-  const auto* const first_row = reinterpret_cast<const Four<Stored>*>(a);
-  const auto* const second_row = reinterpret_cast<const Four<Stored>*>(b);
+  const Four<Stored>* const first_row = vectors<Four<Stored>>(a);
+  const Four<Stored>* const second_row = vectors<Four<Stored>>(b);
   double lanes[kRowThreadLanes] = {};
   const int fours = static_cast<int>(cols / 4);
 #pragma unroll 1

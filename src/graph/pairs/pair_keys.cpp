@@ -1,5 +1,6 @@
 #include "graph/pairs/pair_keys.hpp"
 
+#include "core/typed_row.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "rows/stored_row.hpp"
 
@@ -11,7 +12,7 @@ void PairKeys::of(uint32_t row, const uint32_t* others, int64_t count, float* ke
   if (custom_ != nullptr) return by_custom(row, others, count, keys);
   const float* values = values_.data();
   if (x_.dtype() == DType::f32) {
-    values = reinterpret_cast<const float*>(x_.row(row));
+    values = typed_row<float>(x_, row);
   } else {
     widen_row(x_, row, values_.data());
   }

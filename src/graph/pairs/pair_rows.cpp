@@ -3,6 +3,7 @@
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -79,7 +80,7 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
         widen_row(x_, row, scratch.data() + slot * cols());
         round(row, scratch.data() + slot * cols());
       } else {
-        sums_[row] = byte_sums(format_, reinterpret_cast<const uint8_t*>(x_.row(row)), cols());
+        sums_[row] = byte_sums(format_, typed_row<uint8_t>(x_, row), cols());
       }
     }
   });
@@ -122,7 +123,7 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
       int8_t* const to = bytes_.data() + place * rounded_stride();
       if (features()) {
         float* const mine = scratch.data() + slot * product_cols();
-        const auto* const row = reinterpret_cast<const float*>(x_.row(row_at(place)));
+        const float* const row = typed_row<float>(x_, row_at(place));
         maps[static_cast<size_t>(slot)].of(row, cols(), mine);
         double squares = 0;
         for (int64_t c = 0; c < product_cols(); ++c) squares += static_cast<double>(mine[c]) * mine[c];
@@ -152,7 +153,7 @@ void PairRows::choose_features_origin() {
   std::vector<double> sums(values.size(), 0.0);
   ChiSquareFeatures map;
   for (int64_t i = 0; i < count; ++i) {
-    map.of(reinterpret_cast<const float*>(x_.row(i * x_.rows() / count)), cols(), values.data());
+    map.of(typed_row<float>(x_, i * x_.rows() / count), cols(), values.data());
     for (size_t c = 0; c < values.size(); ++c) sums[c] += values[c];
   }
   origin_.assign(values.size(), 0.0f);

@@ -17,6 +17,7 @@
 
 #include "core/cpu_extensions.hpp"
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
 #include "graph/pairs/chi_square_features.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/byte_product.hpp"
@@ -79,7 +80,7 @@ class PairRows {
   const Rounded& rounded(int64_t row) const { return rounded_[row]; }
   // Where rows are bytes, or bits.
   const uint8_t* bytes(int64_t row) const {
-    if (bytes_.size() == 0) return reinterpret_cast<const uint8_t*>(x_.row(row_at(row)));
+    if (bytes_.size() == 0) return typed_row<uint8_t>(x_, row_at(row));
     return reinterpret_cast<const uint8_t*>(rounded_bytes(row));
   }
   const ByteSums& sums(int64_t row) const { return sums_[row]; }

@@ -5,7 +5,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_memory.hpp"
@@ -43,13 +43,12 @@ class BoruvkaCuda : public BoruvkaBackend {
     resources_.check_cancelled();
     DeviceLevel& there = tree_.levels.emplace_back();
     there.parts = level.parts();
-    there.memory = allocate_on_device(2 * array_bytes<uint32_t>(there.parts), "a level of the tree", tree_.device,
-                                      resources_);
-    parent_ = reinterpret_cast<uint32_t*>(there.memory.get());
-    key_ = parent_ + there.parts;
-    launch_find_least_edges(edges_, arrays_, key_, level.parts(), stream());
+    const auto memory =
+        allocate_on_device(2 * array_bytes<uint32_t>(there.parts), "a level of the tree", tree_.device, resources_);
+    there.parents = {memory, reinterpret_cast<uint32_t*>(memory.get())};
+    launch_find_least_edges(edges_, arrays_, there.keys(), level.parts(), stream());
     touch(level);
-    copy(level.key, key_);
+    copy(level.key, there.keys());
     copy(level.near, arrays_.near);
     copy(level.far, arrays_.far);
   }
@@ -62,8 +61,9 @@ class BoruvkaCuda : public BoruvkaBackend {
       launch_shorten_ways(arrays_, from, parts, stream());
       farther = flag() != 0;
     }
-    launch_number_parts(arrays_, from, parent_, parts, edges_.rows, stream());
-    copy(level.parent, parent_);
+    uint32_t* const parents = tree_.levels.back().parents.get();
+    launch_number_parts(arrays_, from, parents, parts, edges_.rows, stream());
+    copy(level.parent, parents);
     copy(level.depth, arrays_.depth[from]);
     const int64_t joined = flag();
     if (joined == 0) tree_.levels.pop_back();  // nothing was joined: the last round
@@ -72,7 +72,9 @@ class BoruvkaCuda : public BoruvkaBackend {
 
  private:
   cudaStream_t stream() const { return context_->stream(); }
-  void copy(const HostArray<uint32_t>& to, const uint32_t* from) const { context_->copy(to.data(), from, to.bytes()); }
+  void copy(const HostArray<uint32_t>& to, const uint32_t* from) const {
+    context_->copy_values(to.data(), from, to.size());
+  }
   // Lets the system find pages for the level on all threads, while the device works: one by one, under a copy, that takes
   // longer than the copy.
   void touch(const MergeLevel& level) const {
@@ -90,7 +92,7 @@ class BoruvkaCuda : public BoruvkaBackend {
   // Waits for all that was enqueued.
   uint32_t flag() const {
     uint32_t value = 0;
-    context_->copy(&value, arrays_.flag, sizeof value);
+    context_->copy_values(&value, arrays_.flag, 1);
     context_->synchronize();
     return value;
   }
@@ -103,8 +105,6 @@ class BoruvkaCuda : public BoruvkaBackend {
   DeviceBuffer memory_;
   DeviceEdges edges_;
   BoruvkaArrays arrays_;
-  uint32_t* parent_ = nullptr;
-  uint32_t* key_ = nullptr;
 };
 
 }  // namespace
@@ -119,24 +119,20 @@ void widths_cuda(const DeviceMergeTree& tree, const int64_t* pairs, int64_t coun
   const DeviceGuard guard(tree.device);
   const auto context = std::make_shared<const DeviceContext>(tree.device, resources.options().stream);
   std::vector<DeviceLevelRef> levels;
-  for (const DeviceLevel& level : tree.levels) {
-    const auto* const parent = reinterpret_cast<const uint32_t*>(level.memory.get());
-    levels.push_back({parent, parent + level.parts});
-  }
+  for (const DeviceLevel& level : tree.levels) levels.push_back({level.parents.get(), level.keys()});
   const int64_t piece = std::min(count, kPairsAtOnce);
-  const auto refs = static_cast<int64_t>(levels.size() * sizeof(DeviceLevelRef));
-  const DeviceBuffer device_levels(refs, "levels of the tree", context, resources);
-  const DeviceBuffer device_pairs(array_bytes<int64_t>(2 * piece), "pairs of rows", context, resources);
-  const DeviceBuffer device_widths(array_bytes<float>(piece), "widths", context, resources);
-  context->copy(device_levels.data(), levels.data(), refs);
+  const auto level_count = static_cast<int64_t>(levels.size());
+  const DeviceArray<DeviceLevelRef> device_levels(level_count, "levels of the tree", context, resources);
+  const DeviceArray<int64_t> device_pairs(2 * piece, "pairs of rows", context, resources);
+  const DeviceArray<float> device_widths(piece, "widths", context, resources);
+  context->copy_values(device_levels.data(), levels.data(), level_count);
   for (int64_t first = 0; first < count; first += piece) {
     resources.check_cancelled();
     const int64_t some = std::min(piece, count - first);
-    context->copy(device_pairs.data(), pairs + 2 * first, array_bytes<int64_t>(2 * some));
-    launch_widths(reinterpret_cast<const DeviceLevelRef*>(device_levels.data()), static_cast<int64_t>(levels.size()),
-                  reinterpret_cast<const int64_t*>(device_pairs.data()), some,
-                  reinterpret_cast<float*>(device_widths.data()), context->stream());
-    context->copy(out + first, device_widths.data(), array_bytes<float>(some));
+    context->copy_values(device_pairs.data(), pairs + 2 * first, 2 * some);
+    launch_widths(device_levels.data(), level_count, device_pairs.data(), some, device_widths.data(),
+                  context->stream());
+    context->copy_values(out + first, device_widths.data(), some);
     context->synchronize();
   }
 }

@@ -18,8 +18,10 @@ namespace kith {
 
 // On a device: parents and keys of a level.
 struct DeviceLevel {
-  std::shared_ptr<std::byte> memory;  // the parents of all parts, then their keys
+  std::shared_ptr<uint32_t> parents;  // of all parts, then their keys
   int64_t parts = 0;
+
+  uint32_t* keys() const { return parents.get() + parts; }
 };
 
 struct DeviceMergeTree {

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <cub/device/device_scan.cuh>
 
@@ -14,8 +15,6 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr uint64_t kNoPair = ~uint64_t{0};
 
 __device__ inline int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 // A read past the first-level cache, where others' atomics do not arrive.
 __device__ inline void lower(uint32_t* place, uint32_t value) {
@@ -84,7 +83,6 @@ __global__ void __launch_bounds__(kThreads) own_keys_kernel(DeviceEdges edges, B
   const int64_t row = thread_number();
   if (row >= edges.rows) return;
   const uint32_t count = edges.count[row];
-  if (count == 0) return;
   const uint32_t mine = arrays.part[row];
   uint32_t least = kNone;
   uint32_t left = 0;
@@ -122,7 +120,6 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = thread_number();
   if (row >= edges.rows) return;
   const uint32_t count = edges.count[row];
-  if (count == 0) return;
   const uint32_t mine = arrays.part[row];
   const uint32_t least = best[mine];
   for (uint32_t j = 0; j < count; ++j) {
@@ -204,92 +201,78 @@ __global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* 
   widths[i] = key_of_ordered(a == b ? largest : kInfinite);
 }
 
-size_t scan_memory(int64_t rows) {
+int64_t scan_memory(int64_t rows) {
   size_t bytes = 0;
   KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, static_cast<const uint32_t*>(nullptr),
                                                 static_cast<uint32_t*>(nullptr), static_cast<int>(rows)));
-  return bytes;
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace
 
 BoruvkaLayout::BoruvkaLayout(int64_t row_count, int64_t neighbors)
-    : rows(row_count), k(neighbors), scan_bytes(scan_memory(row_count)) {
-  to = take(rows * k, 4);
-  key = take(rows * k, 4);
-  other = take(rows * k, 4);
-  count = take(rows, 4);
-  part = take(rows, 4);
-  pair = take(rows, 8);
-  near = take(rows, 4);
-  far = take(rows, 4);
-  next = take(rows, 4);
-  for (int i = 0; i < 2; ++i) above[i] = take(rows, 4);
-  for (int i = 0; i < 2; ++i) depth[i] = take(rows, 4);
-  stays = take(rows, 4);
-  number = take(rows, 4);
-  scan = take(static_cast<int64_t>(scan_bytes), 1);
-  flag = take(1, 4);
-}
+    : rows(row_count),
+      k(neighbors),
+      to(take<uint32_t>(rows, k)),
+      key(take<uint32_t>(rows, k)),
+      other(take<uint32_t>(rows, k)),
+      count(take<uint32_t>(rows)),
+      part(take<uint32_t>(rows)),
+      pair(take<uint64_t>(rows)),
+      near(take<uint32_t>(rows)),
+      far(take<uint32_t>(rows)),
+      next(take<uint32_t>(rows)),
+      above{take<uint32_t>(rows), take<uint32_t>(rows)},
+      depth{take<uint32_t>(rows), take<uint32_t>(rows)},
+      stays(take<uint32_t>(rows)),
+      number(take<uint32_t>(rows)),
+      scan(take<std::byte>(scan_memory(rows))),
+      flag(take<uint32_t>(1)) {}
 
 DeviceEdges BoruvkaLayout::edges(std::byte* memory) const {
-  const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
-  return {words(to), words(key), words(other), words(count), rows, k};
+  return {to.in(memory), key.in(memory), other.in(memory), count.in(memory), rows, k};
 }
 
 BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
-  const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
-  BoruvkaArrays arrays;
-  arrays.part = words(part);
-  arrays.pair = reinterpret_cast<uint64_t*>(memory + pair);
-  arrays.near = words(near);
-  arrays.far = words(far);
-  arrays.next = words(next);
-  for (int i = 0; i < 2; ++i) arrays.above[i] = words(above[i]);
-  for (int i = 0; i < 2; ++i) arrays.depth[i] = words(depth[i]);
-  arrays.stays = words(stays);
-  arrays.number = words(number);
-  arrays.scan = memory + scan;
-  arrays.scan_bytes = scan_bytes;
-  arrays.flag = words(flag);
-  return arrays;
+  return {part.in(memory),
+          pair.in(memory),
+          near.in(memory),
+          far.in(memory),
+          next.in(memory),
+          {above[0].in(memory), above[1].in(memory)},
+          {depth[0].in(memory), depth[1].in(memory)},
+          stays.in(memory),
+          number.in(memory),
+          scan.in(memory),
+          static_cast<size_t>(scan.bytes()),
+          flag.in(memory)};
 }
 
 void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(edges.rows, kTileRows));
-  take_edges_kernel<<<blocks, kThreads, 0, stream>>>(ids, distances, edges);
-  KITH_CUDA_CHECK_LAUNCH("take_edges_kernel");
+  launch(take_edges_kernel, Grid::of(divide_up(edges.rows, kTileRows), kThreads), stream, ids, distances, edges);
 }
 
 void launch_begin(const DeviceEdges& edges, const BoruvkaArrays& arrays, cudaStream_t stream) {
-  begin_kernel<<<blocks_for(edges.rows), kThreads, 0, stream>>>(edges, arrays.part);
-  KITH_CUDA_CHECK_LAUNCH("begin_kernel");
+  launch(begin_kernel, Grid::over(edges.rows, kThreads), stream, edges, arrays.part);
 }
 
 void launch_find_least_edges(const DeviceEdges& edges, const BoruvkaArrays& arrays, uint32_t* key, int64_t parts,
                              cudaStream_t stream) {
-  const unsigned by_rows = blocks_for(edges.rows);
-  no_edges_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(key, arrays.pair, parts);
-  KITH_CUDA_CHECK_LAUNCH("no_edges_kernel");
-  own_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
-  KITH_CUDA_CHECK_LAUNCH("own_keys_kernel");
-  others_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, key);
-  KITH_CUDA_CHECK_LAUNCH("others_keys_kernel");
-  pairs_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
-  KITH_CUDA_CHECK_LAUNCH("pairs_kernel");
-  ends_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, key, parts);
-  KITH_CUDA_CHECK_LAUNCH("ends_kernel");
+  const Grid by_rows = Grid::over(edges.rows, kThreads);
+  launch(no_edges_kernel, Grid::over(parts, kThreads), stream, key, arrays.pair, parts);
+  launch(own_keys_kernel, by_rows, stream, edges, arrays, key);
+  launch(others_keys_kernel, by_rows, stream, edges, key);
+  launch(pairs_kernel, by_rows, stream, edges, arrays, key);
+  launch(ends_kernel, Grid::over(parts, kThreads), stream, arrays, key, parts);
 }
 
 void launch_break_circles(const BoruvkaArrays& arrays, int64_t parts, cudaStream_t stream) {
-  break_circles_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, parts);
-  KITH_CUDA_CHECK_LAUNCH("break_circles_kernel");
+  launch(break_circles_kernel, Grid::over(parts, kThreads), stream, arrays, parts);
 }
 
 void launch_shorten_ways(const BoruvkaArrays& arrays, int from, int64_t parts, cudaStream_t stream) {
   KITH_CUDA_CHECK(cudaMemsetAsync(arrays.flag, 0, sizeof(uint32_t), stream));
-  shorten_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, from, parts);
-  KITH_CUDA_CHECK_LAUNCH("shorten_kernel");
+  launch(shorten_kernel, Grid::over(parts, kThreads), stream, arrays, from, parts);
 }
 
 void launch_number_parts(const BoruvkaArrays& arrays, int from, uint32_t* parent, int64_t parts, int64_t rows,
@@ -297,17 +280,13 @@ void launch_number_parts(const BoruvkaArrays& arrays, int from, uint32_t* parent
   size_t bytes = arrays.scan_bytes;
   KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(arrays.scan, bytes, arrays.stays, arrays.number,
                                                 static_cast<int>(parts), stream));
-  parents_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, from, parent, parts);
-  KITH_CUDA_CHECK_LAUNCH("parents_kernel");
-  relabel_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(arrays.part, parent, rows);
-  KITH_CUDA_CHECK_LAUNCH("relabel_kernel");
+  launch(parents_kernel, Grid::over(parts, kThreads), stream, arrays, from, parent, parts);
+  launch(relabel_kernel, Grid::over(rows, kThreads), stream, arrays.part, parent, rows);
 }
 
 void launch_widths(const DeviceLevelRef* levels, int64_t level_count, const int64_t* pairs, int64_t count, float* widths,
                    cudaStream_t stream) {
-  if (count == 0) return;
-  widths_kernel<<<blocks_for(count), kThreads, 0, stream>>>(levels, level_count, pairs, count, widths);
-  KITH_CUDA_CHECK_LAUNCH("widths_kernel");
+  launch(widths_kernel, Grid::over(count, kThreads), stream, levels, level_count, pairs, count, widths);
 }
 
 }  // namespace kith

@@ -48,8 +48,11 @@ struct BoruvkaLayout : WorkspaceLayout {
   BoruvkaArrays arrays(std::byte* memory) const;
 
   int64_t rows, k;
-  int64_t to, key, other, count, part, pair, near, far, next, above[2], depth[2], stays, number, scan, flag;
-  size_t scan_bytes;
+  Slot<uint32_t> to, key, other, count, part;
+  Slot<uint64_t> pair;
+  Slot<uint32_t> near, far, next, above[2], depth[2], stays, number;
+  Slot<std::byte> scan;
+  Slot<uint32_t> flag;
 };
 
 // Turns the ids and distances of a graph that was checked, rows x k, into edges.
