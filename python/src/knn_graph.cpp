@@ -12,7 +12,7 @@
 
 #include "core/named_limit.hpp"
 #include "exact/knn_checks.hpp"
-#include "graph/graph_limit.hpp"
+#include "graph/build/method/graph_limit.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
