@@ -24,12 +24,6 @@ namespace kith::python {
 using GivenIds = std::variant<DeviceArray, IdArray>;
 using GivenOutput = std::optional<std::pair<GivenIds, GivenFloats>>;
 
-// What a search of arrays may use, for an error that names the limit.
-inline LimitedSearch limited(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
-                             const GivenOutput& out) {
-  return {shape, wish, filter, out ? 0 : neighbors_bytes(shape.queries, wish.k)};
-}
-
 class NeighborsOutput {
  public:
   // Throws InvalidArgument where a given array is not queries x k, or where one lies elsewhere than the other.

@@ -6,12 +6,19 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 namespace kith {
+
+// Where buffers of a counting budget point: nobody may read or write there, but it is no null pointer.
+inline std::byte* const kCountedOnly = [] {
+  alignas(64) static std::byte nothing[64];
+  return nothing;
+}();
 
 class MemoryBudget {
  public:

@@ -1,7 +1,8 @@
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <kith/vector_file.hpp>
 
+#include "core/named_limit.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/range_hits.hpp"
@@ -22,23 +23,30 @@ Device likely_device(const SearchShape& shape, const Resources& resources) {
   return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();
 }
 
-int64_t filter_bytes(const RowFilter& filter, int64_t rows) {
-  return filter.form() == RowFilter::Form::none ? 0 : KeptRows::most_bytes(filter, rows);
-}
-
 }  // namespace
 
-int64_t smallest_host_bytes(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
-                            const Resources& resources) {
-  if (shape.queries == 0 || shape.rows == 0) return filter_bytes(filter, shape.rows);
+Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+                           const Resources& resources) {
+  const Footprint kept = KeptRows::footprint(filter, shape.rows);
+  if (shape.queries == 0 || shape.rows == 0) return kept;
   const Device device = likely_device(shape, resources);
   SearchTask task = search_of(shape, wish);
-  int64_t most = smallest_plan_bytes(task, device, resources);
+  Footprint plan = least_plan(task, device, resources);
   if (filter.form() != RowFilter::Form::none) {
     task.scope = scope_of(shape, wish, FilterPath::gather, shape.rows);
-    most = std::max(most, smallest_plan_bytes(task, device, resources));
+    plan = plan.then(least_plan(task, device, resources));
   }
-  return most + filter_bytes(filter, shape.rows);
+  return kept.beside(plan);
+}
+
+Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+                          const Resources& resources) {
+  // A search plans with half of what is left where that will do, and each thread is about to fill a piece of memory.
+  Footprint least = search_footprint(shape, wish, filter, resources)
+                        .beside(RangeHits::footprint(0, shape.queries, resources.threads()))
+                        .times(2);
+  least.at_least = true;
+  return least;
 }
 
 void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, const RangeParams& params,
@@ -57,7 +65,7 @@ void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, c
   const SearchWish wish{.what = Wanted::within};
   constexpr int64_t kKeptBytes = 24;  // an id and a distance, and as much again while arrays grow
   const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + RangeHits::kBytesPerHit * longest;
-  const int64_t search = smallest_host_bytes(shape, wish, params.filter, resources);
+  const int64_t search = search_footprint(shape, wish, params.filter, resources).host;
   // The search plans with half of the limit, and each thread is about to fill a piece of memory.
   const int64_t whole = 2 * (std::max(results, search) + resources.threads() * RangeHits::kLargestSegmentBytes) +
                         queries.memory_bytes() + base.memory_bytes();
