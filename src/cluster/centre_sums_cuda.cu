@@ -6,6 +6,7 @@
 #include "core/divide.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 

@@ -7,8 +7,10 @@
 #include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <algorithm>
 
