@@ -4,7 +4,6 @@
 
 #include "core/cpu_target.hpp"
 #include "rows/knn_checks.hpp"
-#include "exact/search_limit.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
@@ -116,8 +115,7 @@ KnnInput SettledSearch::input() const {
 
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
                 const Resources& resources) {
-  const SettledSearch search = naming_the_limit({shape, wish, input.filter}, resources,
-                                                [&] { return SettledSearch(shape, wish, input, resources); });
+  const SettledSearch search(shape, wish, input, resources);
   if (search.anything_to_find()) return run_knn(search.task(), search.planned(), search.input(), output);
   output.open(1, resources);
   if (!wish.result_space.host_readable() && shape.queries > 0) {

@@ -4,6 +4,7 @@
 
 #include "core/half.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/codes/code_format.hpp"
 
 #include <cuda_fp16.h>
@@ -18,11 +19,11 @@ struct FourFloats {
 
 __device__ inline float stored_value(const uint8_t* code, DType dtype, int col) {
   switch (dtype) {
-    case DType::f16: return static_cast<float>(reinterpret_cast<const Half*>(code)[col]);
-    case DType::bf16: return static_cast<float>(reinterpret_cast<const BFloat16*>(code)[col]);
+    case DType::f16: return static_cast<float>(vectors<Half>(code)[col]);
+    case DType::bf16: return static_cast<float>(vectors<BFloat16>(code)[col]);
     case DType::u8: return static_cast<float>(code[col]);
-    case DType::i8: return static_cast<float>(reinterpret_cast<const int8_t*>(code)[col]);
-    default: return reinterpret_cast<const float*>(code)[col];
+    case DType::i8: return static_cast<float>(vectors<int8_t>(code)[col]);
+    default: return vectors<float>(code)[col];
   }
 }
 
@@ -72,7 +73,7 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
   }
   if (format.kind == CodeKind::additive) return decode_four_additive(codec, code, first);
   if (format.kind == CodeKind::stored && format.dtype == DType::f32 && cols % 4 == 0) {
-    const auto value = *reinterpret_cast<const float4*>(code + 4 * static_cast<int64_t>(first));
+    const auto value = load_vector<float4>(code + 4 * static_cast<int64_t>(first));
     return {{value.x, value.y, value.z, value.w}};
   }
   KITH_UNROLL

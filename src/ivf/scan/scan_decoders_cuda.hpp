@@ -1,9 +1,10 @@
-// How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit of
-// every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
+// How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit
+// of every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
 // vector ahead of its use; four() has no branch where all columns of the steps are there, so that loads go together.
 #pragma once
 
 #include "cuda/ptx.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/decode_four_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
@@ -54,8 +55,8 @@ class WordDecoder {
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
-    if (kCodeBytes == 8) return {__ldg(reinterpret_cast<const uint2*>(code))};
-    if (kCodeBytes == 32 || apart_) return {__ldg(reinterpret_cast<const uint2*>(code) + quarter)};
+    if (kCodeBytes == 8) return {__ldg(vectors<uint2>(code))};
+    if (kCodeBytes == 32 || apart_) return {__ldg(vectors<uint2>(code) + quarter)};
     Held held{{0, 0}};
     const int inverse = (65536 + fours_ - 1) / fours_;
     const bool words = fours_ == 1 && cols_ % 16 == 0;  // a step's four bytes
@@ -64,7 +65,7 @@ class WordDecoder {
       uint32_t byte = 0;
       const int unit = 4 * step + static_cast<int>(quarter);
       if (4 * unit < cols_) {
-        byte = words ? __ldg(reinterpret_cast<const uint32_t*>(code) + step) >> (8 * quarter) & 255u
+        byte = words ? __ldg(vectors<uint32_t>(code) + step) >> (8 * quarter) & 255u
                      : code[unit * inverse >> 16];  // right for fewer than 256 units
       }
       (step < 4 ? held.bytes.x : held.bytes.y) |= byte << (8 * (step % 4));
@@ -110,7 +111,7 @@ class PairDecoder {
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
-    if (apart_) return {__ldg(reinterpret_cast<const uint4*>(code) + quarter)};
+    if (apart_) return {__ldg(vectors<uint4>(code) + quarter)};
     uint32_t words[4] = {0, 0, 0, 0};
     KITH_UNROLL
     for (int i = 0; i < 2 * kNarrowSteps; ++i) {
@@ -178,15 +179,15 @@ class StoredDecoder {
     const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    if constexpr (std::is_same_v<Value, PreparedHalf>) return __ldcs(reinterpret_cast<const uint2*>(code) + first / 4);
+    if constexpr (std::is_same_v<Value, PreparedHalf>) return __ldcs(vectors<uint2>(code) + first / 4);
     FourFloats four;
     if constexpr (sizeof(Value) == 4) {
-      const float4 loaded = __ldcs(reinterpret_cast<const float4*>(code) + first / 4);
+      const float4 loaded = __ldcs(vectors<float4>(code) + first / 4);
       four = {{loaded.x, loaded.y, loaded.z, loaded.w}};
     } else {
-      four = floats_of(__ldcs(reinterpret_cast<const uint2*>(code) + first / 4));
+      four = floats_of(__ldcs(vectors<uint2>(code) + first / 4));
     }
-    float4 origin = *reinterpret_cast<const float4*>(origin_ + first);
+    float4 origin = load_vector<float4>(origin_ + first);
     if (!subtracts_) origin = {0, 0, 0, 0};
     return halves_of(four, scale_, origin);
   }
@@ -226,7 +227,7 @@ class StagedDecoder {
   __device__ uint2 four(const Held& held, int step) const {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    const float4 loaded = *reinterpret_cast<const float4*>(held.code + first * 4);
+    const float4 loaded = load_vector<float4>(held.code + first * 4);
     return rounded({{loaded.x, loaded.y, loaded.z, loaded.w}}, first);
   }
   // Of an even step and the next.
@@ -235,7 +236,7 @@ class StagedDecoder {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 8;
     halves[0] = halves[1] = {0, 0};
     if (!kFull && first >= cols_) return;
-    const uint4 loaded = *reinterpret_cast<const uint4*>(held.code + first * 2);
+    const uint4 loaded = load_vector<uint4>(held.code + first * 2);
     if constexpr (std::is_same_v<Value, PreparedHalf>) {
       halves[0] = {loaded.x, loaded.y};
       halves[1] = {loaded.z, loaded.w};
@@ -248,7 +249,7 @@ class StagedDecoder {
  private:
   __device__ uint2 rounded(const FourFloats& four, int first) const {
     float4 origin = {0, 0, 0, 0};
-    if (subtracts_) origin = *reinterpret_cast<const float4*>(origin_ + first);
+    if (subtracts_) origin = load_vector<float4>(origin_ + first);
     return halves_of(four, scale_, origin);
   }
 
@@ -285,7 +286,7 @@ class AnyDecoder {
     if (first >= codec_.format.cols) return {0, 0};
     const float4 none = {0, 0, 0, 0};
     return halves_of(decode_four(codec_, code, first), scale_,
-                     subtracts_ ? *reinterpret_cast<const float4*>(origin_ + first) : none);
+                     subtracts_ ? load_vector<float4>(origin_ + first) : none);
   }
 
  private:

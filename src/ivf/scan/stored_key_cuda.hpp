@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/decode_four_cuda.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -55,8 +56,8 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
   return inverse;
 }
 
-// How a stored vector's columns are read, four at a time: four(code, first column), or where a reader has a Batch, which
-// is read ahead of kBatch groups of 16 columns, four(batch, group, first column).
+// How a stored vector's columns are read, four at a time: four(code, first column), or where a reader has a Batch,
+// which is read ahead of kBatch groups of 16 columns, four(batch, group, first column).
 inline constexpr int kBatch = 4;
 
 class AnyReader {
@@ -77,7 +78,7 @@ class CodewordReader {
   };
 
   __device__ explicit CodewordReader(const DeviceListsView& lists)
-      : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
+      : codewords_(vectors<float4>(lists.codec.codewords)),
         cols_(static_cast<int>(lists.codec.format.cols)),
         fours_(static_cast<int>(lists.codec.format.part_cols()) / 4),
         inverse_((65536 + fours_ - 1) / fours_),
@@ -89,14 +90,14 @@ class CodewordReader {
     const uint8_t* const from = code + (start / (kBatch * kCanonicalLanes) * (kBatch * kRowThreads) >> (fours_ / 2));
     Batch batch = {};
     if (whole_ && fours_ == 1) {
-      const uint4 words = *reinterpret_cast<const uint4*>(from);
+      const uint4 words = load_vector<uint4>(from);
       batch = {{byte(words.x, quarter), byte(words.y, quarter), byte(words.z, quarter), byte(words.w, quarter)}};
     } else if (whole_ && fours_ == 2) {
-      const uint2 words = *reinterpret_cast<const uint2*>(from);
+      const uint2 words = load_vector<uint2>(from);
       const int half = quarter / 2;
       batch = {{byte(words.x, half), byte(words.x, 2 + half), byte(words.y, half), byte(words.y, 2 + half)}};
     } else if (whole_ && fours_ == 4) {
-      const uint32_t word = *reinterpret_cast<const uint32_t*>(from);
+      const uint32_t word = load_vector<uint32_t>(from);
       batch = {{byte(word, 0), byte(word, 1), byte(word, 2), byte(word, 3)}};
     } else {
       KITH_UNROLL
@@ -130,12 +131,11 @@ class CodewordReader {
 // The same for sub-vectors of two columns; a multiple of four in all.
 class PairReader {
  public:
-  __device__ explicit PairReader(const DeviceListsView& lists)
-      : codewords_(reinterpret_cast<const float2*>(lists.codec.codewords)) {}
+  __device__ explicit PairReader(const DeviceListsView& lists) : codewords_(vectors<float2>(lists.codec.codewords)) {}
 
   __device__ FourFloats four(const uint8_t* code, int first) const {
     const int part = first / 2;
-    const auto pair = *reinterpret_cast<const uchar2*>(code + part);
+    const auto pair = load_vector<uchar2>(code + part);
     const float2 low = codewords_[part * 256 + pair.x];
     const float2 high = codewords_[(part + 1) * 256 + pair.y];
     return {{low.x, low.y, high.x, high.y}};
@@ -145,8 +145,8 @@ class PairReader {
   const float2* codewords_;
 };
 
-// Sums of codewords of 8 bits each; a multiple of four columns. A batch is added up book by book, so that its numbers are
-// read once and loads of many codewords are under way together.
+// Sums of codewords of 8 bits each; a multiple of four columns. A batch is added up book by book, so that its numbers
+// are read once and loads of many codewords are under way together.
 class SumReader {
  public:
   struct Batch {
@@ -154,7 +154,7 @@ class SumReader {
   };
 
   __device__ explicit SumReader(const DeviceListsView& lists)
-      : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
+      : codewords_(vectors<float4>(lists.codec.codewords)),
         cols_(static_cast<int>(lists.codec.format.cols)),
         books_(static_cast<int>(lists.codec.format.parts)) {}
 
@@ -201,7 +201,7 @@ class FloatReader {
  public:
   __device__ explicit FloatReader(const DeviceListsView&) {}
   __device__ FourFloats four(const uint8_t* code, int first) const {
-    const float4 values = reinterpret_cast<const float4*>(code)[first / 4];
+    const float4 values = vectors<float4>(code)[first / 4];
     return {{values.x, values.y, values.z, values.w}};
   }
 };
@@ -211,7 +211,7 @@ class HalfReader {
  public:
   __device__ explicit HalfReader(const DeviceListsView&) {}
   __device__ FourFloats four(const uint8_t* code, int first) const {
-    return floats_of(reinterpret_cast<const uint2*>(code)[first / 4]);
+    return floats_of(vectors<uint2>(code)[first / 4]);
   }
 };
 
@@ -251,7 +251,7 @@ __device__ inline void for_stored(const DeviceListsView& lists, const Reader& re
       if (first < cols) fours[ahead] = read_four(reader, batch, ahead, first);
       if (centred && first < cols) {
         if (whole) {
-          const float4 four = *reinterpret_cast<const float4*>(centre + first);
+          const float4 four = load_vector<float4>(centre + first);
           centres[ahead] = {{four.x, four.y, four.z, four.w}};
         } else {
           KITH_UNROLL
@@ -293,7 +293,7 @@ __device__ inline void add_whole_squares(const DeviceListsView& lists, const Rea
       float4 centres[kBatch];
       KITH_UNROLL
       for (int i = 0; i < kBatch; ++i) {
-        centres[i] = *reinterpret_cast<const float4*>(centre + start + i * kCanonicalLanes);
+        centres[i] = load_vector<float4>(centre + start + i * kCanonicalLanes);
       }
       KITH_UNROLL
       for (int i = 0; i < kBatch; ++i) {
@@ -303,7 +303,7 @@ __device__ inline void add_whole_squares(const DeviceListsView& lists, const Rea
     }
     KITH_UNROLL
     for (int i = 0; i < kBatch; ++i) {
-      const auto* const pairs = reinterpret_cast<const double2*>(query + start + i * kCanonicalLanes);
+      const auto* const pairs = vectors<double2>(query + start + i * kCanonicalLanes);
       const double2 low = pairs[0];
       const double2 high = pairs[1];
       const double differences[4] = {low.x - fours[i].values[0], low.y - fours[i].values[1],

@@ -7,6 +7,7 @@
 // collected; 16 for each query. Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
 #pragma once
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/select/neighbor_sort.hpp"
@@ -53,6 +54,14 @@ class RangeHits {
   static constexpr int64_t kBytesPerHit = 24;
 
   explicit RangeHits(const Resources& resources);
+
+  // Of so many rows found; beside them each thread has a piece of memory that it is about to fill.
+  static Footprint footprint(int64_t found, int64_t queries, int threads) {
+    return Footprint{kBytesPerHit}
+        .times(found)
+        .beside(Footprint{32 * (queries + 1)})
+        .beside(Footprint{kLargestSegmentBytes}.times(threads));
+  }
 
   // Of one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
