@@ -20,7 +20,7 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   ArrayOutput output(out);
   search_knn(shape,
              {.k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space},
-             {queries, {base}, RowFilter()}, output, resources);
+             {queries, base, RowFilter()}, output, resources);
 }
 
 }  // namespace kith
