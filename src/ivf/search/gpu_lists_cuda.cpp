@@ -27,8 +27,8 @@ class GpuListsCuda final : public GpuLists {
               const NeighborsView& out, const Resources& given) const override {
     if (queries.rows() == 0 || parts_.empty()) return;
     with_context(given, [&](const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
-      const DeviceBuffer bits = bits_on_device(search.kept, rows_, context, resources);
-      ListSearch(host_model_->metric, *model_, parts_, search, pointer(bits), least, context, resources)
+      const DeviceArray<uint64_t> bits = bits_on_device(search.kept, rows_, context, resources);
+      ListSearch(host_model_->metric, *model_, parts_, search, bits.data(), least, context, resources)
           .run(queries, check_finite, out);
     });
   }
@@ -36,14 +36,12 @@ class GpuListsCuda final : public GpuLists {
   void range_search(const MatrixView& queries, const IvfRange& range, bool check_finite, RangeHits& hits,
                     const Resources& given) const override {
     with_context(given, [&](const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
-      const DeviceBuffer bits = bits_on_device(range.kept, rows_, context, resources);
-      search_lists_in_range(*model_, parts_, queries, range, pointer(bits), check_finite, hits, context, resources);
+      const DeviceArray<uint64_t> bits = bits_on_device(range.kept, rows_, context, resources);
+      search_lists_in_range(*model_, parts_, queries, range, bits.data(), check_finite, hits, context, resources);
     });
   }
 
  private:
-  static const uint64_t* pointer(const DeviceBuffer& bits) { return reinterpret_cast<const uint64_t*>(bits.data()); }
-
   template <typename Use>
   void with_context(const Resources& given, const Use& use) const {
     const DeviceGuard guard(device_);

@@ -13,6 +13,7 @@
 // Queries are searched in batches that fit.
 #pragma once
 
+#include "core/slot.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/scan/probe_pairs_cuda.hpp"
 #include "ivf/scan/scan_lists_cuda.hpp"
@@ -78,9 +79,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
 
 // Of the last batch, once it is done: how many queries were searched directly.
-inline const uint32_t* directly_searched(const std::byte* memory) {
-  return reinterpret_cast<const uint32_t*>(memory) + 2;
-}
+inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }
 
 // And how many candidates each had.
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);

@@ -18,40 +18,41 @@ constexpr int64_t kFirstHits = int64_t{1} << 22;        // that there is room fo
 struct HitMemory {
   HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
             const Resources& resources)
-      : entries(capacity * kHitBytes, "the vectors in range", context, resources),
-        counted((queries + 1) * 12, "the vectors in range", context, resources) {
-    hits.neighbors = reinterpret_cast<uint64_t*>(entries.data());
-    grouped = hits.neighbors + capacity;
-    hits.queries = reinterpret_cast<uint32_t*>(grouped + capacity);
-    hits.capacity = capacity;
-    starts = reinterpret_cast<int64_t*>(counted.data());
-    hits.total = reinterpret_cast<unsigned long long*>(starts + queries);
-    hits.counts = reinterpret_cast<uint32_t*>(starts + queries + 1);
-    KITH_CUDA_CHECK(cudaMemsetAsync(counted.data(), 0, static_cast<size_t>(counted.bytes()), context->stream()));
+      : neighbors(capacity, "the vectors in range", context, resources),
+        grouped(capacity, "the vectors in range", context, resources),
+        queries_of(capacity, "the vectors in range", context, resources),
+        total(1, "the vectors in range", context, resources),
+        counts(queries, "the vectors in range", context, resources),
+        starts(queries, "the vectors in range", context, resources),
+        hits{total.data(), counts.data(), neighbors.data(), queries_of.data(), capacity} {
+    context->fill(total.data(), 0, 1);
+    context->fill(counts.data(), 0, queries);
   }
 
-  DeviceBuffer entries;
-  DeviceBuffer counted;
+  DeviceArray<uint64_t> neighbors;
+  DeviceArray<uint64_t> grouped;
+  DeviceArray<uint32_t> queries_of;  // of each neighbour
+  DeviceArray<unsigned long long> total;
+  DeviceArray<uint32_t> counts;
+  DeviceArray<int64_t> starts;
   ListRangeHits hits;
-  uint64_t* grouped;
-  int64_t* starts;
 };
 
 void hand_over(const HitMemory& memory, int64_t first, int64_t count, int64_t total, RangeHits& hits,
                const DeviceContext& context, const Resources& resources) {
   const HostArray<uint32_t> counts(count, "the vectors in range", resources);
   const HostArray<int64_t> places(count, "the vectors in range", resources);
-  context.copy(counts.data(), memory.hits.counts, counts.bytes());
+  context.copy_values(counts.data(), memory.counts.data(), count);
   context.synchronize();
   int64_t place = 0;
   for (int64_t q = 0; q < count; ++q) {
     places[q] = place;
     place += counts[q];
   }
-  context.copy(memory.starts, places.data(), places.bytes());
-  launch_group_hits(memory.hits, total, memory.starts, memory.grouped, context.stream());
+  context.copy_values(memory.starts.data(), places.data(), count);
+  launch_group_hits(memory.hits, total, memory.starts.data(), memory.grouped.data(), context.stream());
   const HostArray<uint64_t> neighbors(total, "the vectors in range", resources);
-  context.copy(neighbors.data(), memory.grouped, neighbors.bytes());
+  context.copy_values(neighbors.data(), memory.grouped.data(), total);
   context.synchronize();
   for (int64_t q = 0; q < count; ++q) hits.add(0, first + q, neighbors.data() + places[q], counts[q]);
 }
@@ -89,9 +90,10 @@ void search_lists_in_range(const GpuModelCuda& model, const GpuParts& parts, con
       task.lists = part->lists();
       launch_list_range(task, context->stream());
     }
-    int64_t total = 0;
-    context->copy(&total, memory.hits.total, sizeof total);
+    unsigned long long counted = 0;
+    context->copy_values(&counted, memory.hits.total, 1);
     context->synchronize();
+    const auto total = static_cast<int64_t>(counted);
     if (total <= capacity) {
       hand_over(memory, first, count, total, hits, *context, resources);
       first += count;

@@ -4,6 +4,7 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
+#include "core/typed_row.hpp"
 #include "ivf/search/merge_found_cuda.hpp"
 #include "ivf/search/probe_limits_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
@@ -23,12 +24,11 @@ int64_t list_search_room(const DeviceInfo& gpu, const Resources& resources) {
   return std::min(gpu.memory_free / 2, resources.device_memory()->available()) / 4 * 3;
 }
 
-DeviceBuffer bits_on_device(const uint64_t* kept, int64_t rows, const std::shared_ptr<const DeviceContext>& context,
-                            const Resources& resources) {
+DeviceArray<uint64_t> bits_on_device(const uint64_t* kept, int64_t rows,
+                                     const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   if (kept == nullptr) return {};
-  const int64_t bytes = array_bytes<uint64_t>(KeptRows::words_for(rows));
-  DeviceBuffer bits(bytes, "the filter on the device", context, resources);
-  context->copy(bits.data(), kept, bytes);
+  DeviceArray<uint64_t> bits(KeptRows::words_for(rows), "the filter on the device", context, resources);
+  context->copy_values(bits.data(), kept, bits.size());
   return bits;
 }
 
@@ -46,10 +46,10 @@ ListSearch::ListSearch(Metric metric, const GpuModelCuda& model, const GpuParts&
       gpu_(usable_gpu(Device::cuda(context_->device()))),
       lists_(parts.empty() ? 1 : parts.front()->lists().lists) {
   if (least == 0) return;
-  sizes_ = DeviceBuffer(array_bytes<uint32_t>(lists_), "the lists' sizes", context_, resources);
-  KITH_CUDA_CHECK(cudaMemsetAsync(sizes_.data(), 0, static_cast<size_t>(sizes_.bytes()), context_->stream()));
+  sizes_ = DeviceArray<uint32_t>(lists_, "the lists' sizes", context_, resources);
+  context_->fill(sizes_.data(), 0, lists_);
   for (const auto& part : parts) {
-    launch_add_list_sizes(part->lists(), kept, reinterpret_cast<uint32_t*>(sizes_.data()), context_->stream());
+    launch_add_list_sizes(part->lists(), kept, sizes_.data(), context_->stream());
   }
 }
 
@@ -67,19 +67,19 @@ void ListSearch::run(const MatrixView& queries, bool check_finite, const Neighbo
       const std::vector<uint32_t> some(left.begin() + static_cast<std::ptrdiff_t>(first),
                                        left.begin() + static_cast<std::ptrdiff_t>(first + count));
       const auto rows = static_cast<int64_t>(count);
-      const DeviceBuffer there(queries.space().host_readable() ? 0 : rows * queries.cols() * 4, "queries searched again",
-                               context_, resources_);
+      const DeviceArray<float> there(queries.space().host_readable() ? 0 : rows * queries.cols(),
+                                     "queries searched again", context_, resources_);
       MatrixBuffer here;
       MatrixView gathered;
       if (queries.space().host_readable()) {
         here = MatrixBuffer(DType::f32, rows, queries.cols(), "queries searched again", resources_);
         for (int64_t i = 0; i < rows; ++i) {
-          const auto* const from = reinterpret_cast<const float*>(queries.row(some[static_cast<size_t>(i)]));
-          std::copy_n(from, queries.cols(), reinterpret_cast<float*>(here.mutable_view().row(i)));
+          std::copy_n(typed_row<float>(queries, some[static_cast<size_t>(i)]), queries.cols(),
+                      typed_row<float>(here.mutable_view(), i));
         }
         gathered = here.view();
       } else {
-        gather_floats_cuda(queries, some, reinterpret_cast<float*>(there.data()), resources_);
+        gather_floats_cuda(queries, some, there.data(), resources_);
         gathered = {there.data(), DType::f32, {rows, queries.cols(), queries.cols()}, queries.space()};
       }
       const std::vector<uint32_t> again = run_round(gathered, &some, slots, false, out);
@@ -104,7 +104,8 @@ std::vector<uint32_t> ListSearch::run_round(const MatrixView& queries, const std
     plan_bytes = std::max(plan_bytes, plans_.back().bytes);
   }
   QueryBatch batch(model_, queries, together, slots, check_finite, context_, resources_);
-  const DeviceBuffer found(together * search_.k * 8 * lists_of_found, "the neighbours found", context_, resources_);
+  const DeviceArray<uint64_t> found(together * search_.k * lists_of_found, "the neighbours found", context_,
+                                    resources_);
   const DeviceBuffer memory(plan_bytes, "the search of lists", context_, resources_);
   std::vector<uint32_t> left;
   for (int64_t first = 0; first < queries.rows(); first += together) {
@@ -145,33 +146,33 @@ void ListSearch::take_terms(int64_t queries, int64_t slots) {
 
 std::vector<uint32_t> ListSearch::limit_probes(const QueryBatch& batch, int64_t count, int64_t slots) const {
   if (least_ == 0) return {};
-  const DeviceBuffer listed(array_bytes<uint32_t>(count + 1), "queries searched again", context_, resources_);
+  const DeviceArray<uint32_t> listed(count + 1, "queries searched again", context_, resources_);
   ProbeLimitsTask task;
   task.probes = batch.probes();
   task.queries = count;
   task.slots = slots;
   task.asked = std::min(search_.probes, lists_);
   task.least = least_;
-  task.sizes = reinterpret_cast<const uint32_t*>(sizes_.data());
+  task.sizes = sizes_.data();
   task.lists = lists_;
-  task.short_count = reinterpret_cast<uint32_t*>(listed.data());
+  task.short_count = listed.data();
   task.short_queries = task.short_count + 1;
-  KITH_CUDA_CHECK(cudaMemsetAsync(task.short_count, 0, sizeof(uint32_t), context_->stream()));
+  context_->fill(task.short_count, 0, 1);
   launch_probe_limits(task, context_->stream());
   uint32_t number = 0;
-  context_->copy(&number, task.short_count, sizeof number);
+  context_->copy_values(&number, task.short_count, 1);
   context_->synchronize();
   std::vector<uint32_t> found(number);
-  context_->copy(found.data(), task.short_queries, array_bytes<uint32_t>(number));
+  context_->copy_values(found.data(), task.short_queries, int64_t{number});
   context_->synchronize();
   std::sort(found.begin(), found.end());
   return found;
 }
 
-uint64_t* ListSearch::search_parts(const QueryBatch& batch, int64_t count, int64_t slots, std::byte* found,
+uint64_t* ListSearch::search_parts(const QueryBatch& batch, int64_t count, int64_t slots, uint64_t* found,
                                    std::byte* memory) const {
   uint64_t* lists[3];  // the best so far, those of one part, and the best of both
-  for (int i = 0; i < 3; ++i) lists[i] = reinterpret_cast<uint64_t*>(found) + i * count * search_.k;
+  for (int i = 0; i < 3; ++i) lists[i] = found + i * count * search_.k;
   for (size_t p = 0; p < parts_.size(); ++p) {
     IvfSearchTask task;
     task.lists = parts_[p]->lists();
@@ -198,7 +199,7 @@ void ListSearch::deliver(const uint64_t* found, int64_t first, int64_t count, co
     return launch_write_neighbors(metric_, {const_cast<uint64_t*>(found), nullptr, count, k}, part, context_->stream());
   }
   const HostArray<uint64_t> here(count * k, "the neighbours found", resources_);
-  context_->copy(here.data(), found, here.bytes());
+  context_->copy_values(here.data(), found, here.size());
   context_->synchronize();
   const ResultExit exit(metric_);
   for (int64_t i = 0; i < count * k; ++i) {
@@ -215,7 +216,7 @@ void ListSearch::deliver_listed(const uint64_t* found, int64_t first, int64_t co
   const HostArray<uint64_t> here(count * k, "the neighbours found", resources_);
   const HostArray<int64_t> ids(count * k, "the neighbours found", resources_);
   const HostArray<float> distances(count * k, "the neighbours found", resources_);
-  context_->copy(here.data(), found, here.bytes());
+  context_->copy_values(here.data(), found, here.size());
   context_->synchronize();
   const ResultExit exit(metric_);
   for (int64_t i = 0; i < count * k; ++i) {
@@ -225,8 +226,8 @@ void ListSearch::deliver_listed(const uint64_t* found, int64_t first, int64_t co
   for (int64_t i = 0; i < count; ++i) {
     if (std::binary_search(left_out.begin(), left_out.end(), static_cast<uint32_t>(i))) continue;
     const int64_t query = numbers[static_cast<size_t>(first + i)];
-    context_->copy(out.ids + query * k, ids.data() + i * k, array_bytes<int64_t>(k));
-    context_->copy(out.distances + query * k, distances.data() + i * k, array_bytes<float>(k));
+    context_->copy_values(out.ids + query * k, ids.data() + i * k, k);
+    context_->copy_values(out.distances + query * k, distances.data() + i * k, k);
   }
   context_->synchronize();
 }

@@ -9,7 +9,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search.hpp"
@@ -28,8 +28,8 @@ using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 int64_t list_search_room(const DeviceInfo& gpu, const Resources& resources);
 
 // The bits of a filter over so many rows on the device; none where there is no filter.
-DeviceBuffer bits_on_device(const uint64_t* kept, int64_t rows, const std::shared_ptr<const DeviceContext>& context,
-                            const Resources& resources);
+DeviceArray<uint64_t> bits_on_device(const uint64_t* kept, int64_t rows,
+                                     const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
 class ListSearch {
  public:
@@ -49,7 +49,7 @@ class ListSearch {
   std::vector<uint32_t> limit_probes(const QueryBatch& batch, int64_t count, int64_t slots) const;
   // What lookups find beside the lists of each part; none where the plan will not look codes up.
   void take_terms(int64_t queries, int64_t slots);
-  uint64_t* search_parts(const QueryBatch& batch, int64_t count, int64_t slots, std::byte* found,
+  uint64_t* search_parts(const QueryBatch& batch, int64_t count, int64_t slots, uint64_t* found,
                          std::byte* memory) const;
   void deliver(const uint64_t* found, int64_t first, int64_t count, const NeighborsView& out) const;
   void deliver_listed(const uint64_t* found, int64_t first, int64_t count, const std::vector<uint32_t>& numbers,
@@ -66,7 +66,7 @@ class ListSearch {
   const Resources& resources_;
   const DeviceInfo gpu_;
   const int64_t lists_;
-  DeviceBuffer sizes_;                // of the lists, where queries may be short
+  DeviceArray<uint32_t> sizes_;       // of the lists, where queries may be short
   std::vector<IvfSearchPlan> plans_;  // of the round
   std::vector<ScanTerms> terms_;      // likewise
 };

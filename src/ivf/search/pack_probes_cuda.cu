@@ -1,8 +1,7 @@
 #include "ivf/search/pack_probes_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
@@ -16,10 +15,7 @@ __global__ void pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t
 }  // namespace
 
 void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
-  if (count == 0) return;
-  constexpr int kThreads = 256;
-  pack_probes_kernel<<<static_cast<unsigned>(divide_up(count, kThreads)), kThreads, 0, stream>>>(lists, count, packed);
-  KITH_CUDA_CHECK(cudaGetLastError());
+  launch(pack_probes_kernel, Grid::over(count, 256), stream, lists, count, packed);
 }
 
 }  // namespace kith

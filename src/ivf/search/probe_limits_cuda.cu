@@ -1,8 +1,7 @@
 #include "ivf/search/probe_limits_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
 
 namespace kith {
@@ -46,16 +45,11 @@ __global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask 
 }  // namespace
 
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(lists.lists * 32, int64_t{kThreads}));
-  list_sizes_kernel<<<blocks, kThreads, 0, stream>>>(lists, kept, sizes);
-  KITH_CUDA_CHECK_LAUNCH("list_sizes_kernel");
+  launch(list_sizes_kernel, Grid::over(lists.lists * 32, kThreads), stream, lists, kept, sizes);
 }
 
 void launch_probe_limits(const ProbeLimitsTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(task.queries, int64_t{kThreads}));
-  probe_limits_kernel<<<blocks, kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("probe_limits_kernel");
+  launch(probe_limits_kernel, Grid::over(task.queries, kThreads), stream, task);
 }
 
 }  // namespace kith

@@ -12,10 +12,11 @@ QueryBatch::QueryBatch(const GpuModelCuda& model, const MatrixView& queries, int
       check_finite_(check_finite),
       context_(std::move(context)),
       resources_(resources),
-      rows_(queries.space().host_readable() ? together * queries.cols() * 4 : 0, "queries on the device", context_,
+      rows_(queries.space().host_readable() ? together * queries.cols() : 0, "queries on the device", context_,
             resources),
-      ranked_(together * probes * 12, "the queries' lists", context_, resources),
-      packed_(together * probes * 8, "the queries' lists", context_, resources) {}
+      lists_(together * probes, "the queries' lists", context_, resources),
+      distances_(together * probes, "the queries' lists", context_, resources),
+      packed_(together * probes, "the queries' lists", context_, resources) {}
 
 void QueryBatch::load(int64_t first, int64_t count) {
   now_ = all_.slice(first, count);
@@ -27,13 +28,10 @@ void QueryBatch::load(int64_t first, int64_t count) {
     now_ = {rows_.data(), DType::f32, {count, now_.cols(), now_.cols()}, MemorySpace::cuda(context_->device())};
   }
   if (model_.centres() == nullptr) {  // one list
-    KITH_CUDA_CHECK(cudaMemsetAsync(probes(), 0, static_cast<size_t>(count) * sizeof(uint64_t), context_->stream()));
-    return;
+    return context_->fill(probes(), 0, count);
   }
-  auto* const lists = reinterpret_cast<int64_t*>(ranked_.data());
-  auto* const distances = reinterpret_cast<float*>(lists + count * probes_);
-  model_.centres()->nearest(now_, probes_, check_finite_, lists, distances, resources_);
-  launch_pack_probes(lists, count * probes_, probes(), context_->stream());
+  model_.centres()->nearest(now_, probes_, check_finite_, lists_.data(), distances_.data(), resources_);
+  launch_pack_probes(lists_.data(), count * probes_, probes(), context_->stream());
 }
 
 }  // namespace kith

@@ -6,7 +6,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class QueryBatch {
 
   const float* queries() const { return static_cast<const float*>(now_.data()); }
   int64_t stride() const { return now_.row_stride(); }
-  uint64_t* probes() const { return reinterpret_cast<uint64_t*>(packed_.data()); }  // count x probes, packed
+  uint64_t* probes() const { return packed_.data(); }  // count x probes, packed
 
  private:
   const GpuModelCuda& model_;
@@ -38,9 +38,10 @@ class QueryBatch {
   const bool check_finite_;
   const std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
-  const DeviceBuffer rows_;
-  const DeviceBuffer ranked_;
-  const DeviceBuffer packed_;
+  const DeviceArray<float> rows_;
+  const DeviceArray<int64_t> lists_;
+  const DeviceArray<float> distances_;
+  const DeviceArray<uint64_t> packed_;
   MatrixView now_;
 };
 
