@@ -9,6 +9,12 @@ namespace {
 
 constexpr int kThreads = 256;
 
+__global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t* packed) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  packed[i] = lists[i] < 0 ? kPadding : pack_neighbor(0, static_cast<uint32_t>(lists[i]));
+}
+
 // A warp for each list.
 __global__ void __launch_bounds__(kThreads)
     list_sizes_kernel(DeviceListsView lists, const uint64_t* kept, uint32_t* sizes) {
@@ -43,6 +49,10 @@ __global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask 
 }
 
 }  // namespace
+
+void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
+  launch(pack_probes_kernel, Grid::over(count, kThreads), stream, lists, count, packed);
+}
 
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream) {
   launch(list_sizes_kernel, Grid::over(lists.lists * 32, kThreads), stream, lists, kept, sizes);
