@@ -3,8 +3,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/cpu_target.hpp"
-#include "exact/knn_checks.hpp"
-#include "exact/search_limit.hpp"
+#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
@@ -67,7 +66,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   if (!cuda || path != FilterPath::mask) return;
   // Where no product takes the operands that there are, all rows would be gone over for nothing.
   const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
-  if (!planned.products() || !planned.product.operands_ready) plan(FilterPath::list, prepared, device, resources);
+  if (!planned.product || !planned.product->operands_ready) plan(FilterPath::list, prepared, device, resources);
 }
 
 void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
@@ -116,8 +115,7 @@ KnnInput SettledSearch::input() const {
 
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
                 const Resources& resources) {
-  const SettledSearch search = naming_the_limit({shape, wish, input.filter}, resources,
-                                                [&] { return SettledSearch(shape, wish, input, resources); });
+  const SettledSearch search(shape, wish, input, resources);
   if (search.anything_to_find()) return run_knn(search.task(), search.planned(), search.input(), output);
   output.open(1, resources);
   if (!wish.result_space.host_readable() && shape.queries > 0) {

@@ -50,39 +50,28 @@ const SearchBatches& batches_of(const KnnPlan& plan) {
 }
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
-  DeviceRequest request;
-  request.job = "a search";
-  request.spaces = {task.shape.query_space, task.shape.base_space, task.wish.result_space};
-  request.work = work_of(task.shape);
-  request.fits = [&](Device device) {
-    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
-  };
-  request.description = [&] {
+  const auto description = [&] {
     return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.scope.rows,
                        task.shape.cols);
   };
-  return resolve_device(request, resources);
+  const auto fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  };
+  return choose_device({"a search", description},
+                       {task.shape.query_space, task.shape.base_space, task.wish.result_space}, work_of(task.shape),
+                       fits, resources);
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
   return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
-int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, const Resources& resources) {
-  PlanBudget budget;
-  budget.host = limit;
-  budget.device = INT64_MAX;
-  budget.threads = resources.threads();
-  budget.cpu = cpu_extensions();
-  return bytes_of(plan_for(task, device, budget)).host;
+Footprint least_plan(const SearchTask& task, Device device, const Resources& resources) {
+  return least_plan([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
-int64_t smallest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
-  try {
-    return plan_bytes_under(task, device, 0, resources);
-  } catch (const OutOfMemory& error) {
-    return error.bytes_needed();
-  }
+int64_t largest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
+  return bytes_of(plan_for(task, device, {kNoLimit, kNoLimit, resources.threads(), cpu_extensions()})).host;
 }
 
 void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {

@@ -27,9 +27,9 @@ using PlannedKnn = Planned<KnnPlan>;
 // For that device under what the limits still allow.
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources);
 
-// The host bytes of the smallest plan, and of the one under a host limit; where the device's memory is no matter.
-int64_t smallest_plan_bytes(const SearchTask& task, Device device, const Resources& resources);
-int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, const Resources& resources);
+// What the smallest plan takes, and what the largest takes on the host.
+Footprint least_plan(const SearchTask& task, Device device, const Resources& resources);
+int64_t largest_plan_bytes(const SearchTask& task, Device device, const Resources& resources);
 
 // Where batches of results go.
 class KnnOutput {

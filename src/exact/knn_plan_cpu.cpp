@@ -192,10 +192,6 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   return plan;
 }
 
-// Of a GPU, per second.
-constexpr double kGpuProductFlops = 5e13;  // on matrix units
-constexpr double kGpuFlops = 2.4e12;       // in float64
-
 }  // namespace
 
 bool pays_to_prepare_cpu(const SearchTask& task) { return task.shape.queries >= kProductFrom; }
@@ -243,10 +239,11 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
       plan.host_bytes);
 }
 
-Work work_of(const SearchShape& shape) {
+Counts work_of(const SearchShape& shape) {
   const double values = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
-  return {2.0 * static_cast<double>(shape.queries) * values, values * static_cast<double>(size_of(shape.base_dtype)),
-          is_product(key_kind(shape.metric)) ? kGpuProductFlops : kGpuFlops};
+  const bool products = is_product(key_kind(shape.metric));
+  return {{CostUnit::copied_byte, values * static_cast<double>(size_of(shape.base_dtype))},
+          {products ? CostUnit::ranked_product : CostUnit::f64_step, 2.0 * static_cast<double>(shape.queries) * values}};
 }
 
 }  // namespace kith

@@ -10,7 +10,7 @@
 #include <kith/range_search.hpp>
 
 #include "exact/knn_loop.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <memory>

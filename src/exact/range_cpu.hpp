@@ -6,7 +6,7 @@
 
 #include "exact/cpu_scanner.hpp"
 #include "exact/range_backend.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,9 +1,10 @@
 // How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
+#include "core/typed_row.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
@@ -109,7 +110,7 @@ void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, 
       view = {row.data(), view.dtype(), {1, view.cols(), view.cols()}};
       at = 0;
     }
-    widen_row(view, at, reinterpret_cast<float*>(out.row(i)));
+    widen_row(view, at, typed_row<float>(out, i));
   }
 }
 

@@ -3,12 +3,11 @@
 
 #include <kith/error.hpp>
 
-#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
@@ -111,20 +110,19 @@ void refine_on_gpu(const GpuCodes& codes, Metric metric, const MatrixView& queri
   const DeviceGuard guard(codes.device);
   const auto context = std::make_shared<const DeviceContext>(codes.device, given.options().stream);
   const Resources resources = given.with_device(Device::cuda(codes.device)).with_stream(context->stream());
-  const DeviceBuffer sorted(array_bytes<uint64_t>(queries.rows() * out.k), "the neighbours found", context, resources);
+  const DeviceArray<uint64_t> sorted(queries.rows() * out.k, "the neighbours found", context, resources);
   RefineKernelTask task = task_of(codes, metric);
   task.queries = static_cast<const float*>(queries.data());
   task.query_stride = queries.row_stride();
   task.candidates = candidates.ids;
   task.count = static_cast<int>(candidates.k);
   task.k = out.k;
-  task.out = reinterpret_cast<uint64_t*>(sorted.data());
+  task.out = sorted.data();
   const int64_t bytes = 8 * (candidates.k + padded_cols(codes.format.cols));
   visit_reader(codes.format, [&](auto tag) {
     const auto kernel = refine_kernel<typename decltype(tag)::type>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    kernel<<<static_cast<unsigned>(queries.rows()), kThreads, static_cast<size_t>(bytes), context->stream()>>>(task);
-    KITH_CUDA_CHECK_LAUNCH("refine_kernel");
+    allow_all_shared_memory(kernel);
+    launch(kernel, Grid::of(queries.rows(), kThreads).with_shared(bytes), context->stream(), task);
   });
   launch_write_neighbors(metric, {task.out, nullptr, queries.rows(), out.k}, out, context->stream());
   context->synchronize();

@@ -3,7 +3,8 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "quantize/scalar_code.hpp"
 
 #include <algorithm>
@@ -30,11 +31,12 @@ __device__ void for_each_value(int64_t rows, int64_t width, const Use& use) {
   }
 }
 
-dim3 grid_for(int64_t rows, int64_t width) {
+Grid grid_over(int64_t rows, int64_t width) {
+  if (rows == 0) return {};
   constexpr int64_t kEnough = 8192;  // blocks
   const int64_t row_blocks = std::min<int64_t>(divide_up(rows, kWarps), 1 << 20);
   const int64_t across = std::clamp<int64_t>(kEnough / row_blocks, 1, std::min<int64_t>(divide_up(width, 32), 65535));
-  return {static_cast<unsigned>(row_blocks), static_cast<unsigned>(across)};
+  return {dim3(static_cast<unsigned>(row_blocks), static_cast<unsigned>(across)), dim3(kThreads)};
 }
 
 template <typename X>
@@ -105,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
   for_each_value(count, cols, [&](int64_t row, int c) {
     const int64_t at = row * cols + c;
     if (narrow(rows[row * stride + c], out[at])) return;
-    atomicMin(reinterpret_cast<unsigned long long*>(lost), static_cast<unsigned long long>(at));
+    atomicMin(vectors<unsigned long long>(lost), static_cast<unsigned long long>(at));
   });
 }
 
@@ -178,70 +180,56 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_widen_rows(const DeviceRowsView& rows, int64_t cols, float* out, cudaStream_t stream) {
-  if (rows.count == 0) return;
   visit_dtype(rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    widen_kernel<X><<<grid_for(rows.count, cols), kThreads, 0, stream>>>(rows, cols, out);
+    launch(widen_kernel<typename decltype(stored)::type>, grid_over(rows.count, cols), stream, rows, cols, out);
   });
-  KITH_CUDA_CHECK_LAUNCH("widen_kernel");
 }
 
 void launch_encode_scalar(const CodeFormat& format, const float* leasts, const float* spans, const float* rows,
                           int64_t stride, int64_t count, uint8_t* codes, cudaStream_t stream) {
-  if (count == 0) return;
-  encode_scalar_kernel<<<grid_for(count, format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), leasts, spans,
-                                                                                 rows, stride, count, codes);
-  KITH_CUDA_CHECK_LAUNCH("encode_scalar_kernel");
+  launch(encode_scalar_kernel, grid_over(count, format.bytes()), stream, format, format.bytes(), leasts, spans, rows,
+         stride, count, codes);
 }
 
 void launch_encode_stored(const CodeFormat& format, const float* rows, int64_t stride, int64_t count, uint8_t* codes,
                           uint64_t* lost, cudaStream_t stream) {
-  if (count == 0) return;
   visit_dtype(format.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    encode_stored_kernel<<<grid_for(count, format.cols), kThreads, 0, stream>>>(format.cols, rows, stride, count,
-                                                                                reinterpret_cast<T*>(codes), lost);
+    launch(encode_stored_kernel<T>, grid_over(count, format.cols), stream, format.cols, rows, stride, count,
+           vectors<T>(codes), lost);
   });
-  KITH_CUDA_CHECK_LAUNCH("encode_stored_kernel");
 }
 
 void launch_pack_labels(const CodeFormat& format, const uint8_t* labels, int64_t count, uint8_t* codes,
                         cudaStream_t stream) {
-  if (count == 0) return;
-  pack_labels_kernel<<<grid_for(count, format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), labels, count,
-                                                                               codes);
-  KITH_CUDA_CHECK_LAUNCH("pack_labels_kernel");
+  launch(pack_labels_kernel, grid_over(count, format.bytes()), stream, format, format.bytes(), labels, count, codes);
 }
 
 void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                    int64_t stride, cudaStream_t stream) {
-  if (count == 0) return;
   const CodeFormat& format = codec.format;
-  const dim3 blocks = grid_for(count, format.cols);
-  if (format.kind == CodeKind::product) {
-    decode_product_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
-  } else if (format.kind == CodeKind::additive) {
-    decode_additive_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
-  } else if (format.kind == CodeKind::scalar) {
-    decode_scalar_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
-  } else {
+  const Grid grid = grid_over(count, format.cols);
+  if (format.kind == CodeKind::stored) {
     visit_dtype(format.dtype, [&](auto stored) {
-      using T = typename decltype(stored)::type;
-      decode_stored_kernel<T><<<blocks, kThreads, 0, stream>>>(format.cols, codes, code_stride, count, out, stride);
+      launch(decode_stored_kernel<typename decltype(stored)::type>, grid, stream, format.cols, codes, code_stride,
+             count, out, stride);
     });
+    return;
   }
-  KITH_CUDA_CHECK_LAUNCH("decode_kernel");
+  const auto kernel = format.kind == CodeKind::product    ? decode_product_kernel
+                      : format.kind == CodeKind::additive ? decode_additive_kernel
+                                                          : decode_scalar_kernel;
+  launch(kernel, grid, stream, codec, codes, code_stride, count, out, stride);
 }
 
 void launch_column_ranges(const DeviceRowsView& rows, int64_t cols, uint32_t* leasts, uint32_t* largests,
                           cudaStream_t stream) {
-  if (rows.count == 0) return;
-  const dim3 grid(static_cast<unsigned>(std::min<int64_t>(rows.count, 2048)),
-                  static_cast<unsigned>(divide_up(cols, kThreads)));
+  const dim3 blocks(static_cast<unsigned>(std::min<int64_t>(rows.count, 2048)),
+                    static_cast<unsigned>(divide_up(cols, kThreads)));
   visit_dtype(rows.dtype, [&](auto stored) {
-    column_ranges_kernel<typename decltype(stored)::type><<<grid, kThreads, 0, stream>>>(rows, cols, leasts, largests);
+    launch(column_ranges_kernel<typename decltype(stored)::type>, {blocks, dim3(kThreads)}, stream, rows, cols, leasts,
+           largests);
   });
-  KITH_CUDA_CHECK_LAUNCH("column_ranges_kernel");
 }
 
 }  // namespace kith

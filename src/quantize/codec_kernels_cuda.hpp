@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/codes/code_format.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 

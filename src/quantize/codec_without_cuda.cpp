@@ -7,9 +7,7 @@
 
 namespace kith {
 
-void encode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
-  throw_no_cuda();
-}
+void encode_cuda(const EncodeTask&, int, const Resources&) { throw_no_cuda(); }
 void decode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
   throw_no_cuda();
 }

@@ -1,14 +1,15 @@
 #include "quantize/product_nearest_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace kith {
 namespace {
@@ -30,12 +31,11 @@ struct PartView {
 
 __device__ PartView part_of(const ProductTableLayout& layout, const std::byte* tables, int64_t p) {
   PartView part;
-  part.facts = reinterpret_cast<const ProductPart*>(tables)[p];
-  part.origin = reinterpret_cast<const float*>(tables + layout.origins) + p * layout.cols;
-  part.groups =
-      reinterpret_cast<const float*>(tables + layout.groups) + p * layout.codewords * (layout.padded_cols + 1);
-  part.words = reinterpret_cast<const float*>(tables + layout.words) + p * layout.codewords * layout.cols;
-  part.numbers = reinterpret_cast<const uint8_t*>(tables + layout.numbers) + p * layout.codewords;
+  part.facts = layout.facts.in(tables)[p];
+  part.origin = layout.origins.in(tables) + p * layout.cols;
+  part.groups = layout.groups.in(tables) + p * layout.codewords * (layout.padded_cols + 1);
+  part.words = layout.words.in(tables) + p * layout.codewords * layout.cols;
+  part.numbers = layout.numbers.in(tables) + p * layout.codewords;
   return part;
 }
 
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
     const int groups = (part.facts.count + kGroup - 1) / kGroup;
     __syncthreads();  // the table of the part before is no longer read
     for (int i = static_cast<int>(threadIdx.x); i < groups * (kCols + 1); i += kThreads) {
-      table[i] = reinterpret_cast<const float4*>(part.groups)[i];
+      table[i] = vectors<float4>(part.groups)[i];
     }
     __syncthreads();
     float x[kRows][kCols];
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kThreads)
       float4 values[kTogether];
 #pragma unroll
       for (int t = 0; t < kTogether; ++t) {  // the last group twice, where there is no other
-        group[t] = reinterpret_cast<const float4*>(part.groups) + min(g + t, groups - 1) * group_values;
+        group[t] = vectors<float4>(part.groups) + min(g + t, groups - 1) * group_values;
         values[t] = group[t][0];
       }
       for (int64_t c = 0; c < layout.cols; ++c) {
@@ -236,9 +236,9 @@ void launch_short(const ProductTableLayout& layout, const std::byte* tables, con
                   cudaStream_t stream) {
   const int64_t row_blocks = divide_up(rows.count, kThreads * kRows);
   const dim3 grid(static_cast<unsigned>(row_blocks), part_blocks(layout.parts, row_blocks));
-  const auto shared = static_cast<size_t>(layout.codewords * (kCols + 1)) * sizeof(float);
   static_assert(256 * (kCols + 1) * sizeof(float) <= 48 * 1024);
-  nearest_kernel<kCols, kRows><<<grid, kThreads, shared, stream>>>(layout, tables, rows);
+  launch(nearest_kernel<kCols, kRows>, {grid, dim3(kThreads), array_bytes<float>(layout.codewords * (kCols + 1))},
+         stream, layout, tables, rows);
 }
 
 }  // namespace
@@ -248,17 +248,11 @@ ProductTableLayout::ProductTableLayout(const CodeFormat& format)
       cols(format.part_cols()),
       padded_cols(padded_columns(format.part_cols())),
       codewords(format.codewords()) {
-  constexpr int64_t kAlignment = 256;
-  const auto place = [&](int64_t size) {
-    const int64_t at = bytes;
-    bytes = round_up(bytes + size, kAlignment);
-    return at;
-  };
-  place(parts * static_cast<int64_t>(sizeof(ProductPart)));
-  origins = place(parts * cols * 4);
-  groups = place(parts * codewords * (padded_cols + 1) * 4);
-  words = place(parts * codewords * cols * 4);
-  numbers = place(parts * codewords);
+  facts = take<ProductPart>(parts);
+  origins = take<float>(parts, cols);
+  groups = take<float>(parts * codewords, padded_cols + 1);
+  words = take<float>(parts * codewords, cols);
+  numbers = take<uint8_t>(parts * codewords);
 }
 
 void fill_product_tables(const ProductTableLayout& layout, const std::vector<NearestCodeword>& parts, std::byte* out) {
@@ -266,17 +260,13 @@ void fill_product_tables(const ProductTableLayout& layout, const std::vector<Nea
     const NearestCodewordTask& task = parts[static_cast<size_t>(p)].task();
     // The bound of a value grows by what its lowest bits can change: a part of the same (|row| + |codeword|)^2.
     const double grown = 1 + kNumberError / static_cast<double>(task.quadratic);
-    ProductPart facts;
+    ProductPart& facts = layout.facts.in(out)[p];
     facts.count = static_cast<int32_t>(task.count);
     facts.constant = static_cast<float>(static_cast<double>(task.constant) * grown);
     facts.linear = static_cast<float>(static_cast<double>(task.linear) * grown);
     facts.quadratic = static_cast<float>(static_cast<double>(task.quadratic) * grown);
-    std::memcpy(out + p * static_cast<int64_t>(sizeof facts), &facts, sizeof facts);
-    const auto floats = [&](int64_t at, int64_t part_floats) {
-      return reinterpret_cast<float*>(out + at) + p * part_floats;
-    };
-    std::copy_n(task.origin, layout.cols, floats(layout.origins, layout.cols));
-    float* const groups = floats(layout.groups, layout.codewords * (layout.padded_cols + 1));
+    std::copy_n(task.origin, layout.cols, layout.origins.in(out) + p * layout.cols);
+    float* const groups = layout.groups.in(out) + p * layout.codewords * (layout.padded_cols + 1);
     const int64_t wide = (layout.padded_cols + 1) * kGroup;
     for (int64_t g = 0; g < divide_up(task.count, kGroup); ++g) {
       const float* const from = task.groups + g * (layout.cols + 1) * kGroup;
@@ -285,10 +275,10 @@ void fill_product_tables(const ProductTableLayout& layout, const std::vector<Nea
       std::fill(to + (layout.cols + 1) * kGroup, to + wide, 0.0f);
       for (int64_t j = task.count - g * kGroup; j < kGroup; ++j) to[j] = kNoCodeword;
     }
-    float* const words = floats(layout.words, layout.codewords * layout.cols);
+    float* const words = layout.words.in(out) + p * layout.codewords * layout.cols;
     const int64_t padded = round_up(layout.cols, kCanonicalLanes);
     for (int64_t w = 0; w < task.count; ++w) std::copy_n(task.words + w * padded, layout.cols, words + w * layout.cols);
-    std::memcpy(out + layout.numbers + p * layout.codewords, task.number, static_cast<size_t>(task.count));
+    std::copy_n(task.number, task.count, layout.numbers.in(out) + p * layout.codewords);
   }
 }
 
@@ -308,18 +298,15 @@ void launch_nearest_codewords(const ProductTableLayout& layout, const std::byte*
   } else {
     const int64_t row_blocks = divide_up(rows.count, kThreads);
     const dim3 grid(static_cast<unsigned>(row_blocks), part_blocks(layout.parts, row_blocks));
-    nearest_wide_kernel<<<grid, kThreads, 0, stream>>>(layout, tables, rows);
+    launch(nearest_wide_kernel, {grid, dim3(kThreads)}, stream, layout, tables, rows);
   }
-  KITH_CUDA_CHECK_LAUNCH("nearest_kernel");
 }
 
 void launch_add_rows_by_label(const ProductTableLayout& layout, const float* rows, const uint8_t* labels, int64_t count,
                               double* sums, uint32_t* counts, cudaStream_t stream) {
-  if (count == 0) return;
   const int64_t blocks = std::min<int64_t>(divide_up(count * layout.cols, kThreads), 4096);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(layout.parts));
-  add_rows_kernel<<<grid, kThreads, 0, stream>>>(layout, rows, labels, count, sums, counts);
-  KITH_CUDA_CHECK_LAUNCH("add_rows_kernel");
+  launch(add_rows_kernel, {grid, dim3(kThreads)}, stream, layout, rows, labels, count, sums, counts);
 }
 
 }  // namespace kith

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/host_device.hpp"
+#include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "quantize/product_nearest_cpu.hpp"
 
@@ -27,17 +28,17 @@ struct ProductPart {
   float quadratic = 0;
 };
 
-// Where the tables of all parts begin, in bytes from the first, and how they are laid out.
-struct ProductTableLayout {
+// Where the tables of all parts begin, and how they are laid out.
+struct ProductTableLayout : WorkspaceLayout {
   int64_t parts = 0;
   int64_t cols = 0;         // of a part
   int64_t padded_cols = 0;  // as a kernel is compiled for, or `cols` itself where there are many
   int64_t codewords = 0;
-  int64_t origins = 0;  // parts x cols floats
-  int64_t groups = 0;   // parts x codewords / 4 x (padded_cols + 1) x 4 floats
-  int64_t words = 0;    // parts x codewords x cols floats
-  int64_t numbers = 0;  // parts x codewords bytes
-  int64_t bytes = 0;
+  Slot<ProductPart> facts;
+  Slot<float> origins;    // parts x cols
+  Slot<float> groups;     // parts x codewords / 4 x (padded_cols + 1) x 4
+  Slot<float> words;      // parts x codewords x cols
+  Slot<uint8_t> numbers;  // parts x codewords
 
   explicit ProductTableLayout(const CodeFormat& format);
 };

@@ -2,10 +2,11 @@
 // no order. The sample stays on the device; codewords go there and sums come back, some hundred KiB a pass.
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
+#include "cuda/vector_access.hpp"
 #include "quantize/product_nearest_cuda.hpp"
 #include "quantize/product_pass.hpp"
 
@@ -26,16 +27,16 @@ class ProductPassCuda final : public ProductPass {
         host_(layout_.bytes, "the codewords", resources),
         host_counts_(count_values(), "sums of rows", resources),
         tables_(layout_.bytes, "the codewords", context_, resources),
-        rows_(sample.values.bytes(), "the training rows", context_, resources),
+        rows_(sample.values.size(), "the training rows", context_, resources),
         labels_(sample.rows * sample.format.parts, "labels", context_, resources),
-        sums_(sum_values() * 8, "sums of rows", context_, resources),
-        counts_(count_values() * 4, "sums of rows", context_, resources) {
+        sums_(sum_values(), "sums of rows", context_, resources),
+        counts_(count_values(), "sums of rows", context_, resources) {
     const MatrixView rows(sample.values.data(), sample.rows * sample.format.parts, sample.format.part_cols());
     ProgressMeter meter("upload", 0, resources_);
     const bool pinned =
         wants_pinned({}, sample.values.bytes()) && resources.host_memory()->available() > 2 * kPinnedBytes;
     RowUpload upload(pinned, resources, 0);
-    upload.copy(rows, rows_.data(), context_->stream(), meter);
+    upload.copy(rows, vectors<std::byte>(rows_.data()), context_->stream(), meter);
     context_->synchronize();
   }
 
@@ -48,31 +49,29 @@ class ProductPassCuda final : public ProductPass {
       nearest_[static_cast<size_t>(p)].set(codewords + p * part_values, format.codewords(), format.part_cols());
     });
     started_ = true;
-    fill_product_tables(layout_, nearest_, reinterpret_cast<std::byte*>(host_.data()));
+    fill_product_tables(layout_, nearest_, host_.data());
     context_->copy(tables_.data(), host_.data(), layout_.bytes);
-    const auto* const rows = reinterpret_cast<const float*>(rows_.data());
-    auto* const labels = reinterpret_cast<uint8_t*>(labels_.data());
     NearestCodewordRows all;
-    all.values = rows;
+    all.values = rows_.data();
     all.row_stride = format.part_cols();
     all.part_stride = sample_.rows * format.part_cols();
     all.count = sample_.rows;
-    all.labels = labels;
+    all.labels = labels_.data();
     all.label_row_stride = 1;
     all.label_part_stride = sample_.rows;
     launch_nearest_codewords(layout_, tables_.data(), all, context_->stream());
-    KITH_CUDA_CHECK(cudaMemsetAsync(sums_.data(), 0, static_cast<size_t>(sums_.bytes()), context_->stream()));
-    KITH_CUDA_CHECK(cudaMemsetAsync(counts_.data(), 0, static_cast<size_t>(counts_.bytes()), context_->stream()));
-    launch_add_rows_by_label(layout_, rows, labels, sample_.rows, reinterpret_cast<double*>(sums_.data()),
-                             reinterpret_cast<uint32_t*>(counts_.data()), context_->stream());
-    context_->copy(sums, sums_.data(), sum_values() * 8);
-    context_->copy(host_counts_.data(), counts_.data(), count_values() * 4);
+    context_->fill(sums_.data(), 0, sums_.size());
+    context_->fill(counts_.data(), 0, counts_.size());
+    launch_add_rows_by_label(layout_, rows_.data(), labels_.data(), sample_.rows, sums_.data(), counts_.data(),
+                             context_->stream());
+    context_->copy_values(sums, sums_.data(), sums_.size());
+    context_->copy_values(host_counts_.data(), counts_.data(), counts_.size());
     context_->synchronize();
     std::copy_n(host_counts_.data(), count_values(), counts);
   }
 
   void get_labels(int64_t part, uint8_t* labels) override {
-    context_->copy(labels, reinterpret_cast<const uint8_t*>(labels_.data()) + part * sample_.rows, sample_.rows);
+    context_->copy_values(labels, labels_.data() + part * sample_.rows, sample_.rows);
     context_->synchronize();
   }
 
@@ -86,13 +85,13 @@ class ProductPassCuda final : public ProductPass {
   const std::shared_ptr<const DeviceContext> context_;
   const ProductTableLayout layout_;
   std::vector<NearestCodeword> nearest_;
-  HostArray<uint8_t> host_;
+  HostArray<std::byte> host_;
   HostArray<uint32_t> host_counts_;
   DeviceBuffer tables_;
-  DeviceBuffer rows_;
-  DeviceBuffer labels_;
-  DeviceBuffer sums_;
-  DeviceBuffer counts_;
+  DeviceArray<float> rows_;
+  DeviceArray<uint8_t> labels_;
+  DeviceArray<double> sums_;
+  DeviceArray<uint32_t> counts_;
   bool started_ = false;  // every part has had its tables
 };
 

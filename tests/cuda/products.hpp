@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/parity.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/knn_output.hpp"
 
@@ -30,7 +30,7 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
   const PlanBudget budget{kNoLimit, std::min(run.device_bytes, device.memory_free / 2), 1};
   const KnnCudaPlan plan = plan_knn_cuda(task, device, budget, choice);
   PlannedKnn planned{plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, run.resources)};
-  EXPECT_EQ(plan.engine, CudaEngine::product);
+  EXPECT_EQ(plan.engine(), CudaEngine::product);
   Neighbors result(q.rows(), params.k, run.resources);
   ViewSource query_rows(q);
   ViewSource base_rows(b);

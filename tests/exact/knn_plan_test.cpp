@@ -187,9 +187,9 @@ TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {
   DeviceInfo h200;
   h200.device = Device::cuda(0);
   h200.memory_total = h200.memory_free = int64_t{139} << 30;
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(1, 1000, 128, 10).shape), 16, {h200}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {h200}), Device::cuda(0));
+  EXPECT_EQ(faster_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {}), Device::cpu());
+  EXPECT_EQ(faster_device(work_of(problem(1, 1000, 128, 10).shape), 16, {h200}), Device::cpu());
+  EXPECT_EQ(faster_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {h200}), Device::cuda(0));
 }
 
 }  // namespace

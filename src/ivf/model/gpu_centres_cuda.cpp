@@ -2,7 +2,7 @@
 
 #include "cuda/device_guard.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 
 namespace kith {

@@ -55,7 +55,7 @@ inline constexpr int64_t kOneList = -1;  // a single list without a centre
 struct IvfSpec {
   int64_t lists = 0;          // 0: the root of expected_rows, or of the training rows where that is 0; kOneList
   int64_t expected_rows = 0;  // that will be added
-  CodeSpec code;
+  CodeRecipe code;
   bool residual = true;  // ignored for stored codes and a single list: these have none
   // How centres are trained; what is not said here follows from the number of lists.
   int64_t iterations = 0;

@@ -121,7 +121,7 @@ int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, 
   return drawn_bytes(rows, count) + smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources);
 }
 
-int64_t code_training_bytes(const CodeSpec& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
+int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
                             const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
   const RowsInfo info = DrawnSource::info_of(rows, count);
@@ -153,7 +153,7 @@ MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, R
   });
 }
 
-std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const CodedVectors& vectors, RowSource& rows,
+std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources) {
   const bool residual = vectors.centres.rows() > 0;
@@ -171,7 +171,7 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Cod
     };
     const RowStep step = residual ? less_centre : RowStep();
     DrawnSource source(rows, drawn.numbers, step, resources);
-    CodeSpec without = code;
+    CodeRecipe without = code;
     without.norm = CodeNorm::decoded;
     std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
     if (code.norm == CodeNorm::decoded) return codec;

@@ -5,7 +5,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_lists_task_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "ivf/model/norm_terms.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"

@@ -14,7 +14,7 @@
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_decoders_cuda.hpp"
 #include "ivf/scan/scan_queries_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 #include <string>

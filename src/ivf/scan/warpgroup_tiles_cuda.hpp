@@ -6,7 +6,7 @@
 #include "ivf/scan/scan_decoders_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/warpgroup_operands_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <cmath>
 #include <cstddef>

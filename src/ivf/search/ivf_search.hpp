@@ -16,7 +16,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/segment/list_segment.hpp"
 

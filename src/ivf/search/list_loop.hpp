@@ -8,8 +8,8 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "exact/range_hits.hpp"
 #include "ivf/search/lists_backend.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 

@@ -17,9 +17,9 @@
 
 #include "core/parallel_for.hpp"
 #include "core/planned.hpp"
-#include "exact/range_hits.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/search/ivf_search_plan.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <memory>

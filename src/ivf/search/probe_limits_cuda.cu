@@ -2,7 +2,7 @@
 
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 namespace kith {
 namespace {
