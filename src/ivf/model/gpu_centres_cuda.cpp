@@ -26,9 +26,8 @@ GpuCentres::GpuCentres(int device, Metric metric, const MatrixView& centres, con
     : device_(device), metric_(metric) {
   const DeviceGuard guard(device);
   const std::shared_ptr<const DeviceContext> context = allocation_context(device);
-  const int64_t bytes = centres.rows() * centres.cols() * static_cast<int64_t>(sizeof(float));
-  memory_ = DeviceBuffer(bytes, "the centres on the device", context, resources);
-  context->copy(memory_.data(), centres.data(), bytes);
+  memory_ = DeviceArray<float>(centres.rows() * centres.cols(), "the centres on the device", context, resources);
+  context->copy_values(memory_.data(), static_cast<const float*>(centres.data()), memory_.size());
   context->synchronize();
   view_ = {memory_.data(), DType::f32, {centres.rows(), centres.cols(), centres.cols()}, MemorySpace::cuda(device)};
   layout_ =

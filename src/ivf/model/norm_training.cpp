@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/norm_levels.hpp"
 
@@ -57,8 +58,7 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
       codec->encode(some, codes.data(), quiet);
       parallel_for(divide_up(some.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
         for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, some.rows()); ++i) {
-          const float* const centre =
-              lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
+          const float* const centre = lists == nullptr ? nullptr : typed_row<float>(centres, lists[first + i]);
           decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
         }
       });

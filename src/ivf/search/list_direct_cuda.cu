@@ -1,10 +1,11 @@
 #include "ivf/search/list_direct_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
 #include "rows/kept_rows_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   __shared__ int listed;
   __shared__ bool last;
   __shared__ uint32_t numbers[kSlotsTogether];
-  auto* const values = reinterpret_cast<double*>(memory);
+  auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -178,9 +179,9 @@ void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, 
                       task.candidates.entries == nullptr};
   visit_reader(format, [&](auto tag) {
     const auto kernel = list_direct_kernel<typename decltype(tag)::type>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    launch_chained({direct_blocks(task.k, format.cols, task.multiprocessors), kThreads, bytes, stream},
-                   "launch of list_direct_kernel", kernel, task, given, format.bytes(), cut);
+    allow_all_shared_memory(kernel);
+    const int64_t blocks = direct_blocks(task.k, format.cols, task.multiprocessors);
+    launch(kernel, Grid::of(blocks, kThreads).with_shared(bytes).chained(), stream, task, given, format.bytes(), cut);
   });
 }
 
