@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 
 #include <cstdint>

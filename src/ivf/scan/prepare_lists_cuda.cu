@@ -3,7 +3,7 @@
 
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
-#include "quantize/product_nearest_cuda.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_nearest_cuda.hpp"
+#include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
 
