@@ -1,8 +1,8 @@
 // What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
 #pragma once
 
+#include "kernels/assign/codewords_cpu.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/product_nearest_cpu.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
 ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph index interop distributed".split()
-INNER_ORDER = {"ivf": "model segment scan search".split()}
+INNER_ORDER = {
+    "cluster": "data search draw steps start run".split(),
+    "ivf": "model segment scan search".split(),
+}
 """The folders within a folder, where they have an order too; what lies beside them may include all of them."""
 ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
