@@ -16,8 +16,8 @@ namespace {
 // Pushes rows with true keys `keys` and bounds of the given width, as a scan does, and returns the k nearest.
 std::vector<uint64_t> select(const std::vector<float>& keys, int64_t k, float width) {
   const int64_t capacity = CandidateList::capacity_for(k);
-  std::vector<float> memory(static_cast<size_t>(capacity * CandidateList::kBytesPerCandidate / 4));
-  std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k) / 8 + 1));
+  std::vector<std::byte> memory(static_cast<size_t>(capacity * CandidateList::kBytesPerCandidate));
+  std::vector<std::byte> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k)));
   const CandidateScratch scratch(scratch_memory.data(), k);
   CandidateList list(memory.data(), k);
   list.reset(INFINITY);
@@ -49,9 +49,9 @@ std::vector<uint64_t> expected(const std::vector<float>& keys, int64_t k) {
 
 // The same in exact mode, which must never ask for a key; counts the rows that were pushed.
 std::vector<uint64_t> select_exactly(const std::vector<float>& keys, int64_t k, int64_t* pushed) {
-  std::vector<float> memory(
-      static_cast<size_t>(CandidateList::capacity_for(k) * CandidateList::kBytesPerCandidate / 4));
-  std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k) / 8 + 1));
+  std::vector<std::byte> memory(
+      static_cast<size_t>(CandidateList::capacity_for(k) * CandidateList::kBytesPerCandidate));
+  std::vector<std::byte> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k)));
   const CandidateScratch scratch(scratch_memory.data(), k);
   CandidateList list(memory.data(), k);
   list.reset(INFINITY, CandidateList::Keys::exact);
@@ -87,8 +87,8 @@ TEST(CandidateList, EqualExactKeysCostNothing) {
 }
 
 TEST(CandidateList, AnotherListsThresholdLeavesTies) {
-  std::vector<float> memory(
-      static_cast<size_t>(CandidateList::capacity_for(4) * CandidateList::kBytesPerCandidate / 4));
+  std::vector<std::byte> memory(
+      static_cast<size_t>(CandidateList::capacity_for(4) * CandidateList::kBytesPerCandidate));
   CandidateList list(memory.data(), 4);
   list.reset(INFINITY, CandidateList::Keys::exact);
   list.share_threshold(5.0f);
@@ -101,9 +101,9 @@ TEST(CandidateList, AnotherListsThresholdLeavesTies) {
 
 TEST(CandidateList, KnowsTheKthRowOnceKeysWereComputed) {
   constexpr int64_t kNearest = 4;
-  std::vector<float> memory(
-      static_cast<size_t>(CandidateList::capacity_for(kNearest) * CandidateList::kBytesPerCandidate / 4));
-  std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(kNearest) / 8 + 1));
+  std::vector<std::byte> memory(
+      static_cast<size_t>(CandidateList::capacity_for(kNearest) * CandidateList::kBytesPerCandidate));
+  std::vector<std::byte> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(kNearest)));
   CandidateList list(memory.data(), kNearest);
   list.reset(INFINITY);
   EXPECT_EQ(list.kth_row(), CandidateList::kNoRow);
@@ -151,8 +151,8 @@ TEST(CandidateList, NanKeysComeLastButAreKept) {
 
 TEST(CandidateList, AGroupPassesByItsValues) {
   constexpr int64_t kK = 4;
-  std::vector<float> memory(
-      static_cast<size_t>(CandidateList::capacity_for(kK) * CandidateList::kBytesPerCandidate / 4));
+  std::vector<std::byte> memory(
+      static_cast<size_t>(CandidateList::capacity_for(kK) * CandidateList::kBytesPerCandidate));
   CandidateList list(memory.data(), kK);
   list.reset(INFINITY);
   const float values[] = {3.0f, 1.0f, NAN, 2.0f, 2.5f};
