@@ -10,7 +10,7 @@
 #include "tensor_place.hpp"
 
 #include "core/within_limits.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>

@@ -11,7 +11,7 @@
 #include "neighbors_output.hpp"
 
 #include "core/within_limits.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -47,7 +47,7 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
     call.run([&] { report = knn_graph(view, output.view(), params, resources); });
     return output.take();
   });
-  if (!out) report.peak_host_bytes += neighbors_bytes(view.rows(), k);
+  if (!out) report.peak_host_bytes += footprint_of<Neighbors>(call.resources(), view.rows(), k).host;
   return nb::make_tuple(found, report_dict(report));
 }
 

@@ -5,8 +5,6 @@
 #include "array.hpp"
 #include "matrix_output.hpp"
 
-#include "exact/search_limit.hpp"
-
 #include <kith/host_buffer.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>

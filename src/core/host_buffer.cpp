@@ -86,7 +86,7 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
   if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
   if (budget_->counts_only()) {
-    data_ = kCountedOnly;
+    data_ = counted_only_memory();
     return;
   }
   try {
@@ -106,7 +106,7 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
 
 void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
-  if (data_ != kCountedOnly) give_back(data_, bytes_, *budget_);
+  if (!budget_->counts_only()) give_back(data_, bytes_, *budget_);
   budget_->release(bytes_);
   data_ = nullptr;
 }

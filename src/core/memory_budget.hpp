@@ -14,11 +14,8 @@
 
 namespace kith {
 
-// Where buffers of a counting budget point: nobody may read or write there, but it is no null pointer.
-inline std::byte* const kCountedOnly = [] {
-  alignas(64) static std::byte nothing[64];
-  return nothing;
-}();
+// Where buffers of a counting budget point: no null pointer, but a page that nobody can read or write.
+std::byte* counted_only_memory();
 
 class MemoryBudget {
  public:

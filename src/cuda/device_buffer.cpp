@@ -16,7 +16,7 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
   if (bytes == 0) return;
   budget_->reserve(bytes, purpose);
   if (budget_->counts_only()) {
-    data_ = kCountedOnly;
+    data_ = counted_only_memory();
     return;
   }
   void* memory = nullptr;
@@ -36,7 +36,7 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
 
 void DeviceBuffer::release() noexcept {
   if (data_ == nullptr) return;
-  if (data_ != kCountedOnly) (void)cudaFreeAsync(data_, context_->stream());
+  if (!budget_->counts_only()) (void)cudaFreeAsync(data_, context_->stream());
   budget_->release(bytes_);
   data_ = nullptr;
 }

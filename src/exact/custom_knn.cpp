@@ -12,8 +12,9 @@
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
+#include "core/scratch_layout.hpp"
 #include "core/within_limits.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
 #include "rows/finite_check.hpp"
@@ -66,20 +67,32 @@ struct Problem {
 };
 
 // Memory of one thread.
-struct Scratch {
-  float* query_rows;  // kCustomQueryBlock, widened
-  float* rows;        // kPanelRows, widened
-  float* panel;
-  uint64_t* lists;  // kCustomQueryBlock
+struct CustomLayout : ScratchLayout {
+  Slot<uint64_t> lists;    // kCustomQueryBlock
+  Slot<float> query_rows;  // kCustomQueryBlock, widened
+  Slot<float> rows;        // kPanelRows, widened
+  Slot<float> panel;
 
-  static int64_t bytes(int64_t cols, int64_t k) {
-    return (kCustomQueryBlock + 2 * kPanelRows) * cols * 4 + kCustomQueryBlock * BestList::words(k) * 8;
+  CustomLayout(int64_t cols, int64_t k)
+      : lists(take<uint64_t>(kCustomQueryBlock * BestList::words(k))),
+        query_rows(take<float>(kCustomQueryBlock * cols)),
+        rows(take<float>(kPanelRows * cols)),
+        panel(take<float>(kPanelRows * cols)) {}
+};
+struct Scratch {
+  uint64_t* lists;
+  float* query_rows;
+  float* rows;
+  float* panel;
+
+  static int64_t bytes(int64_t cols, int64_t k) { return CustomLayout(cols, k).bytes; }
+  Scratch(std::byte* memory, int64_t cols, int64_t k) {
+    const CustomLayout layout(cols, k);
+    lists = layout.lists.in(memory);
+    query_rows = layout.query_rows.in(memory);
+    rows = layout.rows.in(memory);
+    panel = layout.panel.in(memory);
   }
-  Scratch(std::byte* memory, int64_t cols, int64_t k)
-      : query_rows(reinterpret_cast<float*>(memory + kCustomQueryBlock * BestList::words(k) * 8)),
-        rows(query_rows + kCustomQueryBlock * cols),
-        panel(rows + kPanelRows * cols),
-        lists(reinterpret_cast<uint64_t*>(memory)) {}
 };
 
 // What a search in so many rows holds beside its results and its filter.
@@ -116,8 +129,7 @@ void scan(const Problem& problem, int64_t first_query, int64_t query_count, int6
       const int64_t row = problem.list == nullptr ? first + i : problem.list[first + i];
       widen_row(problem.base, row, scratch.rows + i * cols);
     }
-    pack_units(reinterpret_cast<const uint32_t*>(scratch.rows), cols, count, cols, kPanelRows,
-               reinterpret_cast<uint32_t*>(scratch.panel));
+    pack_units(scratch.rows, cols, count, cols, kPanelRows, scratch.panel);
     for (int64_t q = 0; q < query_count; ++q) {
       float distances[kPanelRows];
       problem.metric.distances(problem.metric.metric, scratch.query_rows + q * cols, scratch.panel, cols, distances);

@@ -1,9 +1,10 @@
 // How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
+#include "core/typed_row.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
@@ -74,7 +75,7 @@ void FlatState::search(const MatrixView& queries, const NeighborsView& out, cons
   FlatLayouts layouts(*this, resources);
   ArrayOutput output(out);
   search_knn(shape, {.k = params.k, .check_finite = params_.check_finite, .result_space = out.space},
-             {query_rows, {base, &layouts}, params.filter}, output, resources);
+             {query_rows, base, params.filter, &layouts}, output, resources);
 }
 
 RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -87,7 +88,7 @@ RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSea
   shape.base_checked = checked_;
   ViewSource query_rows(queries);
   FlatLayouts layouts(*this, resources);
-  return search_range(shape, range, {query_rows, {base, &layouts}, params.filter}, resources);
+  return search_range(shape, range, {query_rows, base, params.filter, &layouts}, resources);
 }
 
 int64_t FlatState::smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
@@ -109,7 +110,7 @@ void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, 
       view = {row.data(), view.dtype(), {1, view.cols(), view.cols()}};
       at = 0;
     }
-    widen_row(view, at, reinterpret_cast<float*>(out.row(i)));
+    widen_row(view, at, typed_row<float>(out, i));
   }
 }
 

@@ -6,7 +6,7 @@
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
 #include "cuda/device_memory.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/exact/without_self.hpp"

@@ -2,8 +2,9 @@
 
 #include "core/memory_budget.hpp"
 #include "core/result_exit.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "index/host_rows.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
@@ -36,7 +37,7 @@ void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Reso
     const int64_t count = std::min(together, queries.rows() - first);
     MatrixView some = queries.slice(first, count);
     if (widens) {
-      for (int64_t i = 0; i < count; ++i) widen_row(some, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      for (int64_t i = 0; i < count; ++i) widen_row(some, i, typed_row<float>(wide.mutable_view(), i));
       some = wide.view().slice(0, count);
     }
     use(some, first);
@@ -303,7 +304,8 @@ void ListsState::give_parts(IndexParts& parts, const Resources& resources) const
   own.lists = model_->lists();
   own.centres = PartMatrix(model_->centres.view(), model_);
   own.residual = model_->residual;
-  own.codec = {model_->codec->format(), model_->codec->values()};
+  own.codec = {model_->codec->format(), model_->codec->values(), model_->codec->recipe().code,
+               model_->codec->recipe().effort};
   const Segment all = whole(resources);
   const auto size = static_cast<size_t>(all->size());
   own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);

@@ -5,6 +5,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/search_limit.hpp"
@@ -64,7 +65,7 @@ class QueriesOnDevice {
     MatrixBuffer wide;
     if (some.dtype() != DType::f32) {
       wide = MatrixBuffer(DType::f32, count, some.cols(), "queries as f32", resources_);
-      for (int64_t i = 0; i < count; ++i) widen_row(from, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      for (int64_t i = 0; i < count; ++i) widen_row(from, i, typed_row<float>(wide.mutable_view(), i));
       from = wide.view();
     }
     copy_to_device(from, memory_.get(), device_, resources_);

@@ -9,7 +9,7 @@
 
 #include "cuda/device_array.hpp"
 #include "graph/lists/graph_lists.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -4,7 +4,7 @@
 
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/row_upload.hpp"
@@ -68,27 +68,23 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
   const DeviceCodec& codec = there->codec();
   const auto segment =
       std::make_shared<DeviceSegment>(device, model.lists(), rows.rows(), code_bytes, given.with_progress({}));
-  const DeviceBuffer labels = buffer(rows.rows() * 4, "the rows' lists");
-  const DeviceBuffer codes = buffer(rows.rows() * code_bytes, "codes on the device");
-  auto* const lists = reinterpret_cast<int32_t*>(labels.data());
-  auto* const coded = reinterpret_cast<uint8_t*>(codes.data());
+  const DeviceArray<int32_t> labels(rows.rows(), "the rows' lists", context, resources);
+  const DeviceArray<uint8_t> codes(rows.rows() * code_bytes, "codes on the device", context, resources);
   {
     const int64_t piece = piece_rows(rows, code_bytes, device_room(device, resources));
     const int64_t row_bytes = cols * size_of(rows.dtype());
     std::optional<ListLabels> search;
     if (model.has_centres()) search.emplace(model, *there, piece, rows.dtype(), context, resources);
     const DeviceBuffer brought = buffer(here ? 0 : piece * row_bytes, "rows on the device");
-    const DeviceBuffer residuals = buffer(piece * cols * 4, "rows on the device");
+    const DeviceArray<float> residuals(piece * cols, "rows on the device", context, resources);
     const DeviceBuffer scratch = buffer(codec.scratch_bytes(DType::f32, piece), "the making of codes");
-    const DeviceBuffer lost = buffer(static_cast<int64_t>(sizeof(uint64_t)), "the making of codes");
+    const DeviceArray<uint64_t> lost(1, "the making of codes", context, resources);
     const bool pinned = !here && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
                         resources.host_memory()->available() > 2 * kPinnedBytes;
     RowUpload upload(pinned, resources, here ? 0 : row_bytes);
     ProgressMeter meter("encode", rows.rows(), given);
-    KITH_CUDA_CHECK(cudaMemsetAsync(lost.data(), 0xFF, sizeof(uint64_t), context->stream()));
-    if (!model.has_centres() && rows.rows() > 0) {
-      KITH_CUDA_CHECK(cudaMemsetAsync(lists, 0, static_cast<size_t>(labels.bytes()), context->stream()));
-    }
+    context->fill(lost.data(), 0xFF, 1);
+    if (!model.has_centres()) context->fill(labels.data(), 0, labels.size());
     for (int64_t first = 0; first < rows.rows(); first += piece) {
       const int64_t count = std::min(piece, rows.rows() - first);
       MatrixView some = rows.slice(first, count);
@@ -96,24 +92,24 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
         upload.copy(some, brought.data(), context->stream(), meter);
         some = {brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
       }
-      if (search) search->find(some, lists + first, meter);
+      if (search) search->find(some, labels.data() + first, meter);
       ResidualTask residual;
       residual.rows = {some.data(), some.dtype(), some.row_stride(), count};
       residual.cols = cols;
       residual.centres = model.residual ? there->centres()->data() : nullptr;
-      residual.lists = lists + first;
+      residual.lists = labels.data() + first;
       residual.centre_count = model.lists();
-      residual.residuals = reinterpret_cast<float*>(residuals.data());
+      residual.residuals = residuals.data();
       launch_residuals(residual, context->stream());
-      codec.encode({residual.residuals, DType::f32, cols, count}, coded + first * code_bytes, scratch.data(),
-                   reinterpret_cast<uint64_t*>(lost.data()), context->stream());
+      codec.encode({residual.residuals, DType::f32, cols, count}, codes.data() + first * code_bytes, scratch.data(),
+                   lost.data(), context->stream());
       if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
-        launch_write_code_norms(codec.view(), coded + first * code_bytes, count,
-                                {there->centres()->data(), lists + first}, context->stream());
+        launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,
+                                {there->centres()->data(), labels.data() + first}, context->stream());
       }
       if (model.codec->format().kind == CodeKind::stored) {
         uint64_t unheld = kNothingLost;
-        context->copy(&unheld, lost.data(), static_cast<int64_t>(sizeof(unheld)));
+        context->copy_values<uint64_t>(&unheld, lost.data(), 1);
         context->synchronize();
         if (unheld != kNothingLost) {
           const auto at = static_cast<int64_t>(unheld);
@@ -128,8 +124,8 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
     meter.finish();
   }
   SortListsTask sort;
-  sort.labels = lists;
-  sort.codes = coded;
+  sort.labels = labels.data();
+  sort.codes = codes.data();
   sort.count = rows.rows();
   sort.lists = model.lists();
   sort.code_bytes = code_bytes;

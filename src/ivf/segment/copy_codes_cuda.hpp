@@ -2,7 +2,7 @@
 // that reads and writes are as wide as codes allow.
 #pragma once
 
-#include "core/host_device.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -16,8 +16,8 @@ __device__ inline void copy_codes(const uint8_t* from, uint8_t* to, int64_t code
                                   int64_t to_place, int count) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto units = static_cast<int>(code_bytes / static_cast<int64_t>(sizeof(Unit)));
-  const auto* const source = reinterpret_cast<const Unit*>(from);
-  auto* const target = reinterpret_cast<Unit*>(to);
+  const Unit* const source = vectors<Unit>(from);
+  Unit* const target = vectors<Unit>(to);
   for (int base = 0; base < count * units; base += 32) {
     const int at = base + lane;
     const int vector = at / units;

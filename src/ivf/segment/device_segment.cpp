@@ -10,12 +10,13 @@ constexpr std::string_view kPurpose = "the lists on the device";
 
 struct SegmentLayout : WorkspaceLayout {
   SegmentLayout(int64_t lists, int64_t size, int64_t code_bytes) {
-    take(lists + 1, sizeof(int64_t));
-    codes = take(size, code_bytes);
-    rows = take(size, sizeof(uint32_t));
+    offsets = take<int64_t>(lists + 1);
+    codes = take<uint8_t>(size, code_bytes);
+    rows = take<uint32_t>(size);
   }
-  int64_t codes;
-  int64_t rows;
+  Slot<int64_t> offsets;
+  Slot<uint8_t> codes;
+  Slot<uint32_t> rows;
 };
 
 void upload(const void* from, int64_t bytes, void* to, int device, const Resources& resources) {
@@ -36,8 +37,9 @@ HostArray<T> download(const T* from, int64_t count, int device, const Resources&
 DeviceSegment::DeviceSegment(int device, int64_t lists, int64_t size, int64_t code_bytes, const Resources& resources)
     : device_(device), lists_(lists), size_(size), code_bytes_(code_bytes) {
   const SegmentLayout layout(lists, size, code_bytes);
-  codes_at_ = layout.codes;
-  rows_at_ = layout.rows;
+  offsets_ = layout.offsets;
+  codes_ = layout.codes;
+  rows_ = layout.rows;
   bytes_ = layout.bytes;
   memory_ = allocate_on_device(bytes_, kPurpose, device, resources);
 }

@@ -7,6 +7,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/slot.hpp"
 #include "ivf/segment/list_segment.hpp"
 
 #include <cstddef>
@@ -15,6 +16,14 @@
 #include <vector>
 
 namespace kith {
+
+// A segment's arrays on a device.
+struct ListArrays {
+  int64_t* offsets = nullptr;  // lists + 1
+  uint8_t* codes = nullptr;
+  uint32_t* rows = nullptr;
+  int64_t count = 0;  // of vectors
+};
 
 class DeviceSegment {
  public:
@@ -27,17 +36,19 @@ class DeviceSegment {
   int64_t code_bytes() const { return code_bytes_; }
   int64_t bytes() const { return bytes_; }
   // On the device.
-  int64_t* offsets() const { return reinterpret_cast<int64_t*>(memory_.get()); }  // lists + 1
-  uint8_t* codes() const { return reinterpret_cast<uint8_t*>(memory_.get() + codes_at_); }
-  uint32_t* rows() const { return reinterpret_cast<uint32_t*>(memory_.get() + rows_at_); }
+  int64_t* offsets() const { return offsets_.in(memory_.get()); }  // lists + 1
+  uint8_t* codes() const { return codes_.in(memory_.get()); }
+  uint32_t* rows() const { return rows_.in(memory_.get()); }
+  ListArrays arrays() const { return {offsets(), codes(), rows(), size_}; }
 
  private:
   int device_;
   int64_t lists_;
   int64_t size_;
   int64_t code_bytes_;
-  int64_t codes_at_;
-  int64_t rows_at_;
+  Slot<int64_t> offsets_;
+  Slot<uint8_t> codes_;
+  Slot<uint32_t> rows_;
   int64_t bytes_;
   std::shared_ptr<std::byte> memory_;
 };

@@ -11,8 +11,9 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
                        std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : there_(there), context_(std::move(context)), resources_(resources.with_progress({})) {
   const KeyKind kind = key_kind(model.metric);
+  keys_ = DeviceArray<float>(most, "the rows' lists", context_, resources);
   if (kind == KeyKind::cosine) {
-    memory_ = DeviceBuffer(most * 12, "the rows' lists", context_, resources);
+    lists_ = DeviceArray<int64_t>(most, "the rows' lists", context_, resources);
     return;
   }
   CentreSearchShape shape;
@@ -28,22 +29,19 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
-  keys_ = DeviceBuffer(most * 4, "the rows' lists", context_, resources);
   search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
   search_->set_centres(there.centres()->data(), model.lists());
 }
 
 void ListLabels::find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter) {
   if (!search_) {
-    auto* const lists = reinterpret_cast<int64_t*>(memory_.data());
-    auto* const distances = reinterpret_cast<float*>(lists + rows.rows());
-    there_.centres()->nearest(rows, 1, false, lists, distances, resources_);
-    return launch_narrow_lists(lists, rows.rows(), labels, context_->stream());
+    there_.centres()->nearest(rows, 1, false, lists_.data(), keys_.data(), resources_);
+    return launch_narrow_lists(lists_.data(), rows.rows(), labels, context_->stream());
   }
   CentreSearchTask task;
   task.rows = {rows.data(), rows.dtype(), rows.row_stride(), rows.rows()};
   task.labels = labels;
-  task.keys = reinterpret_cast<float*>(keys_.data());
+  task.keys = keys_.data();
   task.wants_keys = false;
   search_->run(task, meter);
 }

@@ -9,7 +9,7 @@
 #include <kith/view.hpp>
 
 #include "cluster/centre_search_cuda.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/model/ivf_model.hpp"
 
@@ -34,8 +34,9 @@ class ListLabels {
   const GpuModelCuda& there_;
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
-  DeviceBuffer memory_;  // the search's, or lists and distances as exact search gives them
-  DeviceBuffer keys_;
+  DeviceBuffer memory_;  // the search's
+  DeviceArray<float> keys_;
+  DeviceArray<int64_t> lists_;  // as exact search gives them, with their distances as keys
   std::optional<CentreSearchCuda> search_;
 };
 

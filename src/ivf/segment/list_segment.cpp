@@ -5,8 +5,9 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "ivf/model/list_assignment.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 
@@ -294,7 +295,7 @@ void reconstruct_rows(const IvfModel& model, const std::vector<Segment>& segment
         const int64_t place = few ? find_row(*segment, rows[i]) : table->find(rows[i]);
         if (place == kNowhere) continue;
         decode_rows_cpu(model.codec->view(), segment->code(place), 1, model.base_of(segment->list_of(place)),
-                        reinterpret_cast<float*>(out.row(i)));
+                        typed_row<float>(out, i));
         found[i] = 1;
       }
     });

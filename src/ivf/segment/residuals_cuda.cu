@@ -2,7 +2,7 @@
 
 #include "core/divide.hpp"
 #include "core/half.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 
@@ -35,32 +35,26 @@ __global__ void narrow_kernel(const int64_t* lists, int64_t count, int32_t* narr
 }
 
 template <typename X>
-void launch(const ResidualTask& task, unsigned blocks, cudaStream_t stream) {
-  residual_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const X*>(task.rows.data), task.rows.stride,
-                                                   task.rows.count, task.cols, task.centres, task.centre_count,
-                                                   task.lists, task.residuals);
+void launch_residuals_of(const ResidualTask& task, cudaStream_t stream) {
+  const int64_t blocks = std::min<int64_t>(divide_up(task.rows.count * task.cols, int64_t{kThreads}), int64_t{1} << 20);
+  launch(residual_kernel<X>, Grid::of(blocks, kThreads), stream, static_cast<const X*>(task.rows.data),
+         task.rows.stride, task.rows.count, task.cols, task.centres, task.centre_count, task.lists, task.residuals);
 }
 
 }  // namespace
 
 void launch_residuals(const ResidualTask& task, cudaStream_t stream) {
-  const int64_t values = task.rows.count * task.cols;
-  if (values == 0) return;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(values, kThreads), int64_t{1} << 20));
   switch (task.rows.dtype) {
-    case DType::f32: launch<float>(task, blocks, stream); break;
-    case DType::f16: launch<Half>(task, blocks, stream); break;
-    case DType::bf16: launch<BFloat16>(task, blocks, stream); break;
-    case DType::u8: launch<uint8_t>(task, blocks, stream); break;
-    case DType::i8: launch<int8_t>(task, blocks, stream); break;
+    case DType::f32: return launch_residuals_of<float>(task, stream);
+    case DType::f16: return launch_residuals_of<Half>(task, stream);
+    case DType::bf16: return launch_residuals_of<BFloat16>(task, stream);
+    case DType::u8: return launch_residuals_of<uint8_t>(task, stream);
+    case DType::i8: return launch_residuals_of<int8_t>(task, stream);
   }
-  KITH_CUDA_CHECK(cudaGetLastError());
 }
 
 void launch_narrow_lists(const int64_t* lists, int64_t count, int32_t* narrow, cudaStream_t stream) {
-  if (count == 0) return;
-  narrow_kernel<<<static_cast<unsigned>(divide_up(count, kThreads)), kThreads, 0, stream>>>(lists, count, narrow);
-  KITH_CUDA_CHECK(cudaGetLastError());
+  launch(narrow_kernel, Grid::over(count, kThreads), stream, lists, count, narrow);
 }
 
 }  // namespace kith

@@ -1,7 +1,7 @@
 #include "ivf/segment/sort_lists_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
 
@@ -11,8 +11,6 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 int bits_for(int64_t lists) {
   int bits = 1;
@@ -30,15 +28,13 @@ size_t radix_bytes(int64_t count, int64_t lists) {
 
 struct SortLayout : WorkspaceLayout {
   SortLayout(int64_t count, int64_t lists) {
-    keys = take(count, sizeof(uint32_t));
-    for (int64_t& at : order) at = take(count, sizeof(uint32_t));
-    radix_bytes = static_cast<int64_t>(kith::radix_bytes(count, lists));
-    radix = take(radix_bytes, 1);
+    keys = take<uint32_t>(count);
+    for (Slot<uint32_t>& one : order) one = take<uint32_t>(count);
+    radix = take<std::byte>(static_cast<int64_t>(radix_bytes(count, lists)));
   }
-  int64_t keys;
-  int64_t order[2];
-  int64_t radix_bytes;
-  int64_t radix;
+  Slot<uint32_t> keys;
+  Slot<uint32_t> order[2];
+  Slot<std::byte> radix;
 };
 
 __global__ void __launch_bounds__(kThreads)
@@ -78,26 +74,21 @@ int64_t sort_lists_bytes(int64_t count, int64_t lists) { return SortLayout(count
 
 void launch_sort_lists(const SortListsTask& task, std::byte* memory, cudaStream_t stream) {
   const SortLayout at(task.count, task.lists);
-  const auto words = [&](int64_t offset) { return reinterpret_cast<uint32_t*>(memory + offset); };
-  cub::DoubleBuffer<uint32_t> keys(reinterpret_cast<uint32_t*>(task.labels), words(at.keys));
-  cub::DoubleBuffer<uint32_t> order(words(at.order[0]), words(at.order[1]));
+  cub::DoubleBuffer<uint32_t> keys(reinterpret_cast<uint32_t*>(task.labels), at.keys.in(memory));
+  cub::DoubleBuffer<uint32_t> order(at.order[0].in(memory), at.order[1].in(memory));
+  launch(number_rows_kernel, Grid::over(task.count, kThreads), stream, task.labels, task.count, task.lists,
+         order.Current());
   if (task.count > 0) {
-    number_rows_kernel<<<blocks_for(task.count), kThreads, 0, stream>>>(task.labels, task.count, task.lists,
-                                                                        order.Current());
-    KITH_CUDA_CHECK_LAUNCH("number_rows_kernel");
-    auto room = static_cast<size_t>(at.radix_bytes);
-    KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(memory + at.radix, room, keys, order, task.count, 0,
+    auto room = static_cast<size_t>(at.radix.bytes());
+    KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(at.radix.in(memory), room, keys, order, task.count, 0,
                                                     bits_for(task.lists), stream));
   }
-  offsets_kernel<<<blocks_for(task.count + 1), kThreads, 0, stream>>>(keys.Current(), task.count, task.lists,
-                                                                      task.offsets);
-  KITH_CUDA_CHECK_LAUNCH("offsets_kernel");
-  if (task.count == 0) return;
+  launch(offsets_kernel, Grid::over(task.count + 1, kThreads), stream, keys.Current(), task.count, task.lists,
+         task.offsets);
   visit_code_unit(task.code_bytes, [&](auto unit) {
-    place_rows_kernel<decltype(unit)><<<blocks_for(task.count), kThreads, 0, stream>>>(
-        order.Current(), task.count, task.first_row, task.codes, task.code_bytes, task.sorted_codes, task.rows);
+    launch(place_rows_kernel<decltype(unit)>, Grid::over(task.count, kThreads), stream, order.Current(), task.count,
+           task.first_row, task.codes, task.code_bytes, task.sorted_codes, task.rows);
   });
-  KITH_CUDA_CHECK_LAUNCH("place_rows_kernel");
 }
 
 }  // namespace kith

@@ -5,7 +5,7 @@
 // added it is the same from both sides: half the squared distance of the rounded vectors, or the negative product.
 #pragma once
 
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/product_plan.hpp"
 

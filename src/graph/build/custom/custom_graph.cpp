@@ -2,7 +2,6 @@
 #include <kith/custom_metric.hpp>
 #include <kith/error.hpp>
 
-#include "exact/knn_checks.hpp"
 #include "graph/build/custom/custom_wish.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
@@ -10,6 +9,7 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/symmetric_pairs.hpp"
+#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
 namespace kith {

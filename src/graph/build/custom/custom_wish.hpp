@@ -4,7 +4,7 @@
 #include <kith/custom_metric.hpp>
 #include <kith/knn_graph.hpp>
 
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/nn_descent/descent_wish.hpp"
 #include "graph/handle/graph_output.hpp"

@@ -1,7 +1,7 @@
 #include "graph/build/exact/exact_graph.hpp"
 
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/search_footprint.hpp"
 #include "graph/lists/counted_work.hpp"
@@ -23,7 +23,7 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   ViewSource queries(x);
   ViewSource base(x);
   ArrayOutput output(out);
-  search_knn(shape, wish, {queries, {base}, RowFilter()}, output, resources);
+  search_knn(shape, wish, {queries, base, RowFilter()}, output, resources);
 }
 
 }  // namespace kith

@@ -3,7 +3,6 @@
 
 #include <kith/error.hpp>
 
-#include "exact/knn_checks.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/merge/joined_rows.hpp"
 #include "graph/build/merge/merge_limit.hpp"
@@ -18,6 +17,7 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/with_graph_lists.hpp"
 #include "graph/lists/write_lists.hpp"
+#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>

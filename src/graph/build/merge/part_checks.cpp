@@ -4,7 +4,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "cluster/row_sample.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"

@@ -5,7 +5,7 @@
 
 #include "core/named_limit.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/method/approximate_graph.hpp"

@@ -4,7 +4,7 @@
 #include <kith/custom_metric_cuda.hpp>
 
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 
