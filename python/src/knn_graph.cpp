@@ -12,7 +12,6 @@
 
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
-#include "graph/build/method/graph_limit.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

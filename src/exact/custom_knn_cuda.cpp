@@ -4,7 +4,6 @@
 
 #include "core/within_limits.hpp"
 #include "exact/custom_device.hpp"
-#include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/search_footprint.hpp"
@@ -27,7 +26,7 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
     ViewSource query_rows(queries);
     ViewSource base_rows(base);
     ArrayOutput output(result.view());
-    search_knn(shape, wish, {query_rows, {base_rows}, params.filter, &metric}, output, there);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter, nullptr, &metric}, output, there);
     return result;
   });
 }

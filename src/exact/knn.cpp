@@ -3,7 +3,6 @@
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
-#include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/search_footprint.hpp"
@@ -38,7 +37,7 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
         ViewSource query_rows(queries);
         ViewSource base_rows(base);
         ArrayOutput output(out);
-        search_knn(shape, wish, {query_rows, {base_rows}, params.filter}, output, resources);
+        search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
       });
 }
 
@@ -58,7 +57,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
     FileSource query_rows(queries);
     FileSource base_rows(base);
     SinkOutput output(sink, params.k);
-    search_knn(shape, wish, {query_rows, {base_rows}, params.filter}, output, resources);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
   });
 }
 

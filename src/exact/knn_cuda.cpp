@@ -80,7 +80,7 @@ class KnnCuda final : public KnnBackend {
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
     if (selected_) {
-      launch_write_selected(*selected_, task_.scope.k, task_.shape.metric, out, rows_.stream());
+      launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
       selected_.reset();
       (void)settle_last();
       return;
@@ -110,8 +110,8 @@ class KnnCuda final : public KnnBackend {
   }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
-    return {rows_.at(layout_.lists) + first * task_.scope.k, rows_.at(layout_.bounds) + first,
-            count, task_.scope.k};
+    return {rows_.at(layout_.lists) + first * task_.k, rows_.at(layout_.bounds) + first,
+            count, task_.k};
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
@@ -125,7 +125,7 @@ class KnnCuda final : public KnnBackend {
       } else {
         settle(batch, piece, found);
       }
-      if (found != lists) launch_merge_lists(found, lists, batch.count, task_.scope.k, rows_.stream());
+      if (found != lists) launch_merge_lists(found, lists, batch.count, task_.k, rows_.stream());
       meter.add(batch.count * piece.rows.count);
       meter.poll();
     }
@@ -134,7 +134,7 @@ class KnnCuda final : public KnnBackend {
   // Whether nothing comes after it, and its rows stay where they are: then results are on their way before the host
   // looks at how the search went.
   bool is_all(const DeviceRowsView& batch, const ProductBase& piece) const {
-    return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.scope.rows;
+    return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.rows;
   }
 
   // True where results have changed.

@@ -74,7 +74,7 @@ int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_u
 int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
   const bool packed = task.wish.result_space.host_readable() && !task.within();
-  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.scope.k, 8)) : 0;
+  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   add(plan.pinned_bytes);
   add(plan.gather_bytes);
@@ -111,7 +111,7 @@ bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.r
 
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
 
   KnnCudaPlan plan;
@@ -121,9 +121,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   const int64_t most_queries = std::clamp(kTileKeys / rows, kQueryTileDirect, kQueryTileFewRows);
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
-  const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
+  const int64_t lists = task.within() ? 1 : std::min(task.k, kTileKeys);
   const int64_t tile_keys = leaves_range(task)                ? kTileKeysStaying
-                            : task.scope.k > kFilterLargestK ? kTileKeysLargeK
+                            : task.k > kFilterLargestK ? kTileKeysLargeK
                                                              : kTileKeys;
   const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
@@ -179,19 +179,19 @@ bool needs_parts(int64_t k, int64_t rows, int64_t room) {
 }
 
 CandidateRoom retry_candidates(const SearchTask& task, int64_t most_shared) {
-  const int64_t capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
+  const int64_t capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.k);
   return {capacity, std::min(capacity, rerank_room(task.shape.cols, most_shared))};
 }
 
 // Of a second product, where the smallest groups that there may be are so many.
 CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int64_t groups) {
   CandidateRoom candidates;
-  candidates.capacity = kCandidatesPerNeighbor * task.scope.k + kSpareCandidates;
+  candidates.capacity = kCandidatesPerNeighbor * task.k + kSpareCandidates;
   if (task.shape.cols > kWindowMostCols) candidates.capacity = std::max(candidates.capacity, kWideCandidates);
   candidates.room = std::min(candidates.capacity, rerank_room(task.shape.cols, most_shared));
   // Where that suffices, so many that two blocks share a multiprocessor, one of which reads rows while the other sorts.
   const int64_t of_two = rerank_room(task.shape.cols, half_shared_bytes(most_shared));
-  if (candidates.room > of_two && enough_groups(task.scope.k, groups, of_two)) candidates.room = of_two;
+  if (candidates.room > of_two && enough_groups(task.k, groups, of_two)) candidates.room = of_two;
   return candidates;
 }
 
@@ -199,18 +199,18 @@ CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
   if (choice.coarse != CoarsePath::automatic) return true;
-  return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
-         task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
-         coarse_room(task.scope.k, task.scope.rows, room) >=
-             kLikelyCandidates * plan_coarse(task.scope.k, task.scope.rows).likely;
+  return choice.engine == CudaEngine::automatic && !choice.second_product && task.rows <= kCoarseMostRows &&
+         task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.k, task.rows) &&
+         coarse_room(task.k, task.rows, room) >=
+             kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
 }
 
 CoarseProduct plan_coarse_product(const SearchTask& task, const CudaChoice& choice, int64_t most_shared,
                                   const ProductPlan& product) {
   CoarseProduct way;
-  way.rows_per_minimum = plan_coarse(task.scope.k, product.rows).rows_per_minimum;
-  way.room = coarse_room(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared));
-  const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.scope.k,
+  way.rows_per_minimum = plan_coarse(task.k, product.rows).rows_per_minimum;
+  way.room = coarse_room(task.k, product.rows, rerank_room(task.shape.cols, most_shared));
+  const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.k,
                            task.shape.query_dtype, task.shape.base_dtype, way.room,        most_shared,
                            product.multiprocessors};
   const bool tiled = choice.coarse == CoarsePath::always_by_tiles ? can_use_row_tiles(shape) : suits_row_tiles(shape);
@@ -231,7 +231,7 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
     product.way = RangeProduct{{kRangeCandidates, kRangeCandidates}};
     return;
   }
-  const int64_t k = task.scope.k;
+  const int64_t k = task.k;
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   product.retry = retry_candidates(task, most_shared);
   if (is_coarse(task, choice, room)) {
@@ -259,9 +259,9 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
 // Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
 // take another, and a write.
 bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
-  const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
+  const bool operands_ready = task.prepared && task.filter != FilterPath::list;
   return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready &&
-         task.shape.queries <= kDirectQueries && task.scope.k <= kFilterLargestK &&
+         task.shape.queries <= kDirectQueries && task.k <= kFilterLargestK &&
          has_fast_doubles(device.compute_capability);
 }
 
@@ -270,22 +270,22 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
                   KnnCudaPlan& plan) {
   if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || !task.wants_products()) return false;
   if (!has_operands(task.shape.metric, task.shape.cols)) return false;
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t piece = divide_up(cut_evenly(rows, kProductRows), kQueryTile) * kQueryTile;
   const int64_t most_shared = most_shared_bytes(device.compute_capability);
   const int64_t room = rerank_room(task.shape.cols, most_shared);
-  if (!task.within() && task.scope.k > room) return false;
+  if (!task.within() && task.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
   const bool chosen =
       forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
   if (!chosen && needs_no_operands(task, device)) return false;
   const int64_t piece_rows = std::min(rows, piece);
   const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
-                          !enough_groups(task.scope.k, group_count(piece_rows, 1), room) &&
-                          !(task.shape.queries > kDirectQueries && needs_parts(task.scope.k, piece_rows, room));
-  const bool many_pairs = task.scope.rows >= kProductFewRows &&
-                          saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
-  const bool enough = task.scope.rows >= kProductFromRows || many_pairs;
+                          !enough_groups(task.k, group_count(piece_rows, 1), room) &&
+                          !(task.shape.queries > kDirectQueries && needs_parts(task.k, piece_rows, room));
+  const bool many_pairs = task.rows >= kProductFewRows &&
+                          saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
+  const bool enough = task.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
   const KeyKind kind = key_kind(task.shape.metric);
@@ -297,11 +297,11 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.engine = product_engine(device.compute_capability, choice.product);
   product.operands = operand_type(kind, task.shape.query_dtype, task.shape.base_dtype, task.shape.cols);
   product.operands_ready =
-      task.scope.prepared && task.scope.filter != FilterPath::list &&
+      task.prepared && task.filter != FilterPath::list &&
       product.operands == operand_type(kind, task.shape.base_dtype, task.shape.base_dtype, task.shape.cols);
   product.multiprocessors = device.multiprocessors;
   // The lists of very many queries would leave products no room.
-  const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.scope.k, 8);
+  const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.k, 8);
   while (plan.query_batch > kProductQueries && saturating_multiply(plan.query_batch, list_bytes) > budget.device / 2) {
     plan.query_batch = halve(plan.query_batch, kProductQueries);
   }
@@ -309,7 +309,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.rows = piece_rows;
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   plan.row_tile = std::min(rows, (leaves_range(task) ? kTileKeysStaying : kTileKeys) / plan.query_tile);
-  const int64_t k = task.within() ? 1 : task.scope.k;
+  const int64_t k = task.within() ? 1 : task.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
@@ -356,7 +356,7 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
                           const CudaChoice& choice) {
   KnnCudaPlan plan;
   if (!plan_product(task, device, budget, choice, plan)) plan = plan_direct(task, device, budget);
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
   const auto shrink_batch = [&] {
     plan.query_batch = divide_up(plan.query_batch, 2);
@@ -367,13 +367,13 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   // For products a chunk is a piece, and wants groups for a large k.
   const bool in_groups = plan.product && !task.within();
-  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.scope.k, kProductRows) : 1;
+  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.k, kProductRows) : 1;
   const int64_t most_chunk = std::max(kFileChunkBytes / row_bytes, least_chunk);
   plan.base_chunk = task.base_in_memory() ? rows : cut_evenly(rows, most_chunk);
-  const bool comes_from_host = !task.scope.prepared && task.shape.base_space.kind == MemoryKind::host;
+  const bool comes_from_host = !task.prepared && task.shape.base_space.kind == MemoryKind::host;
   const int64_t all_bytes = saturating_multiply(rows, row_bytes);
   plan.pinned_bytes = comes_from_host && all_bytes >= kPinnedFrom ? kPinnedBytes : 0;
-  const bool gathers = comes_from_host && task.scope.filter == FilterPath::list;
+  const bool gathers = comes_from_host && task.filter == FilterPath::list;
   int64_t most_gathered = kGatherBytes;
   for (;;) {
     plan.gather_bytes = gathers && plan.pinned_bytes == 0 ? std::min(all_bytes, most_gathered) : 0;

@@ -10,7 +10,7 @@ namespace kith {
 
 // Of the direct engine, which takes what the product engine leaves.
 inline TileSelectShape tile_select_shape(const SearchTask& task, const KnnCudaPlan& plan) {
-  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.scope.k : 0, plan.multiprocessors};
+  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.k : 0, plan.multiprocessors};
 }
 
 struct KnnWorkspace : SearchWorkspace {
@@ -20,9 +20,9 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<std::byte> select;  // a TileSelectLayout
 
   KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
-    lists = take<uint64_t>(plan.query_batch, task.scope.k);
+    lists = take<uint64_t>(plan.query_batch, task.k);
     bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
-    found = take<uint64_t>(plan.product_queries(), task.scope.k);
+    found = take<uint64_t>(plan.product_queries(), task.k);
     select = take_layout(TileSelectLayout(tile_select_shape(task, plan)));
   }
 };

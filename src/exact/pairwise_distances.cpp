@@ -11,7 +11,7 @@
 #include "core/within_limits.hpp"
 #include "exact/dense_block.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
+#include "exact/knn_plan.hpp"
 #include "core/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"

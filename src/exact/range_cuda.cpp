@@ -313,16 +313,15 @@ class RangeSearch : private ProductStep {
 
 class RangeCuda final : public RangeBackend {
  public:
-  RangeCuda(const SearchTask& task, const PlannedKnn& planned, const KeptRows* kept, float most,
-            const Resources& results)
-      : task_(task),
-        plan_(std::get<KnnCudaPlan>(planned.plan)),
+  RangeCuda(const SettledSearch& search, float most, const Resources& results)
+      : task_(search.task()),
+        plan_(std::get<KnnCudaPlan>(search.plan())),
         layout_(task_, plan_),
-        rows_(task_, plan_, kept, layout_, planned.resources()),
+        rows_(task_, plan_, search.kept(), layout_, search.resources()),
         runs_(results),
-        staying_(task.wish.result_space.host_readable()
+        staying_(task_.wish.result_space.host_readable()
                      ? nullptr
-                     : std::make_unique<DeviceRangeRuns>(task.shape.rows, rows_.shared_context(), results)),
+                     : std::make_unique<DeviceRangeRuns>(task_.shape.rows, rows_.shared_context(), results)),
         delivery_(layout_, plan_, rows_, runs_, staying_.get()),
         search_(task_, plan_, layout_, rows_, most, delivery_) {}
 
@@ -339,7 +338,7 @@ class RangeCuda final : public RangeBackend {
     // Where results stay, all may be in range: then nothing is multiplied, and operands are made when something is. A
     // mask is applied to them.
     const bool stays = products && delivery_.stays();
-    const bool makes_late = stays && task_.scope.filter != FilterPath::mask;
+    const bool makes_late = stays && task_.filter != FilterPath::mask;
     const auto use = [&](const ProductBase& given) {
       ProductBase piece = given;
       bool has_operands = !makes_late;
@@ -395,10 +394,9 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
-                                              float most, const Resources& results) {
-  const DeviceGuard guard(batches_of(planned.plan).device.index);
-  return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
+std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results) {
+  const DeviceGuard guard(search.batches().device.index);
+  return std::make_unique<RangeCuda>(search, most, results);
 }
 
 void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources) {

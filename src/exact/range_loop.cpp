@@ -54,7 +54,7 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
 // `held` is in use beside the search, by its filter among others.
 [[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
-  const Device device = batches_of(search.planned().plan).device;
+  const Device device = search.batches().device;
   const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
   throw NamedLimit(
       "host", held + range_limit(found, search.task(), device, prepares, resources),
@@ -72,21 +72,12 @@ void require_range_memory(const SearchShape& shape, const RangeParams& params, c
                  range_footprint(shape, wish_of(params), params.filter, resources), resources);
 }
 
-std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params, const KnnInput& rows,
+std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params,
                                            const Resources& resources) {
   const float most = key_of(params.metric, params.radius);
   return dispatch(
-      batches_of(search.planned().plan).device,
-      [&] { return make_range_cpu(search.task(), search.planned(), rows, most, resources); },
-      [&](int) { return make_range_cuda(search.task(), search.planned(), rows, most, resources); });
-}
-
-void scan_batch(RangeBackend& backend, const KnnInput& rows, int64_t first, int64_t count, ProgressMeter& meter) {
-  backend.begin(rows.queries.fetch(first, count), first);
-  rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
-    backend.scan(base, first_row, ready, meter);
-    meter.poll();
-  });
+      search.batches().device, [&] { return make_range_cpu(search, most, resources); },
+      [&](int) { return make_range_cuda(search, most, resources); });
 }
 
 // An empty answer is right, and hardly what was meant. Cosine may be below 0 by rounding.
@@ -106,18 +97,17 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
-  const int64_t held = resources.host_memory()->used() - bytes_of(search.planned().plan).host;
+  const int64_t held = resources.host_memory()->used() - search.batches().host_bytes;
   const bool prepares = search.prepares();
-  const KnnInput rows = search.input();
-  int64_t batch = batches_of(search.planned().plan).query_batch;
-  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
-  rows.queries.open(batch, search.planned().resources());
-  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
+  int64_t batch = search.batches().query_batch;
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
+  search.open(batch);
+  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
   int64_t found = 0;
   bool counts_only = false;
   for (int64_t first = 0; first < task.shape.queries;) {
     const int64_t count = std::min(batch, task.shape.queries - first);
-    scan_batch(*backend, rows, first, count, meter);
+    search.scan(*backend, first, count, meter);
     found += backend->counted();
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
     if (fits) done(first, count, *backend, meter);
@@ -185,12 +175,11 @@ std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const Ra
                                               const SearchInput& input, const Resources& resources) {
   const SettledSearch search(shape, wish_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
-  if (batches_of(search.planned().plan).query_batch < shape.queries) return std::nullopt;
-  const KnnInput rows = search.input();
-  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
-  rows.queries.open(shape.queries, search.planned().resources());
-  ProgressMeter meter("search", shape.queries * search.task().scope.rows, resources);
-  scan_batch(*backend, rows, 0, shape.queries, meter);
+  if (search.batches().query_batch < shape.queries) return std::nullopt;
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
+  search.open(shape.queries);
+  ProgressMeter meter("search", shape.queries * search.task().rows, resources);
+  search.scan(*backend, 0, shape.queries, meter);
   meter.finish();
   if (backend->overflowed()) return std::nullopt;
   if (params.allocate) backend->begin_finish_on_device();  // what is allocated here comes before the memory to sort in

@@ -4,7 +4,7 @@
 
 #include "core/named_limit.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
+#include "exact/knn_plan.hpp"
 #include "kernels/select/range_hits.hpp"
 #include "rows/kept_rows.hpp"
 
@@ -33,7 +33,7 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
   SearchTask task = search_of(shape, wish);
   Footprint plan = least_plan(task, device, resources);
   if (filter.form() != RowFilter::Form::none) {
-    task.scope = scope_of(shape, wish, FilterPath::gather, shape.rows);
+    task.apply_filter(FilterPath::gather, shape.rows);
     plan = plan.then(least_plan(task, device, resources));
   }
   return kept.beside(plan);

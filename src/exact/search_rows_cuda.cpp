@@ -35,9 +35,9 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
   }
-  const bool masked = task.scope.filter == FilterPath::mask;
-  if (!masked && (task.scope.filter != FilterPath::list || kept->bits() == nullptr)) return;
-  const int64_t rows = masked ? task.scope.rows : task.shape.rows;
+  const bool masked = task.filter == FilterPath::mask;
+  if (!masked && (task.filter != FilterPath::list || kept->bits() == nullptr)) return;
+  const int64_t rows = masked ? task.rows : task.shape.rows;
   context_->copy_values(at(layout_.kept), kept->bits(), KeptRows::words_for(rows));
   if (kept->ranks() != nullptr) context_->copy_values(at(layout_.ranks), kept->ranks(), KeptRows::ranks_for(rows));
 }
@@ -87,7 +87,7 @@ const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
   task.ranks = at(layout_.ranks);
   task.first_rank = kept_->row_at(place) / KeptRows::kRankRows;
   task.end_rank = kept_->row_at(place + count - 1) / KeptRows::kRankRows + 1;
-  task.words = KeptRows::words_for(task_.scope.filter == FilterPath::mask ? task_.scope.rows : task_.shape.rows);
+  task.words = KeptRows::words_for(task_.filter == FilterPath::mask ? task_.rows : task_.shape.rows);
   task.first_place = static_cast<uint32_t>(place);
   task.count = static_cast<uint32_t>(count);
   task.numbers = target;
@@ -101,18 +101,18 @@ int64_t SearchRows::piece_size(const Run& run, int64_t first) const {
 
 // What picks_of() picks from.
 MatrixView SearchRows::rows_of(const Run& run, int64_t first) const {
-  return task_.scope.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
+  return task_.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
 }
 
 RowPicks SearchRows::picks_of(const Run& run, int64_t first) const {
-  const bool by_list = task_.scope.filter == FilterPath::list && kept_->list() != nullptr;
+  const bool by_list = task_.filter == FilterPath::list && kept_->list() != nullptr;
   return {by_list ? kept_->list() + run.first_place + first : nullptr, run.first_row, piece_size(run, first)};
 }
 
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
                                 ProgressMeter& meter, const std::function<void(const ProductBase&)>& use,
                                 bool with_operands) {
-  const bool listed = task_.scope.filter == FilterPath::list;
+  const bool listed = task_.filter == FilterPath::list;
   const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
   const Run run{base, first_row, first_place,
                 listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows()};
@@ -130,7 +130,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
       const RowFindings findings = checks(true);
       if (findings.wanted()) launch_inspect_rows(piece.rows, task_.shape.cols, findings, stream());
     } else {
-      if (task_.scope.prepared) throw InvalidState("the search was planned for a prepared base and was given none");
+      if (task_.prepared) throw InvalidState("the search was planned for a prepared base and was given none");
       piece.rows = arrive(run, first, piece.numbers, meter);
       inspect(piece.rows);
     }
@@ -221,7 +221,7 @@ void SearchRows::make_ready(bool prepared, ProductBase& piece) const {
                   checks_base() ? &status()->bad_row : nullptr, stream());
     return;
   }
-  if (task_.scope.filter != FilterPath::mask) return;
+  if (task_.filter != FilterPath::mask) return;
   piece.kept = at(layout_.kept);
   MaskTermsTask task;
   task.terms = piece.operands.terms;

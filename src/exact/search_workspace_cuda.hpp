@@ -34,19 +34,19 @@ inline int64_t piece_rows(const KnnCudaPlan& plan) { return plan.product ? plan.
 
 // Whether a search reads the rows where they lie.
 inline bool rows_stay(const SearchTask& task) {
-  return task.scope.prepared || task.shape.base_space.kind == MemoryKind::cuda;
+  return task.prepared || task.shape.base_space.kind == MemoryKind::cuda;
 }
 
 // Whether a piece comes while the one before it is searched, to a second place.
 inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
-  return plan.product && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product->rows;
+  return plan.product && !rows_stay(task) && task.base_in_memory() && task.rows > plan.product->rows;
 }
 
 inline ProductShape product_shape(const SearchTask& task, const KnnCudaPlan& plan) {
   ProductShape shape;
   shape.kind = key_kind(task.shape.metric);
   shape.cols = task.shape.cols;
-  shape.k = task.within() ? 0 : task.scope.k;
+  shape.k = task.within() ? 0 : task.k;
   shape.query_dtype = task.shape.query_dtype;
   shape.check_finite = task.wish.check_finite;
   shape.query_tile = plan.query_tile;
@@ -74,18 +74,18 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<std::byte> products;   // a ProductLayout
 
   SearchWorkspace(const SearchTask& task, const KnnCudaPlan& plan) {
-    const bool masked = task.scope.filter == FilterPath::mask;
-    const bool listed = task.scope.filter == FilterPath::list;
+    const bool masked = task.filter == FilterPath::mask;
+    const bool listed = task.filter == FilterPath::list;
     const int64_t norms = task.shape.metric == Metric::cosine ? 1 : 0;  // of a vector
     const int64_t piece = piece_rows(plan);
     queries = take_rows(plan.query_batch, task.shape.cols, task.shape.query_dtype);
     query_norms = take<double>(plan.query_batch, norms);
     rows = take_rows(rows_stay(task) ? 0 : piece, task.shape.cols, task.shape.base_dtype);
     rows_ahead = take_rows(rows_come_ahead(task, plan) ? piece : 0, task.shape.cols, task.shape.base_dtype);
-    const int64_t new_norms = task.scope.prepared && !listed ? 0 : piece;
+    const int64_t new_norms = task.prepared && !listed ? 0 : piece;
     row_norms = take<double>(masked ? std::max(new_norms, plan.row_tile) : new_norms, norms);
     list = take<uint32_t>(listed ? piece : masked ? plan.row_tile : 0);
-    const int64_t filtered_rows = masked ? task.scope.rows : listed ? task.shape.rows : 0;
+    const int64_t filtered_rows = masked ? task.rows : listed ? task.shape.rows : 0;
     kept = take<uint64_t>(KeptRows::words_for(filtered_rows));
     ranks = take<uint32_t>(KeptRows::ranks_for(filtered_rows));
     keys = take<uint32_t>(task.keys_in_place() ? 0 : plan.query_tile, plan.row_tile);
@@ -97,7 +97,7 @@ struct SearchWorkspace : WorkspaceLayout {
   void take_products(const SearchTask& task, const ProductShape& shape) {
     const ProductPlan& product = shape.product;
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
-    const int64_t new_terms = task.scope.filter == FilterPath::mask ? product.rows : new_operands;
+    const int64_t new_terms = task.filter == FilterPath::mask ? product.rows : new_operands;
     base_operands =
         take<std::byte>(operand_tiles(new_operands), saturating_multiply(shape.chunks(), kTileChunkBytes));
     base_terms = take<uint32_t>(operand_tiles(new_terms) * kOperandTile);

@@ -1,6 +1,7 @@
 #include "paths/boruvka.hpp"
 
 #include "core/parallel_for.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,6 +16,12 @@ MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resour
   ProgressMeter meter("join rows", parts, resources);
   while (parts > 0) {
     MergeLevel level(parts, resources);
+    if (only_counts(resources)) {  // at least halved
+      backend.count_join(level);
+      parts /= 2;
+      levels.push_back(std::move(level));
+      continue;
+    }
     backend.find_least_edges(level);
     const int64_t joined = backend.join(level);
     done += std::count(level.key.begin(), level.key.end(), kNoEdge);

@@ -21,14 +21,15 @@ class BoruvkaBackend {
   // Joins parts by these edges: fills parent and depth. Parts that nothing leaves are done, and have no parent. Returns
   // how many parts are left.
   virtual int64_t join(MergeLevel& level) = 0;
+  // What join() takes for a while, where the work is counted.
+  virtual void count_join(const MergeLevel&) {}
 };
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources);
 
 // The rounds. The backend has so many rows.
 MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resources);
-// On the CPU, and what that takes at most beside the edges, the tree included.
-int64_t boruvka_bytes(int64_t rows);
+// On the CPU.
 MergeTree boruvka(const EdgeLists& edges, const Resources& resources);
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 //
 // A part's least edge is found by two minima, of the key and then of the two rows among edges with that key: neither
 // depends on who comes first.
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
 
@@ -27,6 +28,15 @@ uint64_t pair_of(uint32_t a, uint32_t b) {
   return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b);
 }
 
+// Of each part, twice as far as is known.
+struct FartherWays {
+  FartherWays(int64_t parts, const Resources& resources)
+      : parent(parts, "where parts' edges lead", resources), depth(parts, "how deep parts hang", resources) {}
+
+  HostArray<uint32_t> parent;
+  HostArray<uint32_t> depth;
+};
+
 class BoruvkaCpu : public BoruvkaBackend {
  public:
   BoruvkaCpu(const EdgeLists& edges, const Resources& resources)
@@ -38,6 +48,7 @@ class BoruvkaCpu : public BoruvkaBackend {
         active_count_(divide_up(edges.rows(), kRowBlock), "rows with leaving edges", resources),
         pair_(edges.rows(), "the parts' edges", resources),
         next_(edges.rows(), "where parts' edges lead", resources) {
+    if (only_counts(resources)) return;
     std::iota(part_.begin(), part_.end(), 0u);
     std::iota(active_.begin(), active_.end(), 0u);
     std::fill(cursor_.begin(), cursor_.end(), 0u);
@@ -79,6 +90,8 @@ class BoruvkaCpu : public BoruvkaBackend {
       }
     });
   }
+
+  void count_join(const MergeLevel& level) override { const FartherWays ways(level.parts(), resources_); }
 
   int64_t join(MergeLevel& level) override {
     // Two parts that took the same edge would go round in a circle: the smaller one stays, and no other circle can be.
@@ -126,8 +139,9 @@ class BoruvkaCpu : public BoruvkaBackend {
 
   // Parents become the parts that stay, by doubling: ways may be as long as there are parts.
   void shorten_ways(MergeLevel& level) {
-    const HostArray<uint32_t> far_parent(level.parts(), "where parts' edges lead", resources_);
-    const HostArray<uint32_t> far_depth(level.parts(), "how deep parts hang", resources_);
+    const FartherWays far(level.parts(), resources_);
+    const HostArray<uint32_t>& far_parent = far.parent;
+    const HostArray<uint32_t>& far_depth = far.depth;
     uint32_t* const parent = level.parent.data();
     uint32_t* const depth = level.depth.data();
     for (std::atomic<bool> changed{true}; changed;) {
@@ -160,13 +174,6 @@ class BoruvkaCpu : public BoruvkaBackend {
 };
 
 }  // namespace
-
-int64_t boruvka_bytes(int64_t rows) {
-  constexpr int64_t kOfARow = 6 * 4;       // part, cursor, active, pair, next
-  constexpr int64_t kOfAPart = 5 * 4;      // of a level; parts are halved from level to level
-  constexpr int64_t kWaysShortened = 2 * 4;
-  return rows * (kOfARow + 2 * kOfAPart + kWaysShortened) + array_bytes<uint32_t>(divide_up(rows, kRowBlock));
-}
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources) {
   return std::make_unique<BoruvkaCpu>(edges, resources);

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "graph/handle/graph_check.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>
@@ -52,11 +53,17 @@ void for_tasks(std::string_view stage, int64_t rows, const Resources& resources,
   meter.finish();
 }
 
-// Counts the edges of each row, and those to each block; says where everything lies.
-Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, const Resources& resources) {
+// Counts the edges of each row, and those to each block; says where everything lies. `edges`: all of them, where they
+// are only counted.
+Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int64_t edges, const Resources& resources) {
   const int64_t rows = graph.rows();
   const int64_t blocks = divide_up(rows, kRowBlock);
   Gathered gathered{{blocks + 1, "blocks of edges", resources}, {blocks, "blocks of edges", resources}, {}, {}};
+  if (only_counts(resources)) {
+    gathered.before = HostArray<int64_t>(blocks + 1, "blocks of edges", resources);
+    gathered.places = HostArray<uint16_t>(edges, "which rows edges are to", resources);
+    return gathered;
+  }
   std::fill(gathered.arrived.begin(), gathered.arrived.end(), 0);
   std::atomic<bool> sound{true};
   for_tasks("count edges", rows, resources, [&](int64_t first, int64_t end) {
@@ -138,29 +145,45 @@ uint32_t sort_row(uint64_t* edges, uint32_t own, uint32_t all) {
   return count;
 }
 
-}  // namespace
+// All edges and the most to a block, where they are only counted: by a pass over the graph, or where that is counted as
+// well, the most there can be.
+struct CountedEdges {
+  int64_t all = 0;
+  int64_t most = 0;
 
-EdgeLists::Bytes EdgeLists::bytes(const KnnGraph& graph, int threads) {
-  const int64_t blocks = divide_up(graph.rows(), kRowBlock);
-  std::vector<int64_t> arrived(static_cast<size_t>(blocks), 0);
-  int64_t edges = 0;
-  std::vector<int64_t> scratch;
-  for (int64_t row = 0; row < graph.rows(); ++row) {
-    const int64_t count = std::max<int64_t>(named(graph, row, scratch), 0);
-    edges += count;
-    for (int64_t j = 0; j < count; ++j) ++arrived[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
+  explicit CountedEdges(const KnnGraph& graph) {
+    if (is_counted_only(graph.ids())) {
+      all = most = graph.rows() * graph.k();
+      return;
+    }
+    std::vector<int64_t> arrived(static_cast<size_t>(divide_up(graph.rows(), kRowBlock)), 0);
+    std::vector<int64_t> scratch;
+    for (int64_t row = 0; row < graph.rows(); ++row) {
+      const int64_t count = std::max<int64_t>(named(graph, row, scratch), 0);
+      all += count;
+      for (int64_t j = 0; j < count; ++j) ++arrived[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
+    }
+    if (!arrived.empty()) most = *std::max_element(arrived.begin(), arrived.end());
   }
-  const int64_t most = arrived.empty() ? 0 : *std::max_element(arrived.begin(), arrived.end());
-  return {array_bytes<uint64_t>(2 * edges + graph.rows()) + array_bytes<uint32_t>(graph.rows()),
-          array_bytes<int64_t>(4 * blocks + 2) + array_bytes<uint16_t>(edges) + array_bytes<uint64_t>(most * threads)};
-}
+};
+
+}  // namespace
 
 EdgeLists::EdgeLists(const KnnGraph& graph, std::span<const float> core, const Resources& resources) {
   const int64_t rows = graph.rows();
   check_row_count(rows);
   starts_ = HostArray<uint64_t>(rows, "where the rows' edges begin", resources);
   lengths_ = HostArray<uint32_t>(rows, "how many edges the rows have", resources);
-  const Gathered gathered = count_edges(graph, lengths_, resources);
+  if (only_counts(resources)) {
+    const CountedEdges counted(graph);
+    const Gathered gathered = count_edges(graph, lengths_, counted.all, resources);
+    edges_ = HostArray<uint64_t>(2 * counted.all, "edges both ways", resources);
+    count_work(array_footprint<int64_t>(gathered.arrived.size())
+                   .then(array_footprint<uint64_t>(counted.most, resources.threads())),
+               resources);
+    return;
+  }
+  const Gathered gathered = count_edges(graph, lengths_, 0, resources);
   edges_ = HostArray<uint64_t>(gathered.share[gathered.arrived.size()], "edges both ways", resources);
   hand_out(graph, core, gathered, lengths_, edges_, resources);
 

@@ -26,13 +26,6 @@ class EdgeLists {
   // reachability). Throws InvalidArgument for a graph that is none. The graph is on the host, and not kept.
   EdgeLists(const KnnGraph& graph, std::span<const float> core, const Resources& resources);
 
-  // What that takes, by a pass over the graph: bytes that are kept, and more while it is made.
-  struct Bytes {
-    int64_t kept = 0;
-    int64_t making = 0;
-  };
-  static Bytes bytes(const KnnGraph& graph, int threads);
-
   int64_t rows() const { return lengths_.size(); }
   std::span<const uint64_t> of(int64_t row) const { return {edges_.data() + starts_[row], lengths_[row]}; }
 

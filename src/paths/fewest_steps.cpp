@@ -1,6 +1,7 @@
 #include "paths/fewest_steps.hpp"
 
 #include "core/ordered_key.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <span>
@@ -23,7 +24,7 @@ void each_neighbor(uint32_t row, const EdgeLists& edges, uint32_t width, const U
 
 FewestSteps::FewestSteps(int64_t rows, const Resources& resources)
     : place_(rows, "rows that a path's search has seen", resources), queue_(rows, "a path's search", resources) {
-  std::fill(place_.begin(), place_.end(), 0u);
+  if (!only_counts(resources)) std::fill(place_.begin(), place_.end(), 0u);
 }
 
 void FewestSteps::see(Side& side, uint32_t row) {

@@ -7,6 +7,7 @@
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "graph/handle/row_sets.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +27,7 @@ struct Members {
 
   Members(const RowLabels& parts, const Resources& resources)
       : rows(parts.rows, "the parts' rows", resources), offsets(parts.sets + 1, "the parts' rows", resources) {
+    if (only_counts(resources)) return;
     std::fill(offsets.begin(), offsets.end(), 0);
     for (const int64_t part : parts) ++offsets[part];
     std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());  // where parts end, and then where they begin
@@ -39,7 +41,7 @@ class PartSearch {
  public:
   PartSearch(const RowLabels& parts, const MatrixView& x, Metric metric, const Resources& resources)
       : parts_(parts), x_(x), metric_(metric), resources_(resources), least_(parts.sets, "the parts' edges", resources) {
-    std::fill(least_.begin(), least_.end(), kNone);
+    if (!only_counts(resources)) std::fill(least_.begin(), least_.end(), kNone);
   }
 
   // Offers each of these rows' nearest row of another part, which is among the first k that the filter leaves.
@@ -51,6 +53,9 @@ class PartSearch {
     for (int64_t first = 0; first < count; first += kRowsAtOnce) {
       const int64_t some = std::min(kRowsAtOnce, count - first);
       MatrixBuffer queries(x_.dtype(), some, x_.cols(), "rows of parts", resources_);
+      if (only_counts(resources_)) {
+        return count_call(resources_, [&](const Resources& used) { (void)knn(queries.view(), x_, params, used); });
+      }
       for (int64_t i = 0; i < some; ++i) {
         std::memcpy(queries.mutable_view().row(i), x_.row(rows[first + i]),
                     static_cast<size_t>(x_.cols() * size_of(x_.dtype())));
@@ -93,6 +98,12 @@ HostArray<ForestEdge> least_edges(const RowLabels& parts, const MatrixView& x, M
   }
   PartSearch search(parts, x, metric, resources);
   const HostArray<uint32_t> small(parts.rows, "rows of small parts", resources);
+  if (only_counts(resources)) {  // all rows in small parts, or in large ones
+    search.search(small.data(), parts.rows, kSmallPart + 1, RowFilter());
+    const HostArray<uint8_t> outside(parts.rows, "rows outside a part", resources);
+    search.search(small.data(), parts.rows, 1, RowFilter::mask(outside.data(), parts.rows));
+    return search.take();
+  }
   int64_t few = 0;
   int64_t most = 0;
   for (int64_t part = 0; part < parts.sets; ++part) {
@@ -121,9 +132,13 @@ std::vector<ForestEdge> join_parts(RowLabels parts, const MatrixView& x, Metric 
   const RowSets sets(parts.rows, resources);
   {
     const Members members(parts, resources);
-    for (int64_t part = 0; part < parts.sets; ++part) {
+    for (int64_t part = 0; !only_counts(resources) && part < parts.sets; ++part) {
       for (int64_t i = 1; i < members.size(part); ++i) sets.join(members.of(part)[0], members.of(part)[i]);
     }
+  }
+  if (only_counts(resources)) {
+    (void)least_edges(parts, x, metric, quiet);
+    return joins;
   }
   const int64_t total = parts.sets;
   while (parts.sets > 1) {

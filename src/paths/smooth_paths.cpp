@@ -4,9 +4,10 @@
 
 #include "core/dispatch.hpp"
 #include "core/name_table.hpp"
-#include "core/named_limit.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
 #include "paths/boruvka_cuda.hpp"
@@ -65,8 +66,21 @@ struct SmoothPaths::Impl {
 
   const EdgeLists& listed_edges(const Resources& resources) {
     const std::lock_guard lock(listing);
-    if (!edges) edges.emplace(kept.to(MemorySpace::host(), resources), std::span<const float>(), resources);
+    if (!edges) edges.emplace(graph_in(MemorySpace::host(), kept, resources), std::span<const float>(), resources);
     return *edges;
+  }
+
+  // What the next path by steps takes: its edges and its search, unless they are there, and the path, of which nobody
+  // knows the length.
+  Footprint steps_footprint(const Resources& resources) {
+    const std::scoped_lock lock(listing, mutex);
+    Footprint needed = counted(resources, [&](const Resources& counting) {
+      std::optional<EdgeLists> listed;
+      if (!edges) listed.emplace(graph_in(MemorySpace::host(), kept, counting), std::span<const float>(), counting);
+      if (idle.empty()) const FewestSteps search(tree.rows(), counting);
+    });
+    needed.at_least = true;
+    return needed;
   }
 
   // The memory of a search that is over, or fresh.
@@ -111,12 +125,9 @@ SmoothPaths::SmoothPaths(const KnnGraph& graph, const Resources& resources) {
   impl_ = dispatch(
       device_for(graph, resources),
       [&] {
-        const KnnGraph here = graph.to(MemorySpace::host(), resources);
-        const auto needed = [&] {
-          const EdgeLists::Bytes bytes = EdgeLists::bytes(here, resources.threads());
-          return bytes.kept + std::max(bytes.making, boruvka_bytes(here.rows()));
-        };
-        return naming_host_limit(needed, resources, [&] { return std::make_unique<Impl>(here, resources); });
+        return within_limits("smooth paths", resources, [&](const Resources& used) {
+          return std::make_unique<Impl>(graph_in(MemorySpace::host(), graph, used), used);
+        });
       },
       [&](int index) { return std::make_unique<Impl>(graph, index, resources); });
 }
@@ -158,10 +169,14 @@ SmoothPath SmoothPaths::path(int64_t a, int64_t b, PathBy by, const Resources& r
   } else if (by == PathBy::tree) {
     impl_->tree.walk(from, to, [&](uint32_t row) { rows.push_back(row); });
   } else {
-    const EdgeLists& edges = impl_->listed_edges(resources);
-    std::unique_ptr<FewestSteps> search = impl_->take_search(resources);
-    rows = search->path(edges, from, to, width, resources);
-    impl_->give_back(std::move(search));
+    within_limits(
+        "a path", resources, [&] { return impl_->steps_footprint(resources); },
+        [&] {
+          const EdgeLists& edges = impl_->listed_edges(resources);
+          std::unique_ptr<FewestSteps> search = impl_->take_search(resources);
+          rows = search->path(edges, from, to, width, resources);
+          impl_->give_back(std::move(search));
+        });
   }
   result.size = static_cast<int64_t>(rows.size());
   result.rows = HostBuffer(array_bytes<int64_t>(result.size), "the path", resources);

@@ -4,10 +4,11 @@
 
 #include "core/host_array.hpp"
 #include "core/name_table.hpp"
-#include "core/named_limit.hpp"
 #include "core/reservation.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
 #include "paths/edge_lists.hpp"
@@ -45,6 +46,7 @@ HostArray<float> core_distances(const KnnGraph& graph, const SpanningTreeParams&
                     samples, graph.k()));
   }
   HostArray<float> core(graph.rows(), "core distances", resources);
+  if (only_counts(resources)) return core;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.ids(row)[samples - 1] < 0) {
       throw InvalidArgument(fmt::format("row {} has fewer than min_samples = {} neighbours: lower min_samples", row,
@@ -71,6 +73,23 @@ std::vector<ForestEdge> infinite_edges(const RowLabels& parts) {
     ++known;
   }
   return edges;
+}
+
+// make_tree() where it is counted. Whether the graph has parts that are to be joined shows only in the end.
+SpanningTree count_tree(const KnnGraph& graph, const MatrixView* x, const SpanningTreeParams& params,
+                        const Resources& resources) {
+  const HostArray<float> core = core_distances(graph, params, resources);
+  const Reservation edges(array_bytes<ForestEdge>(graph.rows()), 0, resources);
+  {
+    const EdgeLists lists(graph, {}, resources);
+    const MergeTree tree = boruvka(lists, resources);
+  }
+  if (params.unconnected != Unconnected::refuse) {
+    RowLabels parts = parts_of({}, graph.rows(), resources);
+    parts.sets = parts.rows;  // at most
+    if (params.unconnected == Unconnected::nearest) join_parts(std::move(parts), *x, graph.metric(), resources);
+  }
+  return SpanningTree(graph.rows(), resources);
 }
 
 SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const SpanningTreeParams& params,
@@ -112,18 +131,15 @@ SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const Spannin
   return tree;
 }
 
-// The graph is checked, and brought to the host; a limit that is too small is named, but for the search of parts.
+// The graph is checked, and brought to the host.
 SpanningTree tree_of(const KnnGraph& given, const MatrixView* x, const SpanningTreeParams& params,
                      const Resources& resources) {
   params.validate();
   check_distance(given.metric(), "a tree's edges have one");
-  const KnnGraph graph = given.to(MemorySpace::host(), resources);
-  const auto needed = [&] {
-    const EdgeLists::Bytes bytes = EdgeLists::bytes(graph, resources.threads());
-    const int64_t tree = graph.rows() * (8 + 12 + 8);  // edges in no order, in order; core distances or sets of rows
-    return tree + graph.rows() * 20 + bytes.kept + std::max(bytes.making, boruvka_bytes(graph.rows()));
-  };
-  return naming_host_limit(needed, resources, [&] { return make_tree(graph, x, params, resources); });
+  return within_limits("a spanning tree", resources, [&](const Resources& used) {
+    const KnnGraph graph = graph_in(MemorySpace::host(), given, used);
+    return only_counts(used) ? count_tree(graph, x, params, used) : make_tree(graph, x, params, used);
+  });
 }
 
 }  // namespace
@@ -165,46 +181,51 @@ SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const Spa
 
 RowLabels SpanningTree::labels(double height, const Resources& resources) const {
   if (std::isnan(height)) throw InvalidArgument("height is nan; it must be a number");
-  const RowSets sets(rows_, resources);
-  for_row_blocks("label rows", size(), resources, [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) {
-      if (static_cast<double>(weights()[i]) > height) return;  // and so are all that follow
-      sets.join(static_cast<uint32_t>(ends(i)[0]), static_cast<uint32_t>(ends(i)[1]));
-    }
+  return within_limits("labels of rows", resources, [&](const Resources& used) {
+    const RowSets sets(rows_, used);
+    for_row_blocks("label rows", only_counts(used) ? 0 : size(), used, [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
+        if (static_cast<double>(weights()[i]) > height) return;  // and so are all that follow
+        sets.join(static_cast<uint32_t>(ends(i)[0]), static_cast<uint32_t>(ends(i)[1]));
+      }
+    });
+    return sets.labels(used);
   });
-  return sets.labels(resources);
 }
 
-HostBuffer SpanningTree::single_linkage(const Resources& resources) const {
-  HostBuffer result(array_bytes<double>(size() * 4), "the linkage", resources);
-  // Of each cluster, rows first: the one that it was joined into, and its rows.
-  const HostArray<uint32_t> parent(2 * rows_, "clusters", resources);
-  const HostArray<uint32_t> counts(2 * rows_, "clusters", resources);
-  std::iota(parent.begin(), parent.end(), 0u);
-  std::fill(counts.begin(), counts.end(), 1u);
-  const auto find = [&](uint32_t cluster) {
-    while (parent[cluster] != cluster) cluster = parent[cluster] = parent[parent[cluster]];
-    return cluster;
-  };
-  ProgressMeter meter("link", size(), resources);
-  for (int64_t i = 0; i < size(); ++i) {
-    const uint32_t a = find(static_cast<uint32_t>(ends(i)[0]));
-    const uint32_t b = find(static_cast<uint32_t>(ends(i)[1]));
-    const auto joined = static_cast<uint32_t>(rows_ + i);
-    counts[joined] = counts[a] + counts[b];
-    parent[a] = parent[b] = joined;
-    double* const out = result.as<double>() + 4 * i;
-    out[0] = std::min(a, b);
-    out[1] = std::max(a, b);
-    out[2] = static_cast<double>(weights()[i]);
-    out[3] = counts[joined];
-    if (i % kRowBlock == 0) {
-      meter.add(kRowBlock);
-      meter.poll();
+HostBuffer SpanningTree::single_linkage(const Resources& given) const {
+  return within_limits("the linkage", given, [&](const Resources& resources) {
+    HostBuffer result(array_bytes<double>(size() * 4), "the linkage", resources);
+    // Of each cluster, rows first: the one that it was joined into, and its rows.
+    const HostArray<uint32_t> parent(2 * rows_, "clusters", resources);
+    const HostArray<uint32_t> counts(2 * rows_, "clusters", resources);
+    if (only_counts(resources)) return result;
+    std::iota(parent.begin(), parent.end(), 0u);
+    std::fill(counts.begin(), counts.end(), 1u);
+    const auto find = [&](uint32_t cluster) {
+      while (parent[cluster] != cluster) cluster = parent[cluster] = parent[parent[cluster]];
+      return cluster;
+    };
+    ProgressMeter meter("link", size(), resources);
+    for (int64_t i = 0; i < size(); ++i) {
+      const uint32_t a = find(static_cast<uint32_t>(ends(i)[0]));
+      const uint32_t b = find(static_cast<uint32_t>(ends(i)[1]));
+      const auto joined = static_cast<uint32_t>(rows_ + i);
+      counts[joined] = counts[a] + counts[b];
+      parent[a] = parent[b] = joined;
+      double* const out = result.as<double>() + 4 * i;
+      out[0] = std::min(a, b);
+      out[1] = std::max(a, b);
+      out[2] = static_cast<double>(weights()[i]);
+      out[3] = counts[joined];
+      if (i % kRowBlock == 0) {
+        meter.add(kRowBlock);
+        meter.poll();
+      }
     }
-  }
-  meter.finish();
-  return result;
+    meter.finish();
+    return result;
+  });
 }
 
 }  // namespace kith

@@ -15,7 +15,6 @@
 #include "quantize/additive/norm_names.hpp"
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/additive/residual_training.hpp"
-#include "quantize/codec_cuda.hpp"
 #include "quantize/codec_tables.hpp"
 #include "quantize/name_part.hpp"
 #include "quantize/unused_bits.hpp"
@@ -115,6 +114,7 @@ class AdditiveEncoder : public CodeEncoder {
     if (task.codec.format.has_norm()) write_norms(task.codec, task.codes, resources);
   }
   bool codes_apart() const final { return true; }
+  bool on_gpus() const final { return true; }
 
  protected:
   ~AdditiveEncoder() = default;
@@ -183,24 +183,31 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     return static_cast<double>(recipe.parts << recipe.bits) *
            static_cast<double>(recipe.effort * recipe.local.sweeps + 1);
   }
-  void encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const override {
+  bool encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const override {
     const CodeFormat& format = task.codec.format;
     const MutableMatrixView& codes = task.codes;
     const bool whole_bytes = format.bits == 8 && !format.has_norm();
     // Sub-codes are packed, and norms made, on the device.
-    if (!whole_bytes && task.how == nullptr) return encode_cuda(task, device, resources);
+    if (!whole_bytes && task.how == nullptr) return false;
     const Codebooks books = books_of(format, task.codec.values.data());
     const auto find = [&](uint8_t* whole) {
       encode_additive_cuda(books, encoding_of(task.codec.recipe, task.how), task.rows, whole, nullptr, device,
                            resources);
     };
-    if (whole_bytes && codes.row_stride() == books.books) return find(static_cast<uint8_t*>(codes.data()));
-    if (codes.space().host_readable()) return through_whole_codes(books, task, resources, find);
+    if (whole_bytes && codes.row_stride() == books.books) {
+      find(static_cast<uint8_t*>(codes.data()));
+      return true;
+    }
+    if (codes.space().host_readable()) {
+      through_whole_codes(books, task, resources, find);
+      return true;
+    }
     const HostArray<uint8_t> packed(codes.rows() * codes.cols(), "codes", resources);
     const MutableMatrixView here(packed.data(), codes.rows(), codes.cols());
     if (task.how != nullptr && task.how->start == CodeStart::given) copy_codes_cuda(codes, here, device, resources);
     through_whole_codes(books, {task.codec, task.rows, here, task.how}, resources, find);
     copy_codes_cuda(here, codes, device, resources);
+    return true;
   }
   int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType,
                          int threads) const override {

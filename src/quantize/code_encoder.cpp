@@ -4,7 +4,6 @@
 
 #include "core/host_array.hpp"
 #include "quantize/additive/norm_levels.hpp"
-#include "quantize/codec_cuda.hpp"
 
 #include <functional>
 #include <numeric>
@@ -26,10 +25,6 @@ int64_t CodeEncoder::value_count(const CodeFormat& format) const {
 
 int64_t CodeEncoder::table_bytes(const CodeFormat& format) const {
   return array_bytes<float>(2 * value_count(format) + kNormLevels);
-}
-
-void CodeEncoder::encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const {
-  encode_cuda(task, device, resources);
 }
 
 }  // namespace kith

@@ -108,8 +108,10 @@ class CodeEncoder {
   // On the CPU, in host memory. Codes follow each other without gaps, unless codes_apart().
   virtual void encode(const EncodeTask& task, const Resources& resources) const = 0;
   virtual bool codes_apart() const { return false; }
-  // On a GPU, in its memory or the host's.
-  virtual void encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const;
+  // Whether GPUs make these codes, too (device_codec_cuda.hpp).
+  virtual bool on_gpus() const { return false; }
+  // In a way of its own, in that GPU's memory or the host's; false: in the way of all.
+  virtual bool encode_on_gpu(const EncodeTask&, int, const Resources&) const { return false; }
   // What encode() of so many rows takes beside them and the codes, at least.
   virtual int64_t encoding_bytes(const CodeRecipe& recipe, const CodeFormat& format, int64_t rows, DType dtype,
                                  int threads) const = 0;

@@ -28,7 +28,7 @@ Device resolve_codec_device(const CodeRecipe& recipe, const MatrixView& rows, Me
   request.work.bytes = static_cast<double>(rows.rows() * rows.cols() * size_of(rows.dtype()));
   request.work.flops = 2.0 * static_cast<double>(rows.rows() * rows.cols()) * recipe.code->compared_codewords(recipe);
   request.work.gpu_flops = 2e13;
-  request.fits = [](Device) { return true; };
+  request.fits = [&](Device) { return recipe.code->on_gpus(); };
   request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); };
   return resolve_device(request, resources);
 }
@@ -120,7 +120,9 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   dispatch(
       resolve_codec_device(chosen, rows, codes.space(), resources),
       [&] { recipe().code->encode(task, resources); },
-      [&](int device) { recipe().code->encode_on_gpu(task, device, resources); });
+      [&](int device) {
+        if (!recipe().code->encode_on_gpu(task, device, resources)) encode_cuda(task, device, resources);
+      });
 }
 
 void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {

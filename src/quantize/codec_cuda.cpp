@@ -11,7 +11,7 @@
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "io/dtype_conversion.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 #include "quantize/device_codec_cuda.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "kernels/codes/code_format.hpp"
 #include "quantize/code_encoder.hpp"
-#include "quantize/product_nearest_cpu.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
 
 #include <cstdint>
 #include <vector>

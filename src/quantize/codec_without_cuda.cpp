@@ -3,7 +3,7 @@
 #include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "quantize/codec_cuda.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_pass.hpp"
 
 namespace kith {
 

@@ -1,9 +1,11 @@
 #include "quantize/device_codec_cuda.hpp"
 
+#include <kith/error.hpp>
+
 #include "cuda/workspace_layout.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
 #include "quantize/additive_encoders.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -25,6 +27,9 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
                          const Resources& resources, CodecUse use, int64_t rows) {
   const CodecView host = codec.view();
   view_.format = host.format;
+  if (use == CodecUse::all && !codec.recipe.code->on_gpus()) {
+    throw Unsupported("codes " + codec.recipe.code->name(codec.recipe) + " are made on the CPU alone");
+  }
   if (host.format.kind == CodeKind::stored) return;
   std::vector<float> values = codec.values;
   if (host.format.kind == CodeKind::scalar) {

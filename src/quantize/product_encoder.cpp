@@ -7,7 +7,7 @@
 #include "kernels/codes/sub_codes.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 
 #include <fmt/format.h>
 
@@ -107,6 +107,7 @@ class ProductEncoder final : public CodeEncoder {
   double compared_codewords(const CodeRecipe& recipe) const override {
     return static_cast<double>(int64_t{1} << recipe.bits);
   }
+  bool on_gpus() const override { return true; }
   void encode(const EncodeTask& task, const Resources& resources) const override {
     const CodeFormat& format = task.codec.format;
     const bool packs = format.bits != 8;

@@ -6,7 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/codes/sub_codes.hpp"
-#include "quantize/scalar_code.hpp"
+#include "kernels/codes/scalar_code.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <cmath>

@@ -5,7 +5,7 @@
 #include "io/container/words.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
-#include "quantize/scalar_code.hpp"
+#include "kernels/codes/scalar_code.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 #include "quantize/scalar_training.hpp"
 
@@ -69,6 +69,7 @@ class ScalarEncoder final : public CodeEncoder {
     return scalar_training_bytes(rows, threads);
   }
 
+  bool on_gpus() const override { return true; }
   void encode(const EncodeTask& task, const Resources& resources) const override {
     const CodecTables& codec = task.codec;
     const BlockScratch scratch(codec.format, task.rows.dtype(), task.rows.rows(), 0);

@@ -53,6 +53,7 @@ class StoredEncoder final : public CodeEncoder {
   void train(const CodeRecipe&, RowSource&, uint64_t, TrainedValues&, const Resources&) const override {}
   int64_t training_bytes(const CodeRecipe&, const RowsInfo&, int) const override { return 0; }
 
+  bool on_gpus() const override { return true; }
   void encode(const EncodeTask& task, const Resources& resources) const override {
     constexpr int64_t kRows = 512;
     const CodeFormat& format = task.codec.format;

@@ -28,9 +28,9 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 SearchTask million() {
   SearchTask problem;
   problem.shape.queries = 10000;
-  problem.shape.rows = problem.scope.rows = 1000000;
+  problem.shape.rows = problem.rows = 1000000;
   problem.shape.cols = 128;
-  problem.scope.k = problem.wish.k = 10;
+  problem.k = problem.wish.k = 10;
   return problem;
 }
 
@@ -56,31 +56,31 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
   EXPECT_LE(plan.query_tile, plan.query_batch);
   EXPECT_LE(plan.query_tile, 65535 * 16);  // what a grid can be tall
   EXPECT_GE(plan.row_tile, 1);
-  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.scope.rows, 1));
+  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.rows, 1));
   EXPECT_GE(plan.base_chunk, 1);
   if (plan.product) {
     const ProductPlan& product = *plan.product;
     EXPECT_GE(product.queries, 1);
     EXPECT_LE(product.queries, plan.query_batch);
-    EXPECT_TRUE(product.rows == problem.scope.rows || product.rows % kQueryTile == 0) << product.rows;
+    EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
     const int64_t minima = part_count(product.rows, rows_per_minimum(plan));
     EXPECT_LE(minima, kKthLongestRow);
     int64_t room = 0;
     if (const auto* grouped = std::get_if<GroupedProduct>(&product.way)) {
-      EXPECT_GE(grouped->selected.count, std::min(problem.scope.k, minima));
+      EXPECT_GE(grouped->selected.count, std::min(problem.k, minima));
     }
     if (const auto* second = std::get_if<SecondProduct>(&product.way)) {
       if (second->selected) {
-        EXPECT_GE(second->selected->count, std::min(problem.scope.k, minima));
+        EXPECT_GE(second->selected->count, std::min(problem.k, minima));
       }
       room = second->candidates.room;
-      EXPECT_GE(second->candidates.capacity, 2 * problem.scope.k);
-      EXPECT_GE(room, problem.scope.k);
+      EXPECT_GE(second->candidates.capacity, 2 * problem.k);
+      EXPECT_GE(room, problem.k);
       EXPECT_LE(room, second->candidates.capacity);
     }
     if (const auto* coarse = std::get_if<CoarseProduct>(&product.way)) {
       room = coarse->room;
-      EXPECT_GE(room, std::min(problem.scope.k, problem.scope.rows));
+      EXPECT_GE(room, std::min(problem.k, problem.rows));
     }
     EXPECT_GE(product.retry.capacity, 2048);
     EXPECT_GE(product.retry.room, room);
@@ -110,10 +110,10 @@ TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
   problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.shape.rows = problem.scope.rows = 5000;
+  problem.shape.rows = problem.rows = 5000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(million(), 138 * kGiB, int64_t{1} << 20).pinned_bytes, 0);  // the host limit leaves no room
 }
@@ -123,7 +123,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
     for (const int64_t k : {1, 10, 1000, 2048, 8192, 1000000}) {
       SearchTask problem = million();
       problem.shape.metric = metric;
-      problem.scope.k = problem.wish.k = k;
+      problem.k = problem.wish.k = k;
       int64_t smallest = 0;
       try {
         plan_within(problem, 0);
@@ -159,8 +159,8 @@ TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
       for (const int64_t room : {kGiB, 138 * kGiB}) {
         SearchTask problem = million();
         problem.shape.queries = queries;
-        problem.shape.rows = problem.scope.rows = 2147483647;
-        problem.scope.k = problem.wish.k = k;
+        problem.shape.rows = problem.rows = 2147483647;
+        problem.k = problem.wish.k = k;
         SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
         try {
           const KnnCudaPlan plan = plan_within(problem, room);
@@ -180,7 +180,7 @@ TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
     SearchTask problem = million();
     const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
     const int64_t staged = plan_it().device_bytes;
-    problem.scope.prepared = true;
+    problem.prepared = true;
     const KnnCudaPlan plan = plan_it();
     expect_sound(problem, plan);
     EXPECT_EQ(plan.engine(), engine);
@@ -192,7 +192,7 @@ TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
 
 TEST(CudaPlan, OperandsOfAnotherTypeAreNotReady) {
   SearchTask problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   problem.shape.base_dtype = DType::u8;
   problem.shape.query_dtype = DType::u8;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product->operands, OperandType::bytes);
@@ -209,9 +209,9 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   problem.shape.metric = Metric::l1;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
-  problem.shape.rows = problem.scope.rows = 300;
+  problem.shape.rows = problem.rows = 300;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
-  problem.shape.rows = problem.scope.rows = 1000;
+  problem.shape.rows = problem.rows = 1000;
   EXPECT_EQ(engine(problem), CudaEngine::product);
   problem.shape.queries = 100;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
@@ -242,9 +242,9 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
   problem.shape.queries = 65;
   EXPECT_EQ(engine(), CudaEngine::product);
   problem.shape.queries = 1;
-  problem.scope.prepared = true;  // an index has the operands
+  problem.prepared = true;  // an index has the operands
   EXPECT_EQ(engine(), CudaEngine::product);
-  problem.scope.prepared = false;
+  problem.prepared = false;
   problem.shape.base_space = {};  // the copy takes longer than either
   EXPECT_EQ(engine(), CudaEngine::product);
 }
@@ -252,7 +252,7 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
 TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
   SearchTask problem = million();
   problem.wish.what = Wanted::within;
-  problem.scope.k = 256;
+  problem.k = 256;
   problem.wish.k = 0;
   problem.shape.queries = 16;
   problem.shape.base_space = MemorySpace::cuda(0);
@@ -260,7 +260,7 @@ TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
   problem.wish.result_space = MemorySpace::cuda(0);
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   EXPECT_EQ(plan.engine(), CudaEngine::direct);
-  EXPECT_EQ(plan.row_tile, problem.scope.rows);  // one tile, so that nothing is put together
+  EXPECT_EQ(plan.row_tile, problem.rows);  // one tile, so that nothing is put together
   EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
   problem.shape.queries = 65;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);
@@ -268,7 +268,7 @@ TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
 
 TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
   SearchTask problem = million();
-  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.rows = problem.rows = 20000;
   problem.shape.cols = 8192;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 1024);
@@ -283,7 +283,7 @@ TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
 TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
   SearchTask problem = million();
   problem.wish.what = Wanted::all_keys;
-  problem.wish.k = problem.scope.k = 0;
+  problem.wish.k = problem.k = 0;
   problem.shape.base_space = problem.shape.query_space = MemorySpace::cuda(0);
   const KnnCudaPlan staged = plan_within(problem, 138 * kGiB);
   problem.wish.result_space = MemorySpace::cuda(0);
@@ -298,10 +298,10 @@ TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   SearchTask problem = million();
   const KnnCudaPlan small = plan_within(problem, 138 * kGiB);
   EXPECT_GT(std::get<GroupedProduct>(small.product->way).selected.count, 10);
-  problem.scope.k = problem.wish.k = 100;
+  problem.k = problem.wish.k = 100;
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 328);
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).selected->count, 100);
-  problem.scope.k = problem.wish.k = 1000;
+  problem.k = problem.wish.k = 1000;
   EXPECT_GE(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 2000);
   EXPECT_FALSE(second_of(plan_within(problem, 138 * kGiB)).selected);
 }
@@ -310,8 +310,8 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   const auto plan_of = [](int64_t queries, int64_t rows, int64_t k) {
     SearchTask problem = million();
     problem.shape.queries = queries;
-    problem.shape.rows = problem.scope.rows = rows;
-    problem.scope.k = problem.wish.k = k;
+    problem.shape.rows = problem.rows = rows;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
@@ -343,10 +343,10 @@ TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
   const auto by_tiles = [](int64_t queries, int64_t rows, int64_t k, int64_t cols = 128, DType dtype = DType::f32) {
     SearchTask problem = million();
     problem.shape.queries = queries;
-    problem.shape.rows = problem.scope.rows = rows;
+    problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     problem.shape.query_dtype = problem.shape.base_dtype = dtype;
-    problem.scope.k = problem.wish.k = k;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     EXPECT_TRUE(is_coarse(plan));
@@ -367,9 +367,9 @@ TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
 TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
   SearchTask problem = million();
   problem.shape.queries = 700;
-  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.rows = problem.rows = 20000;
   problem.shape.cols = 32;
-  problem.scope.k = problem.wish.k = 25;
+  problem.k = problem.wish.k = 25;
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     problem.shape.metric = metric;
     for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
@@ -384,8 +384,8 @@ TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
     SearchTask problem = million();
-    problem.scope.k = problem.wish.k = k;
-    problem.shape.rows = problem.scope.rows = rows;
+    problem.k = problem.wish.k = k;
+    problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     DeviceInfo device = h200();
     device.compute_capability = compute_capability;
@@ -408,9 +408,9 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
 TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
   SearchTask problem = million();
   problem.shape.queries = 2000;
-  problem.shape.rows = problem.scope.rows = 100000;
+  problem.shape.rows = problem.rows = 100000;
   const auto planned = [&](int64_t k) {
-    problem.scope.k = problem.wish.k = k;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
@@ -427,24 +427,24 @@ TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
 
 TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
   SearchTask problem = million();
-  problem.scope.k = problem.wish.k = 8192;
+  problem.k = problem.wish.k = 8192;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const CandidateRoom candidates = second_of(plan).candidates;
   EXPECT_GT(candidates.capacity, 16384);
   EXPECT_LE(2 * (rerank_bytes(candidates.room, 128) + 1024), 228 << 10);
   EXPECT_GT(candidates.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
   EXPECT_GT(plan.product->retry.room, 28000);
-  problem.scope.k = problem.wish.k = 2048;
+  problem.k = problem.wish.k = 2048;
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 2 * 2048 + 128);
-  problem.scope.k = problem.wish.k = 16384;
+  problem.k = problem.wish.k = 16384;
   EXPECT_GT(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 28000);
 }
 
 TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
   for (const int64_t rows : {1048577, 1100000, 2500000, 5000000}) {
     SearchTask problem = million();
-    problem.shape.rows = problem.scope.rows = rows;
-    problem.scope.k = problem.wish.k = 4096;
+    problem.shape.rows = problem.rows = rows;
+    problem.k = problem.wish.k = 4096;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     EXPECT_EQ(plan.engine(), CudaEngine::product);
@@ -458,10 +458,10 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
   SearchTask problem = million();
   problem.shape.base_in_memory = false;
   EXPECT_LE(plan_within(problem, 138 * kGiB).base_chunk * 128 * 4, int64_t{64} << 20);
-  problem.scope.k = problem.wish.k = 8192;
+  problem.k = problem.wish.k = 8192;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   EXPECT_EQ(plan.engine(), CudaEngine::product);
-  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.scope.k / 2);
+  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.k / 2);
   EXPECT_EQ(plan.base_chunk, 500000);
   const int64_t limit = plan.host_bytes / 2;  // which comes before
   EXPECT_LE(plan_within(problem, 138 * kGiB, limit).host_bytes, limit);
@@ -470,7 +470,7 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
 TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
   SearchTask problem = million();
   problem.shape.queries = 1000000;
-  problem.scope.k = problem.wish.k = 4096;
+  problem.k = problem.wish.k = 4096;
   const KnnCudaPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
   expect_sound(problem, plan);
   EXPECT_LE(plan.device_bytes, 20 * kGiB);
@@ -498,9 +498,9 @@ TEST(CudaPlan, ExtremeShapes) {
       for (const int64_t cols : {int64_t{1}, int64_t{1000000}}) {
         SearchTask problem;
         problem.shape.queries = queries;
-        problem.shape.rows = problem.scope.rows = rows;
+        problem.shape.rows = problem.rows = rows;
         problem.shape.cols = cols;
-        problem.scope.k = problem.wish.k = 100;
+        problem.k = problem.wish.k = 100;
         problem.shape.query_dtype = DType::u8;
         SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
@@ -515,7 +515,7 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   SearchTask problem = million();
   problem.shape.metric = Metric::cosine;
   problem.shape.base_dtype = DType::u8;
-  problem.scope.k = problem.wish.k = 100;
+  problem.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
   const ProductLayout products(product_shape(problem, plan));
@@ -576,7 +576,7 @@ TEST(CudaPlan, RowsOnTheDeviceNeedNoRoom) {
 
 TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
   SearchTask problem = million();
-  problem.shape.rows = problem.scope.rows = 5000000;
+  problem.shape.rows = problem.rows = 5000000;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   expect_sound(problem, plan);
   EXPECT_TRUE(rows_come_ahead(problem, plan));
@@ -590,14 +590,14 @@ TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
 
 TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
   SearchTask problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   const KnnCudaPlan plain = plan_within(problem, 138 * kGiB);
-  problem.scope.filter = FilterPath::mask;
+  problem.filter = FilterPath::mask;
   const KnnCudaPlan masked = plan_within(problem, 138 * kGiB);
   expect_sound(problem, masked);
   EXPECT_TRUE(masked.product && masked.product->operands_ready);
   EXPECT_GE(masked.device_bytes, plain.device_bytes + 1000000 / 8 + 1000000 * 4);
-  problem.scope.filter = FilterPath::list;
+  problem.filter = FilterPath::list;
   problem.shape.rows = 1500000;
   const KnnCudaPlan listed = plan_within(problem, 138 * kGiB);
   expect_sound(problem, listed);
@@ -608,10 +608,10 @@ TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
 
 TEST(CudaPlan, RowsByNumberFromTheHostPassThroughSomeMemory) {
   SearchTask problem = million();
-  problem.scope.filter = FilterPath::list;
+  problem.filter = FilterPath::list;
   EXPECT_GT(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 0);
-  problem.shape.rows = problem.scope.rows = 1000;
+  problem.shape.rows = problem.rows = 1000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 1000 * 128 * 4);
   for (int64_t limit = int64_t{64} << 20; limit > 1000; limit /= 3) {
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
@@ -625,7 +625,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
     SearchTask problem = million();
     problem.shape.metric = metric;
     problem.wish.what = Wanted::within;
-    problem.scope.k = 256;
+    problem.k = 256;
     problem.wish.k = 0;
     int64_t smallest = 0;
     try {

@@ -1,5 +1,5 @@
 // Codewords against a plain k-means, for any number of threads, and on the data that k-means finds hard.
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 
 #include "cluster/fitted.hpp"
 #include "quantize/codec.hpp"

@@ -5,7 +5,10 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/handle/both_ways.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>
@@ -58,27 +61,25 @@ Fall fall_of(const float* distances, int64_t k, double mean_of_all) {
   return fall;
 }
 
-}  // namespace
-
-CsrMatrix KnnGraph::connectivities(const Resources& resources) const {
-  check_distance(metric_, "connectivities fall with one");
-  const KnnGraph here = to(MemorySpace::host(), resources);
-  check_graph(here, resources);
-  check_full(here, "connectivities");
-  const double mean_of_all = rows_ == 0 ? 0 : mean_of(here.distances(), rows_ * k_, rows_ * (k_ + 1));
-  const HostArray<Fall> falls(rows_, "how weights fall", resources);
-  for_row_blocks("weigh", rows_, resources, [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) falls[i] = fall_of(here.distances(i), k_, mean_of_all);
+CsrMatrix weighed(const KnnGraph& graph, const Resources& resources) {
+  const int64_t rows = graph.rows();
+  const int64_t k = graph.k();
+  const HostArray<Fall> falls(rows, "how weights fall", resources);
+  if (only_counts(resources)) return both_ways(graph, false, resources);
+  check_full(graph, "connectivities");
+  const double mean_of_all = rows == 0 ? 0 : mean_of(graph.distances(), rows * k, rows * (k + 1));
+  for_row_blocks("weigh", rows, resources, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) falls[i] = fall_of(graph.distances(i), k, mean_of_all);
   });
 
   // An entry is there where either row has the other as neighbour. What one direction weighs follows from its row.
-  CsrMatrix matrix = here.symmetric(resources);
+  CsrMatrix matrix = both_ways(graph, false, resources);
   const auto weight_from = [&](int64_t row, int64_t other) {
-    const int64_t* const ids = here.ids(row);
-    const int64_t* const at = std::find(ids, ids + k_, other);
-    return at == ids + k_ ? 0.0f : falls[row].weight(here.distances(row)[at - ids]);
+    const int64_t* const ids = graph.ids(row);
+    const int64_t* const at = std::find(ids, ids + k, other);
+    return at == ids + k ? 0.0f : falls[row].weight(graph.distances(row)[at - ids]);
   };
-  for_row_blocks("weigh", rows_, resources, [&](int64_t first, int64_t end) {
+  for_row_blocks("weigh", rows, resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       for (int64_t e = matrix.offsets()[i]; e < matrix.offsets()[i + 1]; ++e) {
         const float there = weight_from(i, matrix.columns()[e]);
@@ -88,6 +89,16 @@ CsrMatrix KnnGraph::connectivities(const Resources& resources) const {
     }
   });
   return matrix;
+}
+
+}  // namespace
+
+CsrMatrix KnnGraph::connectivities(const Resources& resources) const {
+  check_distance(metric_, "connectivities fall with one");
+  check_graph(*this, resources);
+  return within_limits("connectivities", resources, [&](const Resources& used) {
+    return weighed(graph_in(MemorySpace::host(), *this, used), used);
+  });
 }
 
 }  // namespace kith

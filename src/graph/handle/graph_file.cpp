@@ -8,6 +8,7 @@
 #include "core/parallel_for.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "io/file_mapping.hpp"
 #include "io/matrix_file.hpp"
 
@@ -62,6 +63,7 @@ const int64_t* ids_of(const std::string& path, const IdFile& file, GraphArrays& 
   const ReadMemory memory = file.reserve_memory(resources);
   arrays.ids = HostBuffer(array_bytes<int64_t>(file.rows() * file.cols()), "the graph's ids", resources);
   auto* const ids = arrays.ids.as<int64_t>();
+  if (only_counts(resources)) return ids;
   read_in_pieces(file.rows(), rows_at_once(file.cols(), 8), resources,
                  [&](int64_t first, int64_t count) { file.read(first, count, ids + first * file.cols()); });
   return ids;
@@ -77,6 +79,7 @@ const float* distances_of(const std::string& path, const VectorFile& file, Graph
   const ReadMemory memory = file.reserve_memory(resources);
   arrays.distances = HostBuffer(array_bytes<float>(file.rows() * file.cols()), "the graph's distances", resources);
   auto* const distances = arrays.distances.as<float>();
+  if (only_counts(resources)) return distances;
   read_in_pieces(file.rows(), rows_at_once(file.cols(), 4), resources, [&](int64_t first, int64_t count) {
     file.read(first, MutableMatrixView(distances + first * file.cols(), count, file.cols()));
   });
@@ -94,13 +97,15 @@ KnnGraph load_graph(const std::string& ids, const std::string& distances, Metric
         fmt::format("'{}' is {} x {} and '{}' {} x {}; a graph's ids and distances are both rows x k", ids,
                     id_file.rows(), id_file.cols(), distances, distance_file.rows(), distance_file.cols()));
   }
-  const auto arrays = std::make_shared<GraphArrays>();
-  NeighborsView view;
-  view.ids = const_cast<int64_t*>(ids_of(ids, id_file, *arrays, resources));  // which KnnGraph never writes to
-  view.distances = const_cast<float*>(distances_of(distances, distance_file, *arrays, resources));
-  view.queries = id_file.rows();
-  view.k = id_file.cols();
-  KnnGraph graph = GraphAccess::make(view, arrays, metric, {});
+  KnnGraph graph = within_limits("the graph", resources, [&](const Resources& used) {
+    const auto arrays = std::make_shared<GraphArrays>();
+    NeighborsView view;
+    view.ids = const_cast<int64_t*>(ids_of(ids, id_file, *arrays, used));  // which KnnGraph never writes to
+    view.distances = const_cast<float*>(distances_of(distances, distance_file, *arrays, used));
+    view.queries = id_file.rows();
+    view.k = id_file.cols();
+    return GraphAccess::make(view, arrays, metric, {});
+  });
   try {
     check_graph(graph, resources);
   } catch (const InvalidArgument& error) {

@@ -6,28 +6,65 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/handle/both_ways.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace kith {
 namespace {
 
-// On the host, and sure to have rows as ids: arrays of others may have been changed.
-KnnGraph checked(const KnnGraph& graph, const Resources& resources) {
-  const KnnGraph here = graph.to(MemorySpace::host(), resources);
-  check_graph(here, resources);
-  return here;
+// make(graph) of the graph on the host, which is sure to have rows as ids: arrays of others may have been changed.
+template <typename Make>
+auto made_of(const KnnGraph& graph, std::string_view what, const Resources& resources, const Make& make) {
+  check_graph(graph, resources);
+  return within_limits(what, resources,
+                       [&](const Resources& used) { return make(graph_in(MemorySpace::host(), graph, used), used); });
 }
 
 int64_t neighbors_of(const KnnGraph& graph, int64_t row) {
   return std::find(graph.ids(row), graph.ids(row) + graph.k(), -1) - graph.ids(row);
 }
+
+// Edges, and those whose way back is an edge too, where work is counted. Of a graph whose copy is counted as well, the
+// most there can be.
+struct EdgeCounts {
+  int64_t all = 0;
+  int64_t both_ways = 0;
+
+  EdgeCounts(const KnnGraph& graph, const Resources& resources) {
+    if (is_counted_only(graph.ids())) {
+      all = both_ways = graph.rows() * graph.k();
+      return;
+    }
+    std::atomic<int64_t> edges{0};
+    std::atomic<int64_t> mutual{0};
+    for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
+      int64_t back = 0;
+      int64_t here = 0;
+      for (int64_t i = first; i < end; ++i) {
+        const int64_t count = neighbors_of(graph, i);
+        here += count;
+        for (int64_t j = 0; j < count; ++j) {
+          const int64_t* const ids = graph.ids(graph.ids(i)[j]);
+          back += std::find(ids, ids + graph.k(), i) != ids + graph.k() ? 1 : 0;
+        }
+      }
+      edges += here;
+      mutual += back;
+    });
+    all = edges;
+    both_ways = mutual;
+  }
+};
 
 // A matrix of rows with so many entries as `counts`, which become where they end.
 CsrMatrix sized(HostArray<int64_t>& counts, const Resources& resources) {
@@ -58,6 +95,7 @@ void sort_rows(const CsrMatrix& matrix, const Resources& resources) {
 
 CsrMatrix csr_of(const KnnGraph& graph, const Resources& resources) {
   HostArray<int64_t> counts(graph.rows(), "the matrix's rows", resources);
+  if (only_counts(resources)) return CsrMatrix(graph.rows(), EdgeCounts(graph, resources).all, resources);
   for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) counts[i] = neighbors_of(graph, i);
   });
@@ -91,6 +129,7 @@ void count_edges_to(const KnnGraph& graph, int64_t* counts, const Resources& res
 
 CsrMatrix turned(const KnnGraph& graph, const Resources& resources) {
   HostArray<int64_t> ends(graph.rows(), "the matrix's rows", resources);
+  if (only_counts(resources)) return CsrMatrix(graph.rows(), EdgeCounts(graph, resources).all, resources);
   count_edges_to(graph, ends.data(), resources);
   CsrMatrix matrix = sized(ends, resources);
   each_edge(graph, resources, [&](int64_t from, int64_t to, float distance) {
@@ -119,12 +158,17 @@ void each_of_both(const CsrMatrix& a, const CsrMatrix& b, int64_t row, bool larg
   }
 }
 
-CsrMatrix both_ways(const KnnGraph& given, bool in_both, const Resources& resources) {
-  const KnnGraph graph = checked(given, resources);
+}  // namespace
+
+CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resources) {
   const CsrMatrix there = csr_of(graph, resources);
   const CsrMatrix back = turned(graph, resources);
   const bool larger = larger_is_nearer(graph.metric());
   HostArray<int64_t> counts(graph.rows(), "the matrix's rows", resources);
+  if (only_counts(resources)) {
+    const EdgeCounts edges(graph, resources);
+    return CsrMatrix(graph.rows(), in_both ? edges.both_ways : 2 * edges.all - edges.both_ways, resources);
+  }
   for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       counts[i] = 0;
@@ -145,28 +189,39 @@ CsrMatrix both_ways(const KnnGraph& given, bool in_both, const Resources& resour
   return matrix;
 }
 
-}  // namespace
-
-CsrMatrix KnnGraph::to_csr(const Resources& resources) const { return csr_of(checked(*this, resources), resources); }
-CsrMatrix KnnGraph::reversed(const Resources& resources) const { return turned(checked(*this, resources), resources); }
-CsrMatrix KnnGraph::symmetric(const Resources& resources) const { return both_ways(*this, false, resources); }
-CsrMatrix KnnGraph::mutual(const Resources& resources) const { return both_ways(*this, true, resources); }
+CsrMatrix KnnGraph::to_csr(const Resources& resources) const {
+  return made_of(*this, "a matrix of the graph", resources, csr_of);
+}
+CsrMatrix KnnGraph::reversed(const Resources& resources) const {
+  return made_of(*this, "a matrix of the graph", resources, turned);
+}
+CsrMatrix KnnGraph::symmetric(const Resources& resources) const {
+  return made_of(*this, "a matrix of the graph", resources,
+                 [](const KnnGraph& graph, const Resources& used) { return both_ways(graph, false, used); });
+}
+CsrMatrix KnnGraph::mutual(const Resources& resources) const {
+  return made_of(*this, "a matrix of the graph", resources,
+                 [](const KnnGraph& graph, const Resources& used) { return both_ways(graph, true, used); });
+}
 
 HostBuffer KnnGraph::in_degrees(const Resources& resources) const {
-  const KnnGraph graph = checked(*this, resources);
-  HostBuffer counts(array_bytes<int64_t>(rows_), "the rows' in-degrees", resources);
-  count_edges_to(graph, counts.as<int64_t>(), resources);
-  return counts;
+  return made_of(*this, "the rows' in-degrees", resources, [](const KnnGraph& graph, const Resources& used) {
+    HostBuffer counts(array_bytes<int64_t>(graph.rows()), "the rows' in-degrees", used);
+    if (!only_counts(used)) count_edges_to(graph, counts.as<int64_t>(), used);
+    return counts;
+  });
 }
 
 RowLabels KnnGraph::components(const Resources& resources) const {
   check_row_count(rows_);
-  const KnnGraph graph = checked(*this, resources);
-  const RowSets sets(rows_, resources);
-  each_edge(graph, resources, [&](int64_t from, int64_t to, float) {
-    sets.join(static_cast<uint32_t>(from), static_cast<uint32_t>(to));
+  return made_of(*this, "the graph's parts", resources, [](const KnnGraph& graph, const Resources& used) {
+    const RowSets sets(graph.rows(), used);
+    const auto join = [&](int64_t from, int64_t to, float) {
+      sets.join(static_cast<uint32_t>(from), static_cast<uint32_t>(to));
+    };
+    if (!only_counts(used)) each_edge(graph, used, join);
+    return sets.labels(used);
   });
-  return sets.labels(resources);
 }
 
 }  // namespace kith

@@ -5,6 +5,7 @@
 #include "core/host_array.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_access.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 
@@ -59,8 +60,15 @@ KnnGraph GraphOutput::graph(Metric metric, GraphReport report) const {
   return GraphAccess::make(view_, owner_, metric, std::move(report));
 }
 
+KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& resources) {
+  if (space == graph.space() || (space.host_readable() && graph.space().host_readable())) return graph;
+  const GraphOutput copy({graph.rows(), graph.k(), space}, resources);
+  copy_neighbors(GraphAccess::view(graph), copy.view(), resources);
+  return copy.graph(graph.metric(), graph.report());
+}
+
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources) {
-  if (from.queries * from.k == 0) return;
+  if (from.queries * from.k == 0 || only_counts(resources)) return;
   const Resources quiet = resources.with_progress({});
   copy_array(from.ids, to.ids, from, to, quiet);
   copy_array(from.distances, to.distances, from, to, quiet);

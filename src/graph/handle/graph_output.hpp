@@ -42,6 +42,9 @@ class GraphOutput {
   NeighborsView view_;
 };
 
+// The same graph in that memory: a copy, unless it lies there.
+KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& resources);
+
 // From anywhere to anywhere; both have the same rows and k. Returns when it is done.
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
 

@@ -5,11 +5,13 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "cluster/row_sample.hpp"
+#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/true_lists.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <fmt/format.h>
 
@@ -28,31 +30,27 @@ double share_found(const uint64_t* list, uint32_t farthest, int64_t count) {
   return static_cast<double>(found) / static_cast<double>(count);
 }
 
-}  // namespace
-
-void GraphRecallParams::validate() const {
-  if (rows < 1) throw InvalidArgument(fmt::format("rows = {}; at least one must be looked at", rows));
-}
-
-GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params,
-                           const Resources& resources) {
-  params.validate();
-  check_row_count(graph.rows());
-  if (x.rows() != graph.rows()) {
-    throw InvalidArgument(fmt::format("{} vectors and a graph of {} rows; give the vectors that the graph was built of",
-                                      x.rows(), graph.rows()));
-  }
-  const int64_t k = std::min(graph.k(), graph.rows() - 1);
-  if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", graph.rows()));
-  check_graph(graph, resources);
-
+GraphRecall recall_of(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params, int64_t k,
+                      const Resources& resources) {
   GraphRecall result;
   result.rows = std::min(params.rows, graph.rows());
-  const std::vector<uint32_t> rows = sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
+  if (only_counts(resources)) {
+    count_work(array_footprint<uint64_t>(divide_up(graph.rows(), 64)), resources);  // sample_rows()
+  }
+  const std::vector<uint32_t> rows =
+      only_counts(resources) ? std::vector<uint32_t>(static_cast<size_t>(result.rows))
+                             : sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
   MatrixBuffer queries(x.dtype(), result.rows, x.cols(), "rows to look at", resources);
   ViewSource source(x);
+  const KnnParams wish{.k = k + 1, .metric = graph.metric()};
+  if (only_counts(resources)) {
+    count_call(resources, [&](const Resources& counting) { (void)knn(queries.view(), x, wish, counting); });
+    const Neighbors found(result.rows, k + 1, resources);
+    (void)true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
+    return result;
+  }
   gather(source, rows, queries.mutable_view(), resources);
-  const Neighbors found = knn(queries.view(), x, {.k = k + 1, .metric = graph.metric()}, resources);
+  const Neighbors found = knn(queries.view(), x, wish, resources);
 
   const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
   const bool larger = larger_is_nearer(graph.metric());
@@ -81,6 +79,27 @@ GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const Gra
     result.standard_error = std::sqrt(squares / (count - 1) / count * left);
   }
   return result;
+}
+
+}  // namespace
+
+void GraphRecallParams::validate() const {
+  if (rows < 1) throw InvalidArgument(fmt::format("rows = {}; at least one must be looked at", rows));
+}
+
+GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params,
+                           const Resources& resources) {
+  params.validate();
+  check_row_count(graph.rows());
+  if (x.rows() != graph.rows()) {
+    throw InvalidArgument(fmt::format("{} vectors and a graph of {} rows; give the vectors that the graph was built of",
+                                      x.rows(), graph.rows()));
+  }
+  const int64_t k = std::min(graph.k(), graph.rows() - 1);
+  if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", graph.rows()));
+  check_graph(graph, resources);
+  return within_limits("the graph's recall", resources,
+                       [&](const Resources& used) { return recall_of(graph, x, params, k, used); });
 }
 
 }  // namespace kith

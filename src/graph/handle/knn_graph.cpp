@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
@@ -50,10 +51,8 @@ void KnnGraph::validate(const Resources& resources) const {
 }
 
 KnnGraph KnnGraph::to(MemorySpace space, const Resources& resources) const {
-  if (space == space_ || (space.host_readable() && space_.host_readable())) return *this;
-  const GraphOutput copy({rows_, k_, space}, resources);
-  copy_neighbors(GraphAccess::view(*this), copy.view(), resources);
-  return copy.graph(metric_, report());
+  return within_limits("a copy of the graph", resources,
+                       [&](const Resources& used) { return graph_in(space, *this, used); });
 }
 
 }  // namespace kith

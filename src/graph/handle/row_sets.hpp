@@ -7,6 +7,7 @@
 #include <kith/row_labels.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <atomic>
@@ -19,7 +20,7 @@ namespace kith {
 class RowSets {
  public:
   RowSets(int64_t rows, const Resources& resources) : parent_(rows, "sets of rows", resources) {
-    std::iota(parent_.begin(), parent_.end(), 0u);
+    if (!only_counts(resources)) std::iota(parent_.begin(), parent_.end(), 0u);
   }
 
   // The smallest row of the set, as far as sets are joined.
@@ -51,6 +52,7 @@ class RowSets {
     RowLabels result;
     result.rows = parent_.size();
     result.labels = HostBuffer(array_bytes<int64_t>(result.rows), "the rows' sets", resources);
+    if (only_counts(resources)) return result;
     auto* const labels = result.labels.as<int64_t>();
     for (int64_t row = 0; row < result.rows; ++row) {  // the smallest of a set comes first
       const uint32_t first = find(static_cast<uint32_t>(row));

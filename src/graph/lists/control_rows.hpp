@@ -35,7 +35,7 @@ class ControlRows {
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
 
   // The true neighbours by a search of one's own: of each query the first so many of all rows.
-  using Search = std::function<Neighbors(const MatrixView& queries, int64_t k)>;
+  using Search = std::function<Neighbors(const MatrixView& queries, int64_t k, const Resources& resources)>;
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
               const Search& search);
 

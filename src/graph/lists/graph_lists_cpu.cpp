@@ -1,5 +1,6 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/start_lists.hpp"
 #include "graph/lists/write_lists.hpp"
 
@@ -15,7 +16,7 @@ void GraphListsCpu::begin(int64_t length) {
 
 void GraphListsCpu::resize(int64_t length) {
   WorkingLists resized(rows(), length, resources_);
-  for (int64_t row = 0; row < rows(); ++row) {
+  for (int64_t row = 0; !only_counts(resources_) && row < rows(); ++row) {
     std::copy_n(lists_.list(row), std::min(length, lists_.length()), resized.list(row));
     resized.refresh_threshold(row);
   }
@@ -23,15 +24,19 @@ void GraphListsCpu::resize(int64_t length) {
 }
 
 void GraphListsCpu::add_random_rows(uint64_t seed, int64_t boundary) {
-  kith::add_random_rows(pairs_, boundary, seed, lists_, resources_);
+  if (!only_counts(resources_)) kith::add_random_rows(pairs_, boundary, seed, lists_, resources_);
   has_random_rows_ = true;
 }
 
-void GraphListsCpu::add_rows(const NamedRows& rows) { add_named_rows(pairs_, rows, lists_, resources_); }
+void GraphListsCpu::add_rows(const NamedRows& rows) {
+  if (!only_counts(resources_)) add_named_rows(pairs_, rows, lists_, resources_);
+}
 
 ListSurvey GraphListsCpu::survey(int64_t k, Flags flags) { return survey_lists(lists_, k, metric_, flags, resources_); }
 
-void GraphListsCpu::write(const NeighborsView& out) { write_lists(lists_, metric_, out, resources_); }
+void GraphListsCpu::write(const NeighborsView& out) {
+  if (!only_counts(resources_)) write_lists(lists_, metric_, out, resources_);
+}
 
 std::optional<RecallEstimate> GraphListsCpu::measure() {
   return control_ == nullptr ? std::nullopt : std::optional(control_->measure(lists_));

@@ -105,9 +105,9 @@ std::optional<RecallEstimate> GraphListsCuda::measure() {
 ControlRows GraphListsCuda::control_of(const GraphRowsWish& wish) const {
   if (custom_ == nullptr) return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_);
   return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
-                     [&](const MatrixView& queries, int64_t most) {
+                     [&](const MatrixView& queries, int64_t most, const Resources& used) {
                        return custom::knn_cuda(custom_->search, queries, rows_.view(),
-                                               {.k = most, .check_finite = false}, resources_.with_progress({}));
+                                               {.k = most, .check_finite = false}, used);
                      });
 }
 

@@ -1,6 +1,7 @@
 #include "graph/lists/with_graph_lists.hpp"
 
 #include "core/dispatch.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "rows/finite_check.hpp"
 
@@ -21,14 +22,16 @@ void with_graph_lists(const MatrixView& x, const GraphRowsWish& rows, const Reso
   dispatch(
       resources.device(),
       [&] {
-        check_rows(x, rows, resources);
+        if (!only_counts(resources)) check_rows(x, rows, resources);
         const PairRows pairs(x, key_kind(rows.metric), resources);
         const ControlRows control(x, rows.metric, rows.k, rows.seed, resources);
         WorkingLists lists(0, rows.k, resources);
         GraphListsCpu on_cpu(pairs, rows.metric, &control, lists, resources);
         use(on_cpu);
       },
-      [&](int device) { use(*make_graph_lists_cuda(device, x, rows, resources)); });
+      [&](int device) {  // whose memory is not counted before
+        if (!only_counts(resources)) use(*make_graph_lists_cuda(device, x, rows, resources));
+      });
 }
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 
@@ -33,6 +34,7 @@ WorkingLists::WorkingLists(int64_t rows, int64_t length, const Resources& resour
       lists_(rows * length, "the lists of neighbours", resources),
       thresholds_(rows, "the lists of neighbours", resources),
       locks_(rows, "the lists of neighbours", resources) {
+  if (only_counts(resources)) return;
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("lists", rows, quiet);
   parallel_for(divide_up(rows, kRowsPerTask), meter, quiet, [&](int64_t task, int) {

@@ -29,7 +29,6 @@ inline constexpr int64_t kCounters = 64;
 class WorkingLists {
  public:
   WorkingLists(int64_t rows, int64_t length, const Resources& resources);
-  static constexpr int64_t bytes_for(int64_t rows, int64_t length) { return rows * (8 * length + 5); }
 
   int64_t rows() const { return rows_; }
   int64_t length() const { return length_; }

@@ -44,7 +44,7 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
   shape.base_checked = true;
   ArrayOutput output(out);
   search_knn(shape, {.k = count, .check_finite = check_finite, .result_space = out.space},
-             {queries, {base, &layouts}, RowFilter()}, output, resources);
+             {queries, base, RowFilter(), &layouts}, output, resources);
 }
 
 }  // namespace kith

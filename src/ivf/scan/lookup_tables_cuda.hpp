@@ -4,7 +4,7 @@
 
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <algorithm>
 

@@ -5,9 +5,9 @@
 
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +24,16 @@ struct DecoderInput {
   const std::byte* table;  // in shared memory: the codewords' halves
 };
 
+// What the scans ask of a decoder, as it is for most.
+struct DecoderTraits {
+  static constexpr bool kHasTable = false;  // of the codewords' halves in shared memory
+  static constexpr bool kStaged = false;    // codes come from a copy in shared memory,
+  static constexpr int kStages = 0;         // of which there are so many,
+  static constexpr bool kPaired = false;    // and two steps are read at a time
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
+};
+
 // Byte `number` of a word.
 __device__ inline uint32_t byte_of(uint32_t word, int number) {
   return __byte_perm(word, 0, 0x4440u + static_cast<unsigned>(number));
@@ -33,12 +43,9 @@ __device__ inline uint32_t byte_of(uint32_t word, int number) {
 // holds the bytes that it needs, one for each step of 16 columns: they are asked for before the vectors of the tile
 // before are multiplied. kCodeBytes is that of codes of 128 columns that have a way of their own (8 or 32), or 0.
 template <int kCodeBytes>
-class WordDecoder {
+class WordDecoder : public DecoderTraits {
  public:
   static constexpr bool kHasTable = true;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = kCodeBytes != 0;
   static constexpr int kFixedBytes = kCodeBytes;
   struct Held {
@@ -90,14 +97,9 @@ class WordDecoder {
 };
 
 // The same for sub-vectors of two columns.
-class PairDecoder {
+class PairDecoder : public DecoderTraits {
  public:
   static constexpr bool kHasTable = true;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     uint4 bytes;
   };
@@ -145,30 +147,20 @@ struct PreparedHalf {
   uint16_t bits;
 };
 
-// f32 or f16 as stored; a multiple of four columns. Or halves that were prepared, of any number.
-template <typename Value>
-class StoredDecoder {
+// Halves that were prepared, of any number of columns.
+class PreparedDecoder : public DecoderTraits {
  public:
-  static constexpr bool kHasTable = false;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
 
-  __device__ explicit StoredDecoder(const DecoderInput& input)
-      : origin_(input.origin),
-        scale_(input.scale),
-        cols_(static_cast<int>(input.lists.codec.format.cols)),
-        subtracts_(input.lists.subtracts()) {}
+  __device__ explicit PreparedDecoder(const DecoderInput& input)
+      : cols_(static_cast<int>(input.lists.codec.format.cols)) {}
 
   // Vectors are on their way to the second-level cache while those of the tile before are multiplied.
   __device__ Held hold(const uint8_t* code) const {
     const unsigned line = threadIdx.x % 4 * 128;
-    if (line < cols_ * sizeof(Value)) ptx::prefetch(code + line);
+    if (line < cols_ * sizeof(PreparedHalf)) ptx::prefetch(code + line);
     return {code};
   }
 
@@ -176,40 +168,67 @@ class StoredDecoder {
 
   template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
-    const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    if constexpr (std::is_same_v<Value, PreparedHalf>) return __ldcs(vectors<uint2>(code) + first / 4);
-    FourFloats four;
-    if constexpr (sizeof(Value) == 4) {
-      const float4 loaded = __ldcs(vectors<float4>(code) + first / 4);
-      four = {{loaded.x, loaded.y, loaded.z, loaded.w}};
-    } else {
-      four = floats_of(__ldcs(vectors<uint2>(code) + first / 4));
-    }
-    float4 origin = load_vector<float4>(origin_ + first);
-    if (!subtracts_) origin = {0, 0, 0, 0};
+    return __ldcs(vectors<uint2>(held.code) + first / 4);
+  }
+
+ private:
+  int cols_;
+};
+
+// What a reader of codes gives, less the origin. kValueBytes: of values that are stored as they are, a multiple of four
+// columns; 0: any code.
+template <typename Reader, int kValueBytes = 0>
+class HalvesDecoder : public DecoderTraits {
+ public:
+  struct Held {
+    const uint8_t* code;
+  };
+
+  __device__ explicit HalvesDecoder(const DecoderInput& input)
+      : reader_(input.lists.codec, input.lists.codes),
+        origin_(input.origin),
+        scale_(input.scale),
+        cols_(static_cast<int>(input.lists.codec.format.cols)),
+        subtracts_(input.lists.subtracts()) {}
+
+  // As PreparedDecoder's.
+  __device__ Held hold(const uint8_t* code) const {
+    const unsigned line = threadIdx.x % 4 * 128;
+    if (kValueBytes > 0 && line < cols_ * kValueBytes) ptx::prefetch(code + line);
+    return {code};
+  }
+
+  __device__ bool full(int steps) const { return kValueBytes > 0 && cols_ == steps * 16; }
+
+  template <bool kFull>
+  __device__ uint2 four(const Held& held, int step) const {
+    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
+    if (!kFull && first >= cols_) return {0, 0};
+    const FourFloats four = reader_.four(held.code, first);
+    float4 origin = {0, 0, 0, 0};
+    if (subtracts_) origin = load_vector<float4>(origin_ + first);
     return halves_of(four, scale_, origin);
   }
 
  private:
+  Reader reader_;
   const float* origin_;
   float scale_;
   int cols_;
   bool subtracts_;
 };
+using AnyDecoder = HalvesDecoder<AnyReader>;
 
-// The same from a copy in shared memory, which the copy engine makes while other vectors are multiplied: rows of a
-// multiple of 16 bytes.
+// Stored or prepared values from a copy in shared memory, which the copy engine makes while other vectors are
+// multiplied: rows of a multiple of 16 bytes.
 template <typename Value>
-class StagedDecoder {
+class StagedDecoder : public DecoderTraits {
  public:
-  static constexpr bool kHasTable = false;
   static constexpr bool kStaged = true;
   static constexpr bool kPaired = sizeof(Value) == 2;  // sixteen bytes at a time either way
   static constexpr int kStages = sizeof(Value) == 4 ? 1 : 2;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
@@ -259,43 +278,6 @@ class StagedDecoder {
   bool subtracts_;
 };
 
-// Any code.
-class AnyDecoder {
- public:
-  static constexpr bool kHasTable = false;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
-  struct Held {
-    const uint8_t* code;
-  };
-
-  __device__ explicit AnyDecoder(const DecoderInput& input)
-      : codec_(input.lists.codec), origin_(input.origin), scale_(input.scale), subtracts_(input.lists.subtracts()) {}
-
-  __device__ Held hold(const uint8_t* code) const { return {code}; }
-
-  __device__ bool full(int) const { return false; }
-
-  template <bool kFull>
-  __device__ uint2 four(const Held& held, int step) const {
-    const uint8_t* const code = held.code;
-    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
-    if (first >= codec_.format.cols) return {0, 0};
-    const float4 none = {0, 0, 0, 0};
-    return halves_of(decode_four(codec_, code, first), scale_,
-                     subtracts_ ? load_vector<float4>(origin_ + first) : none);
-  }
-
- private:
-  const CodecView& codec_;
-  const float* origin_;
-  float scale_;
-  bool subtracts_;
-};
-
 // Calls use(DecoderTag<Decoder>()) with the quickest decoder of such codes, of up to 128 columns.
 template <typename Decoder>
 struct DecoderTag {
@@ -303,14 +285,14 @@ struct DecoderTag {
 };
 template <typename Use>
 void visit_scan_decoder(const CodeFormat& format, bool has_halves, const Use& use) {
-  if (has_halves) return use(DecoderTag<StoredDecoder<PreparedHalf>>());
+  if (has_halves) return use(DecoderTag<PreparedDecoder>());
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
     return use(DecoderTag<WordDecoder<0>>());
   }
   if (format.kind == CodeKind::stored && format.cols % 4 == 0) {
-    if (format.dtype == DType::f32) return use(DecoderTag<StoredDecoder<float>>());
-    if (format.dtype == DType::f16) return use(DecoderTag<StoredDecoder<uint16_t>>());
+    if (format.dtype == DType::f32) return use(DecoderTag<HalvesDecoder<StoredReader<float, true>, 4>>());
+    if (format.dtype == DType::f16) return use(DecoderTag<HalvesDecoder<StoredReader<Half, true>, 2>>());
   }
   use(DecoderTag<AnyDecoder>());
 }

@@ -359,9 +359,10 @@ template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const bool has_halves = task.prepared.halves != nullptr;
-  if (is_wide(format) && has_halves) return launch_with<StoredDecoder<PreparedHalf>, kFirst, true>(task, stream);
+  if (is_wide(format) && has_halves) return launch_with<PreparedDecoder, kFirst, true>(task, stream);
   if (is_wide(format)) return launch_with<AnyDecoder, kFirst, true>(task, stream);
-  visit_scan_decoder(format, has_halves, [&](auto tag) { launch_with<typename decltype(tag)::type, kFirst, false>(task, stream); });
+  visit_scan_decoder(format, has_halves,
+                     [&](auto tag) { launch_with<typename decltype(tag)::type, kFirst, false>(task, stream); });
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "core/slot.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto k = static_cast<int>(task.k);
-  const Reader reader(task.lists);
+  const Reader reader(task.lists.codec, task.lists.codes);
   ptx::wait_for_kernel_before();
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const int64_t query = cut.all ? i : int64_t{task.left.queries[i]};
     __syncthreads();
     if (thread == 0) listed = 0;
-    const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+    const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
     const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;

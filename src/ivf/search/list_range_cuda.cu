@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads)
     list_range_kernel(const __grid_constant__ ListRangeTask task, int64_t code_bytes) {
   extern __shared__ __align__(16) double values[];
   const auto thread = static_cast<int>(threadIdx.x);
-  const Reader reader(task.lists);
+  const Reader reader(task.lists.codec, task.lists.codes);
   const uint32_t most = ordered_key(task.most);
   for (int64_t work = blockIdx.x; work < task.query_count * task.slots; work += gridDim.x) {
     const int64_t query = work / task.slots;
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t begin = task.lists.offsets[number];
     if (begin == end) continue;
     __syncthreads();
-    const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+    const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     for (int64_t first = begin; first < end; first += kTogether) {
       const int64_t position = first + thread / kRowThreads;
       bool hit = false;

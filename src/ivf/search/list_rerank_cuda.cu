@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kRerankThreads, 6)
     }
   }
   __syncwarp();
-  const double inverse_q = load_query<WarpThreads>(task.lists, task.queries + query * task.query_stride, values);
-  compute_keys<Reader, WarpThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
+  const double inverse_q = load_query<WarpThreads>(keys_of(task.lists), task.queries + query * task.query_stride, values);
+  compute_keys<Reader, WarpThreads>(task, Reader(task.lists.codec, task.lists.codes), values, inverse_q, code_bytes, list, stays);
   __syncwarp();
   if (stays <= 128) {
     sort_run<4>(list, 0, stays);
@@ -182,7 +182,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
   const auto k = static_cast<int>(task.k);
   auto* const values = vectors<double>(list + task.room);
   const QueryCandidates candidates(task, query);
-  const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+  const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
   int stays = count;
   if (count <= k + k / 2) {
     for (int i = thread; i < count; i += kThreads) list[i] = candidates.packed(i);
@@ -222,7 +222,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     }
   }
   __syncthreads();
-  compute_keys<Reader, BlockThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
+  compute_keys<Reader, BlockThreads>(task, Reader(task.lists.codec, task.lists.codes), values, inverse_q, code_bytes, list, stays);
   __syncthreads();
   uint64_t* const out = task.neighbors + query * task.k;
   if (stays <= 2 * kThreads) return write_sorted<kThreads>(list, stays, task.k, out);

@@ -55,7 +55,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
   request.spaces = {rows.space()};
   request.work = {2 * count * compared * static_cast<double>(rows.cols()),
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
-  request.fits = [](Device) { return true; };
+  request.fits = [&](Device) { return recipe.code->on_gpus(); };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
   return resolve_device(request, resources);
 }

@@ -5,7 +5,7 @@
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 
 #include <algorithm>
 

@@ -4,10 +4,11 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/search_limit.hpp"
 #include "graph/build/cells/cell_ranks_cpu.hpp"
 #include "graph/build/cells/cell_training.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -17,13 +18,17 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBatch = 16384;
-constexpr int64_t kExtraColumns = 1;  // of inner_product; the others' bytes are counted with it too
-
-int64_t sample_size(int64_t rows, const CellParams& params) { return std::min(rows, params.cells * kSampleRowsPerCell); }
 
 // The centres of cells, learned from some rows.
 MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
-  const int64_t count = sample_size(rows, params);
+  const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
+  if (only_counts(resources)) {
+    count_work(array_footprint<uint64_t>(divide_up(rows, 64)), resources);  // sample_rows()
+    const MatrixBuffer vectors = space.listed(nullptr, count, CellSide::found, resources);
+    const RowsInfo sample(count, space.cols(), DType::f32);
+    count_work({smallest_fit_bytes(cell_training(params), sample, resources)}, resources);
+    return MatrixBuffer(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
+  }
   const std::vector<uint32_t> sample =
       sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
@@ -54,6 +59,10 @@ void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector
   }
 }
 
+void count_nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, const Resources& resources) {
+  count_call(resources, [&](const Resources& counting) { (void)nearest(rows, centres, k, counting); });
+}
+
 // The end of the wave in which so many probes are made.
 int64_t end_of_wave(int64_t probes, int64_t most) {
   int64_t end = wave_end(0, most);
@@ -62,33 +71,6 @@ int64_t end_of_wave(int64_t probes, int64_t most) {
 }
 
 }  // namespace
-
-int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& params) {
-  return rows * 4 * (ranked_probes(params) + 2) + array_bytes<int64_t>(params.cells + 1) +
-         array_bytes<float>(params.cells * cols);
-}
-
-int64_t CellPartition::learning_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
-  const RowsInfo sample(sample_size(x.rows(), params), x.cols() + kExtraColumns, DType::f32);
-  return array_bytes<float>((sample.rows + params.cells) * sample.cols) + x.rows() / 8 +
-         smallest_fit_bytes(cell_training(params), sample, resources);
-}
-
-int64_t CellPartition::ranking_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
-  const int64_t cols = x.cols() + kExtraColumns;
-  const int64_t batch = std::min(x.rows(), kBatch);
-  const bool searches = params.cells > kMostCellsRanked || params.metric == Metric::inner_product;
-  const int64_t made = params.metric == Metric::cosine || searches ? array_bytes<float>(batch * cols) : 0;
-  const int64_t near = params.cells > kMostCellsRanked
-                           ? array_bytes<float>(kCellsRanked * cols)
-                           : CellRanks::bytes_for(params.cells, cols, params.probes + 1, resources.threads());
-  if (!searches) return made + near;
-  const int64_t k = params.cells > kMostCellsRanked ? ranked_probes(params) + 1 : 1;
-  const SearchShape shape{.queries = batch, .rows = params.cells, .cols = cols, .query_dtype = DType::f32,
-                          .base_dtype = DType::f32, .metric = Metric::l2};
-  return made + near + neighbors_bytes(std::max(batch, kCellsRanked), k) +
-         smallest_host_bytes(shape, {.k = k}, RowFilter(), resources);
-}
 
 CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
     : cells_(params.cells),
@@ -101,7 +83,8 @@ CellPartition::CellPartition(const MatrixView& x, const CellParams& params, cons
       offsets_(params.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
   // A little more than is likely, since ranking anew takes as long.
-  const int64_t first = params.likely > 0 ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
+  const int64_t first =
+      params.likely > 0 && !only_counts(resources) ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
   if (at_once) {
     make_room(first);
@@ -119,7 +102,11 @@ CellPartition::CellPartition(const MatrixView& x, const CellParams& params, cons
 // Every row's own cell.
 void CellPartition::assign() {
   ProgressMeter meter("cells", own_.size(), resources_);
-  MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  const int64_t batch = std::min(kBatch, own_.size());
+  MatrixBuffer memory = space_.memory_for(batch, quiet_);
+  if (only_counts(quiet_)) {
+    return count_nearest(space_.range(0, batch, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+  }
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const Neighbors own = nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
@@ -130,6 +117,7 @@ void CellPartition::assign() {
 }
 
 void CellPartition::list_members() {
+  if (only_counts(quiet_)) return;
   std::fill(offsets_.begin(), offsets_.end(), int64_t{0});
   for (const uint32_t cell : own_) ++offsets_[cell + 1];
   std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
@@ -145,7 +133,7 @@ void CellPartition::make_room(int64_t count) {
 
 void CellPartition::rank(int64_t count) {
   count = std::min(count, probes_);
-  if (count <= ranked_) return;
+  if (count <= ranked_ && !only_counts(quiet_)) return;
   make_room(count);
   rank_again();
 }
@@ -160,6 +148,7 @@ void CellPartition::rank_rows() {
   const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
   CellRanks near(centres_.view(), wanted, quiet_);
   MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  if (only_counts(quiet_)) return;
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
@@ -179,6 +168,11 @@ void CellPartition::rank_by_cell() {
   const MatrixView all = centres_.view();
   std::vector<uint32_t> numbers(static_cast<size_t>(among));
   MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
+  if (only_counts(quiet_)) {
+    count_nearest(all.slice(0, 1), all, among, quiet_);
+    const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
+    return count_nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+  }
   for (int64_t cell = 0; cell < cells_; ++cell) {
     if (size(cell) == 0) continue;
     const Neighbors around = nearest(all.slice(cell, 1), all, among, quiet_);

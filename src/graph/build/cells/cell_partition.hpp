@@ -27,11 +27,6 @@ class CellPartition {
  public:
   // `x` must outlive it.
   CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources);
-  // What it keeps once all probes are ranked, and what it takes at least for a while: to learn the centres, before
-  // anything but them is kept, and to rank.
-  static int64_t bytes_for(int64_t rows, int64_t cols, const CellParams& params);
-  static int64_t learning_bytes(const MatrixView& x, const CellParams& params, const Resources& resources);
-  static int64_t ranking_bytes(const MatrixView& x, const CellParams& params, const Resources& resources);
 
   int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }

@@ -4,10 +4,12 @@
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "core/typed_row.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/all_values.hpp"
 #include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
@@ -31,7 +33,8 @@ PanelFormat rank_format(int64_t cols) {
 
 // Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up to
 // 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
-std::vector<float> rank_origin(const MatrixView& centres) {
+std::vector<float> rank_origin(const MatrixView& centres, const Resources& resources) {
+  if (only_counts(resources)) return std::vector<float>(static_cast<size_t>(centres.cols()));
   constexpr double kFarColumn = 8;
   std::vector<float> origin = choose_origin(KeyKind::l2, centres);
   double squares = 0;
@@ -66,13 +69,7 @@ class CellRanks::Worker {
         before_(centres.rows(), "ranking cells", resources),
         sorted_(centres.rows(), "ranking cells", resources),
         neighbors_(centres.rows(), "ranking cells", resources),
-        norm_(*std::max_element(rows_.norms, rows_.norms + packed.panel_count())) {}
-
-  static int64_t bytes_for(PanelFormat format, int64_t cells, int64_t cols, int64_t most) {
-    return PackedQueries::bytes_for(format, kBlock, cols) + PackedQueries::scratch_bytes(format, cols) +
-           FirstValues<float>::bytes_for(most, cells, kBlock) + array_bytes<float>(kBlock * cols) +
-           4 * array_bytes<float>(cells) + array_bytes<uint64_t>(cells);
-  }
+        norm_(only_counts(resources) ? 0 : *std::max_element(rows_.norms, rows_.norms + packed.panel_count())) {}
 
   // Up to kBlock vectors.
   void rank(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
@@ -164,21 +161,21 @@ class CellRanks::Worker {
 CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& resources)
     : centres_(centres),
       resources_(resources.with_progress({})),
-      packed_(KeyKind::l2, rank_format(centres.cols()), rank_origin(centres), centres.rows(), resources_) {
+      packed_(KeyKind::l2, rank_format(centres.cols()), rank_origin(centres, resources), centres.rows(), resources_) {
   ProgressMeter meter("cells", centres.rows(), resources_);
-  packed_.pack(centres, {}, meter, resources_);
+  if (only_counts(resources)) {
+    count_work(array_footprint<std::byte>(PanelScratch::bytes_for(packed_.format(), centres.cols(), kMostRowsPerPanel),
+                                          resources.threads()),
+               resources);
+  } else {
+    packed_.pack(centres, {}, meter, resources_);
+  }
   for (int slot = 0; slot < resources.threads(); ++slot) {
     workers_.push_back(std::make_unique<Worker>(centres_, packed_, std::min(most, centres.rows()), resources_));
   }
 }
 
 CellRanks::~CellRanks() = default;
-
-int64_t CellRanks::bytes_for(int64_t cells, int64_t cols, int64_t most, int threads) {
-  const PanelFormat format = rank_format(cols);
-  return PackedRows::bytes_for(format, cells, cols, threads) +
-         threads * Worker::bytes_for(format, cells, cols, std::min(most, cells));
-}
 
 void CellRanks::rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink) {
   const int64_t block = whole_panels(kBlock, panel_shape(packed_.format()));

@@ -27,7 +27,6 @@ class CellRanks {
   ~CellRanks();
   CellRanks(const CellRanks&) = delete;
   CellRanks& operator=(const CellRanks&) = delete;
-  static int64_t bytes_for(int64_t cells, int64_t cols, int64_t most, int threads);
 
   // Called on any thread: the number of a vector, and its nearest cells.
   using Sink = std::function<void(int64_t vector, const uint32_t* cells)>;

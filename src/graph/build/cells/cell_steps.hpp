@@ -22,6 +22,8 @@ class CellSteps {
   virtual int64_t probes() const = 0;
   // So many probes are likely to be made: a hint, which changes nothing that comes out.
   virtual void expect(int64_t) {}
+  // Memory for waves of so many probes: it is made when it is needed.
+  virtual void make_room(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 };
@@ -33,14 +35,5 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellP
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellParams& params, bool keeps_order);
 // The lists lie on a GPU. Where the metric is no product, the CPU compares (cell_steps_host_cuda.cpp).
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellParams& params);
-
-// How rows are compared on the CPU, in the order of the cells (PairRows), for lists of so many.
-struct ComparedCells {
-  PanelFormat format = PanelFormat::f32;
-  int64_t product_cols = 0;
-  int64_t list_length = 0;
-};
-// What the steps take, with waves of so many probes at most.
-int64_t cell_steps_bytes_cpu(int64_t rows, const ComparedCells& compared, int64_t wave, int64_t cells, int threads);
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 #include "graph/build/cells/cell_steps.hpp"
 
 #include "core/divide.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/pair_scan.hpp"
 
@@ -45,7 +46,9 @@ class CellWorker final : private PairHits, private PairFirsts {
         scan_(make_pair_scan(rows, kQueryBlock, kTileRows, resources)),
         keys_(rows.view(), rows.kind()),
         waiting_(kMostWaiting, "candidates", resources),
-        together_(kMostWaiting, "candidates", resources) {}
+        together_(kMostWaiting, "candidates", resources) {
+    if (only_counts(resources)) scan_->make_room_for_first(lists.length() + 1);
+  }
 
   // Rows against queries of the same cell, which meet them from the other side too.
   void run_own(uint32_t first_row, int64_t row_count, uint32_t first_query, int64_t query_count, ProgressMeter& meter) {
@@ -241,6 +244,14 @@ class CellStepsCpu final : public CellSteps {
   int64_t probes() const override { return cells_.probes(); }
   void expect(int64_t probes) override { expected_ = probes; }
 
+  void make_room(int64_t probes) override {
+    const int64_t count = lists_.rows() * probes;
+    if (queries_.size() >= count) return;
+    queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
+    queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
+    if (only_counts(resources_)) cells_.rank(cells_.probes());  // anew, while a wave's rows are kept
+  }
+
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const bool own = first == 0;
     if (end > cells_.ranked()) cells_.rank(expected_ >= end ? expected_ + expected_ / 8 : 2 * end);
@@ -282,11 +293,7 @@ class CellStepsCpu final : public CellSteps {
 
   // For every cell the places of the rows that probe it in this wave, ascending.
   void collect_queries(int64_t first, int64_t end) {
-    const int64_t count = lists_.rows() * (end - first);
-    if (queries_.size() < count) {
-      queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
-      queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
-    }
+    make_room(end - first);
     // Every thread has a share of the rows: it counts, learns where its rows of a cell begin, and puts them there.
     const auto cells = static_cast<size_t>(cells_.cells());
     const auto shares = static_cast<size_t>(resources_.threads());
@@ -337,15 +344,9 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellP
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellParams& params, bool keeps_order) {
   if (keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
   auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), params, lists.lists(), lists.resources());
-  if (keeps_order) std::copy_n(steps->cells().members(0), lists.rows(), lists.order.data());
+  if (keeps_order && !only_counts(lists.resources()))
+    std::copy_n(steps->cells().members(0), lists.rows(), lists.order.data());
   return steps;
-}
-
-int64_t cell_steps_bytes_cpu(int64_t rows, const ComparedCells& compared, int64_t wave, int64_t cells, int threads) {
-  const int64_t worker = pair_scan_bytes(compared.format, compared.product_cols, kQueryBlock, kTileRows) +
-                         first_scan_bytes(compared.list_length + 1, kTileRows) + 2 * array_bytes<Waiting>(kMostWaiting);
-  return PairRows::ordered_bytes_for(rows, compared.product_cols, compared.format) + rows * 4 * wave +
-         (16 + 8 * threads) * cells + threads * worker;
 }
 
 }  // namespace kith

@@ -1,7 +1,7 @@
 #include "graph/build/cells/cells.hpp"
 
-#include "graph/build/cells/cell_partition.hpp"
 #include "graph/build/cells/cell_steps.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -53,6 +53,10 @@ BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Reso
       lists, {wish.metric, wish.cells, wish.probes, wish.seed, wish.likely, wish.recall.value_or(0)}, wish.keeps_order);
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
+  if (only_counts(resources)) {
+    steps->make_room(widest_wave(wish.probes, wish.recall.has_value()));
+    return outcome;
+  }
   std::vector<int64_t> ends;  // of the waves
   ProgressMeter meter("compare", lists.rows() * steps->probes(), resources);
   int64_t expected = 0;  // probes, in all
@@ -97,18 +101,6 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
                             WorkingLists& lists, const Resources& resources) {
   GraphListsCpu on_cpu(rows, wish.metric, control, lists, resources);
   return build_by_cells(on_cpu, wish, resources);
-}
-
-int64_t cells_bytes(const MatrixView& x, const ComparedCells& compared, const CellsWish& wish,
-                    const Resources& resources) {
-  const CellParams params{wish.metric, wish.cells, wish.probes, wish.seed};
-  const int64_t widest = widest_wave(wish.probes, wish.recall.has_value());
-  const int64_t learning = CellPartition::learning_bytes(x, params, resources);
-  // Probes are ranked anew between waves.
-  const int64_t waves = CellPartition::bytes_for(x.rows(), x.cols() + 1, params) +
-                        CellPartition::ranking_bytes(x, params, resources) +
-                        cell_steps_bytes_cpu(x.rows(), compared, widest, wish.cells, resources.threads());
-  return std::max(learning, waves);
 }
 
 }  // namespace kith

@@ -46,8 +46,4 @@ BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Reso
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
                             WorkingLists& lists, const Resources& resources);
 
-// What it takes at least on the host beside the lists and the rows.
-int64_t cells_bytes(const MatrixView& x, const ComparedCells& compared, const CellsWish& wish,
-                    const Resources& resources);
-
 }  // namespace kith

@@ -5,10 +5,10 @@
 #include "graph/build/custom/custom_wish.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/counted_work.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/symmetric_pairs.hpp"
-#include "graph/lists/start_lists.hpp"
-#include "graph/lists/write_lists.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
@@ -51,9 +51,10 @@ Neighbors search(const PanelMetric& metric, const MatrixView& queries, const Mat
 
 ControlRows control_of(const PanelMetric& metric, const MatrixView& x, int64_t k, uint64_t seed,
                        const Resources& resources) {
-  return ControlRows(x, kLikeCustom, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
-    return search(metric, queries, x, most - 1, resources);
-  });
+  return ControlRows(x, kLikeCustom, k, seed, resources,
+                     [&](const MatrixView& queries, int64_t most, const Resources& used) {
+                       return search(metric, queries, x, most - 1, used);
+                     });
 }
 
 }  // namespace
@@ -65,26 +66,29 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   if (given.device().kind == DeviceKind::cuda) {
     throw Unsupported("knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
   }
-  return measured_custom(x, params, given.with_device(Device::cpu()),
-                         [&](const NeighborsView& out, GraphReport& report, const Resources& resources) {
-                           if (params.check_finite) refuse_not_finite("x", x, {}, resources.with_progress({}));
-                           const int64_t length = custom_list_length(params);
-                           const PairRows rows(x, metric);
-                           if (x.rows() > 0) check_symmetric(rows, params.seed);
-                           if (x.rows() - 1 <= length) {
-                             put_without_self(search(metric, x, x, params.k, resources), 0, out);
-                             report.recall = exact_recall(x.rows());
-                             return;
-                           }
-                           const DescentWish wish = custom_wish(params, report);
-                           const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
-                           WorkingLists lists(x.rows(), length, resources);
-                           add_random_rows(rows, 0, params.seed, lists, resources);
-                           const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
-                           put_outcome(outcome, static_cast<int64_t>(control.rows().size()), report);
-                           warn_if_missed(report, params.recall, kCustomAdvice, resources);
-                           write_lists(lists, kLikeCustom, out, resources);
-                         });
+  const Resources on_cpu = given.with_device(Device::cpu());
+  const auto fill = [&](const NeighborsView& out, GraphReport& report, const Resources& resources) {
+    const bool counts = only_counts(resources);
+    if (params.check_finite && !counts) refuse_not_finite("x", x, {}, resources.with_progress({}));
+    const int64_t length = custom_list_length(params);
+    const PairRows rows(x, metric);
+    if (x.rows() > 0 && !counts) check_symmetric(rows, params.seed);
+    if (x.rows() - 1 <= length) {
+      report.recall = exact_recall(x.rows());
+      const auto all = [&](const Resources& used) { return search(metric, x, x, params.k, used); };
+      return counts ? count_call(resources, all) : put_without_self(all(resources), 0, out);
+    }
+    const DescentWish wish = custom_wish(params, report);
+    const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
+    WorkingLists working(x.rows(), length, resources);
+    GraphListsCpu lists(rows, kLikeCustom, &control, working, resources);
+    lists.add_random_rows(params.seed, 0);
+    put_outcome(run_descent(lists, wish, resources), lists.control_rows(), report);
+    warn_if_missed(report, params.recall, kCustomAdvice, resources);
+    lists.write(out);
+  };
+  return within_limits("the graph", on_cpu,
+                       [&](const Resources& used) { return measured_custom(x, params, used, fill); });
 }
 
 }  // namespace custom

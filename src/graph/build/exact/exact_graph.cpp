@@ -3,6 +3,8 @@
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
+#include "exact/search_footprint.hpp"
+#include "graph/lists/counted_work.hpp"
 
 namespace kith {
 
@@ -15,12 +17,13 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   check_graph_size(x.rows(), params.k);
   const SearchShape shape = check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
+  const SearchWish wish{
+      .k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space};
+  if (only_counts(resources)) return count_work(search_footprint(shape, wish, RowFilter(), resources), resources);
   ViewSource queries(x);
   ViewSource base(x);
   ArrayOutput output(out);
-  search_knn(shape,
-             {.k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space},
-             {queries, {base}, RowFilter()}, output, resources);
+  search_knn(shape, wish, {queries, base, RowFilter()}, output, resources);
 }
 
 }  // namespace kith

@@ -1,6 +1,7 @@
 #include "graph/build/merge/joined_rows.hpp"
 
 #include "cuda/device_memory.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <cstring>
 
@@ -20,17 +21,19 @@ JoinedRows::JoinedRows(const MatrixView& a, const MatrixView& b, Device device, 
   const int64_t row_bytes = a.cols() * size_of(a.dtype());
   if (device.kind == DeviceKind::cuda) {
     device_memory_ = allocate_on_device(rows * row_bytes, "the rows of both sets", device.index, resources);
+    view_ = MatrixView(device_memory_.get(), a.dtype(), {rows, a.cols(), a.cols()}, MemorySpace::cuda(device.index));
+    if (only_counts(resources)) return;
     copy_to_device(a, device_memory_.get(), device.index, resources);
     copy_to_device(b, device_memory_.get() + a.rows() * row_bytes, device.index, resources);
-    view_ = MatrixView(device_memory_.get(), a.dtype(), {rows, a.cols(), a.cols()}, MemorySpace::cuda(device.index));
     return;
   }
   memory_ = MatrixBuffer(a.dtype(), rows, a.cols(), "the rows of both sets", resources);
+  view_ = memory_.view();
+  if (only_counts(resources)) return;
   const MutableMatrixView out = memory_.mutable_view();
   const auto bytes = static_cast<size_t>(row_bytes);
   for (int64_t i = 0; i < a.rows(); ++i) std::memcpy(out.row(i), a.row(i), bytes);
   for (int64_t i = 0; i < b.rows(); ++i) std::memcpy(out.row(a.rows() + i), b.row(i), bytes);
-  view_ = memory_.view();
 }
 
 }  // namespace kith

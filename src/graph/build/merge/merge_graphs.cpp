@@ -14,6 +14,7 @@
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/with_graph_lists.hpp"
 #include "graph/lists/write_lists.hpp"
 #include "rows/knn_checks.hpp"
@@ -72,7 +73,7 @@ struct GraphWork {
   }
 
   // Graphs are checked and read where the work is done.
-  KnnGraph near(const KnnGraph& graph) const { return graph.to(space(), resources.with_progress({})); }
+  KnnGraph near(const KnnGraph& graph) const { return graph_in(space(), graph, resources.with_progress({})); }
   MemorySpace space() const {
     const Device device = resources.device();
     return device.kind == DeviceKind::cuda ? MemorySpace::cuda(device.index) : MemorySpace::host();
@@ -109,7 +110,7 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
     if (exactly) {
       merge_exactly(lists, input, resources);
       outcome.recall = lists.measure();
-      outcome.reached = outcome.recall->recall >= params.recall;
+      outcome.reached = outcome.recall && outcome.recall->recall >= params.recall;
     } else {
       const DescentWish wish = descent_wish(params, metric, k, length);
       work.put_parameters(wish, length);
@@ -141,6 +142,7 @@ void naming_parts(const PartNames& names, int64_t boundary, const Work& work) {
 
 // A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
 void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t boundary, WorkingLists& lists) {
+  if (is_counted_only(lists.list(0))) return;
   const Metric metric = pair.metric();
   const auto place = [&](int64_t row) { return row < boundary ? begin[0] + row : begin[1] + row - boundary; };
   for (int64_t row = 0; row < pair.rows(); ++row) {
@@ -162,7 +164,7 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
   for (const GraphPart& part : parts) begins.push_back(begins.back() + part.x.rows());
   if (parts.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
     const int64_t alone[2] = {0, 0};
-    offer_merged(parts[0].graph.to(MemorySpace::host(), resources), alone, parts[0].x.rows(), lists);
+    offer_merged(graph_in(MemorySpace::host(), parts[0].graph, resources), alone, parts[0].x.rows(), lists);
   }
   std::optional<GraphRecall> least;  // of a pair
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -185,6 +187,7 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
   }
   work.report.parameters = {{"recall", params.recall}, {"parts", static_cast<int64_t>(parts.size())}};
   work.report.recall = least;
+  if (only_counts(resources)) return;
   if (work.out.space.host_readable()) return write_lists(lists, metric, work.out, resources);
   Neighbors neighbors(work.out.queries, k, resources);
   write_lists(lists, metric, neighbors.view(), resources);
@@ -284,6 +287,15 @@ MemorySpace space_of(const std::vector<GraphPart>& parts) {
   return together && !first.host_readable() ? first : MemorySpace::host();
 }
 
+// The call as a whole within the limits; where a GPU works, its memory and the host's beside it are named once they
+// were too little.
+template <typename Call>
+auto within(std::string_view job, const MergeNeeds& needs, const Resources& resources, const Call& call) {
+  return within_limits(
+      job, resources, [&] { return footprint_of_call(resources, call); },
+      [&] { return naming_merge_limit(needs, resources, [&] { return call(resources); }); });
+}
+
 }  // namespace
 
 void GraphMergeParams::validate() const {
@@ -313,11 +325,10 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
-    return make_graph(shape, parts[0].graph.metric(), resources,
-                      [&](const NeighborsView& out, const Resources& counted) {
-                        return merge_all(parts, out, params, counted);
-                      });
+  return within("merging graphs", {parts, false, params, shape}, resources, [&](const Resources& used) {
+    return make_graph(shape, parts[0].graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
+      return merge_all(parts, out, params, counted);
+    });
   });
 }
 
@@ -325,8 +336,8 @@ GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsVie
                          const Resources& resources) {
   params.validate();
   check_output(out, checked_rows(parts), parts[0].graph.k());
-  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
-    return measured(resources, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
+  return within("merging graphs", {parts, false, params}, resources, [&](const Resources& used) {
+    return measured(used, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
   });
 }
 
@@ -335,11 +346,10 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, true, params, shape.space, shape}, resources, [&] {
-    return make_graph(shape, graph.metric(), resources,
-                      [&](const NeighborsView& out, const Resources& counted) {
-                        return extend(parts[0], fresh, out, params, counted);
-                      });
+  return within("extending a graph", {parts, true, params, shape}, resources, [&](const Resources& used) {
+    return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
+      return extend(parts[0], fresh, out, params, counted);
+    });
   });
 }
 
@@ -348,8 +358,8 @@ GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const Matri
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   check_output(out, checked_rows(parts[0], fresh), graph.k());
-  return naming_merge_limit({parts, true, params, out.space}, resources, [&] {
-    return measured(resources, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
+  return within("extending a graph", {parts, true, params}, resources, [&](const Resources& used) {
+    return measured(used, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
   });
 }
 
@@ -359,11 +369,10 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
-  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
-    return make_graph(shape, graph.metric(), resources,
-                      [&](const NeighborsView& out, const Resources& counted) {
-                        return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
-                      });
+  return within("refining a graph", {parts, false, params, shape}, resources, [&](const Resources& used) {
+    return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
+      return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
+    });
   });
 }
 
@@ -373,8 +382,8 @@ GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const Neigh
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   check_output(out, x.rows(), graph.k());
-  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
-    return measured(resources, [&](const Resources& counted) {
+  return within("refining a graph", {parts, false, params}, resources, [&](const Resources& used) {
+    return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
     });
   });

@@ -1,4 +1,4 @@
-// The memory limits with which merging, extending or refining would do as a whole.
+// The memory limits with which merging, extending or refining on a GPU would do as a whole.
 #pragma once
 
 #include <kith/graph_merge.hpp>
@@ -17,14 +17,14 @@ struct MergeNeeds {
   const std::vector<GraphPart>& parts;
   bool fresh;
   const GraphMergeParams& params;
-  MemorySpace out_space;          // where the results lie
   GraphOutputShape results = {};  // arrays that are made for them; none: the caller's are filled
 };
 
-// Of all parts, with the results: the largest pair, and what is kept beside it. On a GPU where that is sure to work.
-int64_t merge_host_bytes(const MergeNeeds& needs, const Resources& resources);
+// Of the host, of all parts, with the results: the largest pair, and what is kept beside it.
+int64_t merge_host_bytes(const MergeNeeds& needs);
 
-// The same of a GPU's memory: with the graphs that are brought or made there, and the largest pair's rows where these are.
+// The same of the GPU's memory: with the graphs that are brought or made there, and the largest pair's rows where these
+// are.
 int64_t merge_device_bytes(const MergeNeeds& needs);
 
 // Does the work; an OutOfMemory of a limit, whichever step was refused, leaves it as a NamedLimit of the whole.
@@ -34,7 +34,7 @@ auto naming_merge_limit(const MergeNeeds& needs, const Resources& resources, con
   const int64_t device_before = resources.device_memory()->used();
   const auto name = [&](const OutOfMemory& error, bool host, bool device, const std::string& refused) {
     if (const int64_t limit = resources.host_memory()->limit(); host && limit != kNoLimit) {
-      const int64_t bytes = host_before + merge_host_bytes(needs, resources);
+      const int64_t bytes = host_before + merge_host_bytes(needs);
       if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("host", bytes, refused);
     }
     if (const int64_t limit = resources.device_memory()->limit(); device && limit != kNoLimit) {

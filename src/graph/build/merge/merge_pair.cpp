@@ -2,6 +2,8 @@
 
 #include <kith/knn.hpp>
 
+#include "graph/lists/counted_work.hpp"
+
 #include <algorithm>
 
 namespace kith {
@@ -25,6 +27,10 @@ void add_nearest(GraphLists& lists, Metric metric, SetOfRows rows, SetOfRows oth
   const MatrixView& x = lists.view();
   const KnnParams wish{.k = std::min(k, others.count), .metric = metric, .check_finite = false};
   const MatrixView base = x.slice(others.first, others.count);
+  if (only_counts(resources)) {
+    const MatrixView batch = x.slice(rows.first, std::min(kBatch, rows.count));
+    return count_call(resources, [&](const Resources& counting) { (void)knn(batch, base, wish, counting); });
+  }
   for (int64_t at = 0; at < rows.count; at += kBatch) {
     const int64_t batch = std::min(kBatch, rows.count - at);
     const Neighbors found = knn(x.slice(rows.first + at, batch), base, wish, resources.with_progress({}));

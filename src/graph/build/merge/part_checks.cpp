@@ -6,6 +6,7 @@
 #include "cluster/row_sample.hpp"
 #include "exact/search_checks.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 
 #include <fmt/format.h>
@@ -78,6 +79,10 @@ void check_part_shape(const GraphPart& part, std::string_view what) {
 
 void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources) {
   if (part.graph.rows() == 0) return;
+  if (only_counts(resources)) {
+    const int64_t rows = distances == PartDistances::any ? 0 : 2 * std::min(part.graph.rows(), kEdgesLookedAt);
+    return count_work(footprint_of<MatrixBuffer>(resources, part.x.dtype(), rows, part.x.cols(), "rows"), resources);
+  }
   check_graph(part.graph, resources);
   if (distances == PartDistances::any) return;
   const std::vector<Edge> edges = some_edges(part.graph, resources);

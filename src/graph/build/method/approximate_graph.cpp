@@ -1,7 +1,5 @@
 #include "graph/build/method/approximate_graph.hpp"
 
-#include "core/cpu_target.hpp"
-#include "exact/search_limit.hpp"
 #include "graph/build/cells/cell_workspace_cuda.hpp"
 #include "graph/build/cells/cells.hpp"
 #include "graph/build/method/method_choice.hpp"
@@ -132,39 +130,6 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
                           : "allow longer lists, more samples or iterations, or use exact",
                  resources);
   return report;
-}
-
-int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
-  const CpuExtensions cpu = cpu_extensions();
-  const KeyKind kind = key_kind(params.metric);
-  const int64_t length = length_of(params);
-  const bool by_cells = params.method == GraphMethod::cells;
-  const PanelFormat format = choose_pair_format(kind, x.dtype(), x.cols(), cpu);
-  const int64_t kept = PairRows::bytes_for(x.rows(), x.cols(), kind, x.dtype(), cpu) + 4 * x.rows();
-  const Resources on_cpu = resources.with_device(Device::cpu());
-  const int64_t control_rows = std::min(kControlRows, x.rows());
-  const SearchShape control{.queries = control_rows, .rows = x.rows(), .cols = x.cols(), .query_dtype = x.dtype(),
-                            .base_dtype = x.dtype(), .metric = params.metric};
-  const int64_t control_bytes = smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
-                                neighbors_bytes(control_rows, params.k + 1) +
-                                control_rows * x.cols() * size_of(x.dtype());
-  // What comes one after the other, beside the rows and their order.
-  int64_t most = control_bytes;
-  const bool cuts = by_cells || start_of(params) == GraphStart::cells;
-  if (cuts) {
-    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
-    const PanelFormat ordered = choose_ordered_format(kind, x.dtype(), x.cols(), cpu);
-    const ComparedCells compared{ordered, product_columns(kind, ordered, x.cols()), params.k};
-    most = std::max(most, WorkingLists::bytes_for(x.rows(), params.k) + cells_bytes(x, compared, wish, on_cpu));
-  }
-  if (!by_cells) {
-    DescentRules rules = descent_wish(params, length).rules;
-    rules.random_lists = true;  // which takes more
-    const int64_t before = cuts ? WorkingLists::bytes_for(x.rows(), params.k) : control_bytes;
-    const int64_t steps = descent_steps_bytes_cpu(x.rows(), x.cols(), format, rules, resources.threads());
-    most = std::max(most, WorkingLists::bytes_for(x.rows(), length) + std::max(before, steps));
-  }
-  return kept + most;
 }
 
 int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {

@@ -18,9 +18,6 @@ struct CellsEnd {
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                               const CellsEnd& end, const Resources& resources);
 
-// What it takes on the host beside the results, on the CPU.
-int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
-
 // A device memory limit that would do for it on a GPU.
 int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
 

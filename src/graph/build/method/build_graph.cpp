@@ -6,20 +6,18 @@
 #include "core/named_limit.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/method/approximate_graph.hpp"
-#include "graph/build/method/graph_limit.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "graph/build/nn_descent/descent_wish.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/build_outcome.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -90,21 +88,6 @@ bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
   return x.rows() - 1 <= length;
 }
 
-int64_t exact_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
-  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-  return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
-}
-
-// On the CPU. A method that was `chosen` for the caller may be followed by the others.
-int64_t bytes_of_methods(const MatrixView& x, GraphMethod asked, const KnnGraphParams& chosen,
-                         const Resources& resources) {
-  const int64_t bytes = approximate_graph_bytes(x, chosen, resources);
-  if (asked != GraphMethod::automatic || chosen.method != GraphMethod::cells) return bytes;
-  KnnGraphParams next = chosen;
-  next.method = GraphMethod::nn_descent;
-  return std::max({bytes, approximate_graph_bytes(x, next, resources), exact_bytes(x, chosen, resources)});
-}
-
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                          const Resources& resources) {
   exact_graph(x, out, params, resources);
@@ -128,13 +111,6 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGrap
                 fmt::format("cells do not reach a recall of {} on these rows; exact goes on", chosen.recall));
   chosen.method = GraphMethod::exact;
   return exact_report(x, out, chosen, resources);
-}
-
-// What it takes there beside the graph; 0 where it fits itself to what there is.
-int64_t device_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
-  const SettledGraph graph = settled(x, {nullptr, nullptr, x.rows(), params.k, x.space()}, params, given.with_log({}));
-  const bool fits_itself = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
-  return fits_itself || graph.device.kind == DeviceKind::cpu ? 0 : approximate_graph_device_bytes(x, graph.params);
 }
 
 }  // namespace
@@ -168,28 +144,13 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
-  const auto needed = [&] {
-    if (!on_cpu) return int64_t{0};
-    return bytes_of_methods(x, params.method, chosen, there);
-  };
-  const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
   const auto work = [&] {
     return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
                                                    : approximate_graph(x, out, chosen, {}, there);
   };
-  return naming_device_limit(needed_there, there, [&] { return naming_whole_host_limit(needed, there, work); });
-}
-
-int64_t smallest_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
-  const Resources resources = given.with_log({});
-  const NeighborsView out{nullptr, nullptr, x.rows(), params.k, MemorySpace::host()};
-  const SettledGraph graph = settled(x, out, params, resources);
-  const bool exact = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
-  if (!exact && graph.device.kind == DeviceKind::cpu) {
-    return bytes_of_methods(x, params.method, graph.params, resources.with_device(graph.device));
-  }
-  return exact_bytes(x, params, resources);
+  if (settled_graph.device.kind == DeviceKind::cpu) return work();
+  if (only_counts(resources)) return {};  // a GPU's memory is named once it was too little
+  return naming_device_limit([&] { return approximate_graph_device_bytes(x, chosen); }, there, work);
 }
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
@@ -197,24 +158,20 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
-  const auto needed = [&] {
-    const int64_t results = shape.space.host_readable() ? neighbors_bytes(x.rows(), params.k) : 0;
-    return results + smallest_graph_bytes(x, params, resources);
-  };
-  const auto needed_there = [&] { return shape.space.host_readable() ? 0 : shape.bytes() + device_bytes(x, params, resources); };
-  const auto fill = [&](const NeighborsView& out, const Resources& counted) {
-    return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
-  };
-  return naming_device_limit(needed_there, resources, [&] {
-    return naming_host_limit(needed, resources, [&] { return make_graph(shape, params.metric, resources, fill); });
+  return within_limits("the graph", resources, [&](const Resources& used) {
+    return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
+      return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+    });
   });
 }
 
 GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources) {
   params.validate();
-  return measured(resources, [&](const Resources& counted) {
-    return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+  return within_limits("the graph", resources, [&](const Resources& used) {
+    return measured(used, [&](const Resources& counted) {
+      return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+    });
   });
 }
 

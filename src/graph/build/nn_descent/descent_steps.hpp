@@ -50,6 +50,5 @@ std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const
                                                      WorkingLists& lists, const Resources& resources);
 // The lists lie on a GPU.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
-int64_t descent_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, const DescentRules& rules, int threads);
 
 }  // namespace kith

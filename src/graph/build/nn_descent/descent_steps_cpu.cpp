@@ -161,12 +161,4 @@ std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const
   return std::make_unique<DescentStepsCpu>(rows, rules, lists, resources);
 }
 
-int64_t descent_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, const DescentRules& rules,
-                                int threads) {
-  return rows * (16 * rules.samples + 8 * rules.inbox_slots) +
-         threads * (pair_scan_bytes(format, cols, 2 * rules.samples, 2 * rules.samples,
-                                    choose_float_pairs(cols, rules.random_lists)) +
-                    nearest_scan_bytes(2 * rules.samples, 2 * rules.samples));
-}
-
 }  // namespace kith

@@ -1,6 +1,7 @@
 #include "graph/build/nn_descent/join_cpu.hpp"
 
 #include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +10,7 @@ namespace kith {
 
 Inbox::Inbox(int64_t rows, int64_t slots, const Resources& resources)
     : slots_(slots), words_(rows * slots, "offers to the lists", resources) {
-  std::fill(words_.begin(), words_.end(), kPadding);
+  if (!only_counts(resources)) std::fill(words_.begin(), words_.end(), kPadding);
 }
 
 void Inbox::offer(int64_t row, int64_t slot, uint64_t neighbor) const {
@@ -26,7 +27,9 @@ JoinWorker::JoinWorker(const PairRows& rows, const DescentRules& rules, const Wo
       inbox_(inbox),
       scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources,
                            choose_float_pairs(rows.cols(), rules.random_lists))),
-      keys_(rows) {}
+      keys_(rows) {
+  if (only_counts(resources)) scan_->make_room_for_nearest();
+}
 
 int64_t JoinWorker::join(const JoinSets& sets, uint64_t salt) {
   salt_ = salt;

@@ -29,9 +29,6 @@ class FirstValues {
         minima_(smallest_groups(wanted), "the values of pairs", resources),
         places_(stride_, "the values of pairs", resources),
         keys_(stride_, "the values of pairs", resources) {}
-  static int64_t bytes_for(int64_t wanted, int64_t most_rows, int64_t queries = kFirstQueries) {
-    return array_bytes<T>((queries + 2) * stride_for(most_rows) + smallest_groups(wanted));
-  }
 
   int64_t wanted() const { return wanted_; }
   int64_t stride() const { return stride_; }

@@ -4,6 +4,7 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
+#include "graph/lists/counted_work.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -50,17 +51,9 @@ PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const
   return features ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
 }
 
-int64_t PairRows::bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu) {
-  const PanelFormat format = choose_pair_format(kind, dtype, cols, cpu);
-  if (format == PanelFormat::rounded) return rows * rounded_words(cols) * 4 + array_bytes<Rounded>(rows);
-  return format == PanelFormat::u8 || format == PanelFormat::i8 ? array_bytes<ByteSums>(rows) : 0;
-}
-
 PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources)
-    : x_(x),
-      kind_(kind),
-      format_(choose_pair_format(kind, x.dtype(), x.cols(), cpu_extensions())),
-      origin_(choose_origin(kind, x)) {
+    : x_(x), kind_(kind), format_(choose_pair_format(kind, x.dtype(), x.cols(), cpu_extensions())) {
+  if (!only_counts(resources)) origin_ = choose_origin(kind, x);
   const bool rounds = format_ == PanelFormat::rounded;
   const bool sums = format_ == PanelFormat::u8 || format_ == PanelFormat::i8;
   if (!rounds && !sums) return;
@@ -71,6 +64,7 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
     sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
   }
   const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
+  if (only_counts(resources)) return;
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x.rows(), quiet);
   parallel_for(divide_up(x.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
@@ -86,12 +80,6 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
   });
 }
 
-int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFormat format) {
-  const int64_t values = rows * rounded_words(product_cols) * 4;
-  if (format == PanelFormat::rounded) return values + array_bytes<Rounded>(rows);
-  return format == PanelFormat::u8 || format == PanelFormat::i8 ? values + array_bytes<ByteSums>(rows) : 0;
-}
-
 PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
     : x_(rows.x_),
       kind_(rows.kind_),
@@ -103,7 +91,6 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
       order_(order) {
   const bool rounds = format_ == PanelFormat::rounded;
   if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
-  if (features()) choose_features_origin();
   bytes_ = HostArray<int8_t>(x_.rows() * rounded_stride(), "rows in another order", resources);
   if (rounds) {
     rounded_ = HostArray<Rounded>(x_.rows(), "rows in another order", resources);
@@ -113,6 +100,8 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
   std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
   std::vector<double> largest(maps.size(), 0.0);  // squared norms of features that each thread met
   const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
+  if (only_counts(resources)) return;
+  if (features()) choose_features_origin();
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x_.rows(), quiet);
   parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {

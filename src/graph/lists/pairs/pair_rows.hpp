@@ -55,8 +55,6 @@ class PairRows {
   // The same rows in another order, so that those compared with each other lie near each other: the number of a row here
   // is a place, and order[place] its number there. Both must outlive it.
   PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources);
-  static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
-  static int64_t ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFormat format);
 
   const MatrixView& view() const { return x_; }
   KeyKind kind() const { return kind_; }

@@ -62,6 +62,9 @@ class PairScan {
   // For each query rows among which are the first `wanted` of all by (key, row), whatever the limits: all values are
   // computed, and the smallest picked. Limits mean nothing afterwards.
   virtual void run_first(int64_t wanted, PairFirsts& firsts) = 0;
+  // Memory that the two take beside the scan's own, when they are first called.
+  virtual void make_room_for_nearest() {}
+  virtual void make_room_for_first(int64_t /*wanted*/) {}
 };
 
 // Of run_first: queries whose values are kept at once.
@@ -83,10 +86,5 @@ std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most
                                               const Resources& resources);
 std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                                 const Resources& resources);
-// What one takes, and what it takes more for run_nearest and for run_first.
-int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows,
-                        FloatPairs floats = FloatPairs::may_be_rounded);
-int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows);
-int64_t first_scan_bytes(int64_t wanted, int64_t most_rows);
 
 }  // namespace kith

@@ -103,12 +103,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   // All sums first: who is nearest shows only then, and nobody else has to be looked at.
   void run_nearest(PairHits& hits, bool same) override {
     if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    make_room_for_nearest();
     const int64_t width = shape_.rows_per_panel;
-    if (pair_sums_.size() == 0) {
-      stride_ = round_up(std::min(most_rows_, kMostNearest), width);
-      pair_sums_ = HostArray<int32_t>(std::min(limits_.size(), kMostNearest) * stride_, "the sums of pairs", resources_);
-      least_ = HostArray<int32_t>(stride_, "the sums of pairs", resources_);
-    }
     std::fill_n(limits_.data(), round_up(query_count_, shape_.queries_per_panel), kLargestLimit);
     std::fill(least_.begin(), least_.end(), kLargestLimit);
     collects_ = Collects::sums;
@@ -123,8 +119,18 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     for (int64_t query = 0; query < query_count_; ++query) hand_out_nearest(query, hits);
   }
 
-  void run_first(int64_t wanted, PairFirsts& firsts) override {
+  void make_room_for_nearest() override {
+    if (pair_sums_.size() > 0) return;
+    stride_ = round_up(std::min(most_rows_, kMostNearest), shape_.rows_per_panel);
+    pair_sums_ = HostArray<int32_t>(std::min(limits_.size(), kMostNearest) * stride_, "the sums of pairs", resources_);
+    least_ = HostArray<int32_t>(stride_, "the sums of pairs", resources_);
+  }
+  void make_room_for_first(int64_t wanted) override {
     if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
+  }
+
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    make_room_for_first(wanted);
     collects_ = Collects::first;
     const int64_t step = whole_panels(kFirstQueries, shape_);
     for (int64_t first = 0; first < query_count_; first += step) {

@@ -180,14 +180,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
   // All values are computed first: who is nearest shows only then, and few others have to be looked at.
   void run_nearest(PairHits& hits, bool same) override {
     if (features_ || row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    make_room_for_nearest();
     const int64_t width = shape_.rows_per_panel;
-    nearest_rows_ = std::min(padded_rows_, round_up(kMostNearest, width));
-    if (values_.size() == 0) {
-      const int64_t queries = std::min(padded_queries_, kMostNearest);
-      values_ = HostArray<float>(queries * nearest_rows_, "the values of pairs", resources_);
-      bounds_ = HostArray<float>(queries * nearest_rows_ / width, "the values of pairs", resources_);
-      least_ = HostArray<float>(queries * width + nearest_rows_, "the values of pairs", resources_);
-    }
     hits_ = &hits;
     same_ = same;
     const int64_t panels = divide_up(row_count_, width);
@@ -209,8 +203,21 @@ class FloatPairScan final : public PairScan, private PanelHits {
     }
   }
 
-  void run_first(int64_t wanted, PairFirsts& firsts) override {
+  void make_room_for_nearest() override {
+    if (features_ || values_.size() > 0) return;
+    const int64_t width = shape_.rows_per_panel;
+    nearest_rows_ = std::min(padded_rows_, round_up(kMostNearest, width));
+    const int64_t queries = std::min(padded_queries_, kMostNearest);
+    values_ = HostArray<float>(queries * nearest_rows_, "the values of pairs", resources_);
+    bounds_ = HostArray<float>(queries * nearest_rows_ / width, "the values of pairs", resources_);
+    least_ = HostArray<float>(queries * width + nearest_rows_, "the values of pairs", resources_);
+  }
+  void make_room_for_first(int64_t wanted) override {
     if (firsts_.wanted() != wanted) firsts_ = FirstValues<float>(wanted, most_rows_, resources_);
+  }
+
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    make_room_for_first(wanted);
     const int64_t panels = divide_up(row_count_, shape_.rows_per_panel);
     const int64_t all = query_count_;
     const int64_t step = whole_panels(kFirstQueries, shape_);
@@ -470,24 +477,6 @@ std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_quer
   if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
   if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
   return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources, floats);
-}
-
-int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows, FloatPairs floats) {
-  const bool whole = format == PanelFormat::rounded && floats == FloatPairs::as_they_are;
-  const int64_t vector = std::max(packed_bytes(whole ? PanelFormat::f32 : format, cols), rounded_words(cols) * 4);
-  const int64_t queries = most_queries + kMostQueriesPerPanel;
-  const int64_t rows = most_rows + kMostRowsPerPanel;
-  return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 7 * rows);
-}
-
-int64_t nearest_scan_bytes(int64_t most_queries, int64_t most_rows) {
-  const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
-  const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
-  return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);
-}
-
-int64_t first_scan_bytes(int64_t wanted, int64_t most_rows) {
-  return FirstValues<float>::bytes_for(wanted, most_rows);
 }
 
 }  // namespace kith

@@ -2,8 +2,8 @@
 // that it does not matter how many there are.
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
-#include "quantize/product_nearest_cpu.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
+#include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
 

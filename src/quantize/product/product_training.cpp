@@ -1,4 +1,4 @@
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 
 #include <kith/error.hpp>
 

@@ -10,7 +10,7 @@
 #include "core/host_device.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/product_nearest_cpu.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
 
 #include <cuda_runtime_api.h>
 

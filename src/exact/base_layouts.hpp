@@ -1,4 +1,4 @@
-// The rows that a search goes over, and the layouts that an index keeps of them.
+// The layouts that an index keeps of the rows that a search goes over.
 #pragma once
 
 #include <kith/device.hpp>
@@ -6,10 +6,8 @@
 
 #include "exact/prepared_base.hpp"
 #include "exact/search_task.hpp"
-#include "rows/row_source.hpp"
 
 #include <cstdint>
-#include <functional>
 
 namespace kith {
 
@@ -24,16 +22,5 @@ class BaseLayouts {
   // After prepare(): that of the block that holds the row, or null.
   virtual const PreparedBase* of(int64_t row) const = 0;
 };
-
-struct SearchBase {
-  RowSource& rows;
-  BaseLayouts* layouts = nullptr;
-};
-
-// A run of rows, the first of which is number first_row. `ready` is its layout for the plan's device, or none.
-using BaseStep = std::function<void(const MatrixView& rows, int64_t first_row, const PreparedBase* ready)>;
-
-// Calls step for all rows in ascending order: whole blocks where they are prepared, else at most `chunk` at a time.
-void walk_base(const SearchBase& base, int64_t chunk, const BaseStep& step);
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-#include "quantize/product_nearest_cuda.hpp"
+#include "quantize/product/product_nearest_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"

@@ -1,7 +1,7 @@
-#include "quantize/product_nearest_cpu.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "quantize/product_nearest_cpu.cpp"
+#define HWY_TARGET_INCLUDE "quantize/product/product_nearest_cpu.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

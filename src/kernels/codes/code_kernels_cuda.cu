@@ -1,11 +1,12 @@
-#include "quantize/codec_kernels_cuda.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
-#include "quantize/scalar_code.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
+#include "kernels/codes/scalar_code.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -111,53 +112,61 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    decode_stored_kernel(int64_t cols, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
-                         int64_t stride) {
-  for_each_value(count, cols, [&](int64_t row, int c) {
-    T value;
-    memcpy(&value, codes + row * code_stride + static_cast<int64_t>(c) * sizeof(T), sizeof value);
-    out[row * stride + c] = static_cast<float>(value);
-  });
-}
-
-__global__ void __launch_bounds__(kThreads)
-    decode_scalar_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
-                         int64_t stride) {
-  const int64_t cols = codec.format.cols;
-  for_each_value(count, cols, [&](int64_t row, int c) {
-    const uint32_t code = sub_code(codes + row * code_stride, c, codec.format.bits);
-    out[row * stride + c] = fmaf(static_cast<float>(code), codec.steps[c], codec.bases[c]);
-  });
-}
-
-__global__ void __launch_bounds__(kThreads)
-    decode_product_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
-                          int64_t stride) {
-  const int64_t cols = codec.format.cols;
-  const auto part_cols = static_cast<int>(codec.format.part_cols());
-  const int64_t part_values = codec.format.codewords() * part_cols;
-  for_each_value(count, cols, [&](int64_t row, int c) {
-    const int p = c / part_cols;
-    const uint32_t word = sub_code(codes + row * code_stride, p, codec.format.bits);
-    out[row * stride + c] = codec.codewords[p * part_values + static_cast<int64_t>(word) * part_cols + c % part_cols];
-  });
-}
-
-__global__ void __launch_bounds__(kThreads)
-    decode_additive_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
-                           int64_t stride) {
-  const int64_t cols = codec.format.cols;
-  const int bits = codec.format.bits;
-  for_each_value(count, cols, [&](int64_t row, int c) {
-    const uint8_t* const code = codes + row * code_stride;
-    float sum = codec.codewords[sub_code(code, 0, bits) * cols + c];
-    for (int64_t p = 1; p < codec.format.parts; ++p) {
-      sum = __fadd_rn(sum, codec.codewords[((p << bits) + sub_code(code, p, bits)) * cols + c]);
+// Any code, wherever it lies: stored values are put together from their bytes.
+class UnalignedReader {
+ public:
+  __device__ UnalignedReader(const CodecView& codec, const uint8_t*) : codec_(codec) {}
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const CodeFormat& format = codec_.format;
+    if (format.kind != CodeKind::stored) return decode_four(codec_, code, first);
+    const int bytes = format.dtype == DType::f32 ? 4 : format.dtype == DType::f16 || format.dtype == DType::bf16 ? 2 : 1;
+    FourFloats four = {};
+    for (int i = 0; i < 4 && first + i < format.cols; ++i) {
+      uint32_t value = 0;
+      memcpy(&value, code + static_cast<int64_t>(first + i) * bytes, static_cast<size_t>(bytes));
+      four.values[i] = stored_value(vectors<uint8_t>(&value), format.dtype, 0);
     }
-    out[row * stride + c] = sum;
-  });
+    return four;
+  }
+
+ private:
+  const CodecView& codec_;
+};
+
+// Four threads for each code. kWide: rows of the output lie at multiples of 16 bytes, and so do all their fours.
+template <typename Reader, bool kWide>
+__global__ void __launch_bounds__(kThreads)
+    decode_kernel(const __grid_constant__ CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count,
+                  float* out, int64_t stride) {
+  constexpr int kRows = kThreads / kRowThreads;
+  const auto cols = static_cast<int>(codec.format.cols);
+  const Reader reader(codec, codes);
+  const int64_t apart = static_cast<int64_t>(gridDim.x) * kRows;
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kRowThreads; row < count; row += apart) {
+    float* const to = out + row * stride;
+    for_stored(codec, reader, codes + row * code_stride, nullptr, [&](int first, const FourFloats& four) {
+      const auto& v = four.values;
+      if constexpr (kWide) {
+        store_vector(to + first, float4{v[0], v[1], v[2], v[3]});
+      } else {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (first + i < cols) to[first + i] = v[i];
+        }
+      }
+    });
+  }
+}
+
+bool is_aligned(const void* memory, size_t bytes) { return reinterpret_cast<uintptr_t>(memory) % bytes == 0; }
+
+template <typename Reader>
+void launch_decode_with(const CodecView& codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
+                        int64_t stride, cudaStream_t stream) {
+  const bool wide = codec.format.cols % 4 == 0 && stride % 4 == 0 && is_aligned(out, sizeof(float4));
+  const Grid grid = Grid::of(std::min<int64_t>(divide_up(count * kRowThreads, kThreads), 1 << 20), kThreads);
+  launch(wide ? decode_kernel<Reader, true> : decode_kernel<Reader, false>, grid, stream, codec, codes, code_stride,
+         count, out, stride);
 }
 
 template <typename X>
@@ -207,19 +216,12 @@ void launch_pack_labels(const CodeFormat& format, const uint8_t* labels, int64_t
 
 void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                    int64_t stride, cudaStream_t stream) {
-  const CodeFormat& format = codec.format;
-  const Grid grid = grid_over(count, format.cols);
-  if (format.kind == CodeKind::stored) {
-    visit_dtype(format.dtype, [&](auto stored) {
-      launch(decode_stored_kernel<typename decltype(stored)::type>, grid, stream, format.cols, codes, code_stride,
-             count, out, stride);
-    });
-    return;
+  if (code_stride != codec.format.bytes() || !is_aligned(codes, sizeof(float4))) {
+    return launch_decode_with<UnalignedReader>(codec, codes, code_stride, count, out, stride, stream);
   }
-  const auto kernel = format.kind == CodeKind::product    ? decode_product_kernel
-                      : format.kind == CodeKind::additive ? decode_additive_kernel
-                                                          : decode_scalar_kernel;
-  launch(kernel, grid, stream, codec, codes, code_stride, count, out, stride);
+  visit_reader(codec.format, [&](auto tag) {
+    launch_decode_with<typename decltype(tag)::type>(codec, codes, code_stride, count, out, stride, stream);
+  });
 }
 
 void launch_column_ranges(const DeviceRowsView& rows, int64_t cols, uint32_t* leasts, uint32_t* largests,

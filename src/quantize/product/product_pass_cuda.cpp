@@ -7,8 +7,8 @@
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/vector_access.hpp"
-#include "quantize/product_nearest_cuda.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_nearest_cuda.hpp"
+#include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include <kith/resources.hpp>
 
 #include "kernels/codes/code_format.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_pass.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 

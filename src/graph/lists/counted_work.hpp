@@ -1,0 +1,29 @@
+// Work that is counted before it is done: what a build of a graph needs is found by building it with resources that count
+// (core/footprint.hpp). It allocates as always, and leaves out whatever would touch that memory.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/memory_budget.hpp"
+#include "core/reservation.hpp"
+#include "core/within_limits.hpp"
+
+namespace kith {
+
+inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }
+
+// Whether it is a place in memory that was counted and never taken.
+inline bool is_counted_only(const void* place) { return place == kCountedOnly; }
+
+// A part of the work that states its footprint, beside what is held already.
+inline void count_work(const Footprint& needed, const Resources& resources) {
+  const Reservation counted(needed.host, needed.device, resources);
+}
+
+// The same for a public call, made with the resources that it is given.
+template <typename Call>
+void count_call(const Resources& resources, const Call& call) {
+  count_work(footprint_of_call(resources, call), resources);
+}
+
+}  // namespace kith
