@@ -1,6 +1,6 @@
 #include "cluster/device_row_gather_cuda.hpp"
 
-#include "cluster/row_lists_cuda.hpp"
+#include "cluster/data/row_lists_cuda.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "exact/prepared_base_cuda.hpp"

@@ -2,12 +2,12 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/centre_means.hpp"
-#include "cluster/data_scale.hpp"
-#include "cluster/first_centres.hpp"
+#include "cluster/data/data_scale.hpp"
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
-#include "cluster/kmeans_run.hpp"
+#include "cluster/start/first_centres.hpp"
+#include "cluster/steps/centre_means.hpp"
+#include "cluster/steps/kmeans_run.hpp"
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
 #include "core/typed_row.hpp"

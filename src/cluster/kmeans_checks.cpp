@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/data_survey_cuda.hpp"
+#include "cluster/data/data_survey_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/name_table.hpp"
 #include "rows/finite_check.hpp"

@@ -2,16 +2,16 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/data_scale.hpp"
-#include "cluster/data_survey.hpp"
-#include "cluster/first_centres.hpp"
+#include "cluster/data/data_scale.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/kmeans_checks.hpp"
-#include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
-#include "cluster/rows_seen.hpp"
+#include "cluster/start/first_centres.hpp"
+#include "cluster/steps/kmeans_run.hpp"
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
+#include "kernels/assign/rows_seen.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include <kith/kmeans.hpp>
 
-#include "cluster/kmeans_plan.hpp"
-#include "cluster/kmeans_rows.hpp"
+#include "cluster/data/data_scale.hpp"
+#include "cluster/steps/kmeans_plan.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
 #include "rows/row_source.hpp"
@@ -64,7 +64,8 @@ struct AssignedRows {
   int exponent = 0;
 };
 
-// The same into arrays on a GPU, of the rows as they are: distances, or inner products for spherical. Either may be null.
+// The same into arrays on a GPU, of the rows as they are: distances, or inner products for spherical. Either may be
+// null.
 struct AssignedOnDevice {
   int32_t* labels = nullptr;
   float* distances = nullptr;

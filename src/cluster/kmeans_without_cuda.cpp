@@ -1,8 +1,8 @@
 // Stands in for what calls CUDA in a build without it.
-#include "cluster/data_survey_cuda.hpp"
+#include "cluster/data/data_survey_cuda.hpp"
 #include "cluster/device_row_gather_cuda.hpp"
-#include "cluster/kmeans_backend.hpp"
-#include "cluster/kmeans_plus_plus_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
+#include "cluster/steps/kmeans_backend.hpp"
 #include "core/dispatch.hpp"
 
 namespace kith {

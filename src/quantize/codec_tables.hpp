@@ -1,9 +1,9 @@
 // What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
 #pragma once
 
+#include "kernels/assign/codewords_cpu.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "quantize/code_encoder.hpp"
-#include "quantize/product/product_nearest_cpu.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -8,7 +8,7 @@
 #include "quantize/additive/beam_search_cuda.hpp"
 #include "quantize/additive/icm_search_cuda.hpp"
 #include "quantize/codec_tables.hpp"
-#include "quantize/product/product_nearest_cuda.hpp"
+#include "kernels/assign/codewords_cuda.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 // Product codes while a rotation is trained for them: for each part of the columns up to 256 codewords that follow the
-// rows from round to round (Lloyd's steps). Here codes need not be exact: distances are |c|^2 / 2 - x c in f32, all
-// codewords of a part side by side in registers.
+// rows from round to round (Lloyd's steps). Here codes need not be exact: distances are |c|^2 / 2 - x c in f32
+// (least_codewords_cpu).
 //
 // The operations of a pair are the same with every instruction set, ties go to the smaller codeword, and sums are in
 // float64 in the order of rows: the same bytes on every CPU and for any number of threads.
@@ -36,14 +36,14 @@ class SubCodebooks {
 
  private:
   float* codebook(int64_t part) const { return codewords_.data() + part * part_cols_ * kMostCodewords; }
+  uint8_t* codes(int64_t part) const { return codes_.data() + part * rows_; }
 
   int64_t rows_ = 0;
   int64_t parts_ = 0;
   int64_t part_cols_ = 0;
   int64_t count_ = 0;           // codewords of a part
-  HostArray<float> codewords_;  // of a part: column after column, kMostCodewords wide
-  HostArray<float> halves_;     // |c|^2 / 2; infinite where there is no codeword
-  HostArray<uint8_t> codes_;    // rows x parts
+  HostArray<float> codewords_;  // parts x kMostCodewords x part_cols
+  HostArray<uint8_t> codes_;    // parts x rows
 };
 
 }  // namespace kith

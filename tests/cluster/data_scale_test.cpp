@@ -1,5 +1,5 @@
 // Data whose squared distances leave f32: what is compared decides on the scale, and nothing is lost by it.
-#include "cluster/data_scale.hpp"
+#include "cluster/data/data_scale.hpp"
 
 #include "cluster/fitted.hpp"
 #include "core/half.hpp"

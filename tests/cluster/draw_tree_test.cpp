@@ -1,5 +1,5 @@
 // Sums and draws in the order of the tree.
-#include "cluster/draw_tree.hpp"
+#include "cluster/draw/draw_tree.hpp"
 
 #include "core/random.hpp"
 

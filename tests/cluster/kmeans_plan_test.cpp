@@ -1,12 +1,12 @@
 // Plans of k-means for a GPU, made and tested where there is none.
-#include "cluster/kmeans_plan.hpp"
+#include "cluster/steps/kmeans_plan.hpp"
 
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
-#include "cluster/centre_sums.hpp"
-#include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/host_array.hpp"
+#include "kernels/assign/centre_sums.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "reference/h200.hpp"

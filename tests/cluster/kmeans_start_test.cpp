@@ -1,8 +1,8 @@
-#include "cluster/kmeans_plan.hpp"
-#include "cluster/kmeans_plus_plus.hpp"
-#include "cluster/listed_source.hpp"
-#include "cluster/nearest_centre.hpp"
+#include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/row_sample.hpp"
+#include "cluster/start/listed_source.hpp"
+#include "cluster/steps/kmeans_plan.hpp"
+#include "kernels/assign/nearest_centre_cpu.hpp"
 
 #include "cluster/fitted.hpp"
 #include "reference/data.hpp"

@@ -1,6 +1,6 @@
 // Which start is chosen, and the start for many centres, whose candidates are drawn in rounds.
-#include "cluster/oversampled_start.hpp"
-#include "cluster/start_choice.hpp"
+#include "cluster/start/oversampled_start.hpp"
+#include "cluster/start/start_choice.hpp"
 
 #include "cluster/fitted.hpp"
 #include "io/temporary_directory.hpp"
@@ -27,7 +27,8 @@ TEST(StartChoice, LooksAtAllRowsWhereThatIsCheap) {
   EXPECT_EQ(choose_start(oversampled_with(8), 20350, 4).plus_plus_rows, 20350);
   EXPECT_EQ(choose_start(oversampled_with(8), 1000000, 8).plus_plus_rows, 1000000);
   EXPECT_EQ(choose_start(oversampled_with(100), 60000, 64).plus_plus_rows, 60000);
-  const StartChoice huge = choose_start(oversampled_with(8), 100000000, 128);  // few centres of many rows: a large sample
+  const StartChoice huge =
+      choose_start(oversampled_with(8), 100000000, 128);  // few centres of many rows: a large sample
   EXPECT_FALSE(huge.oversamples());
   EXPECT_GT(huge.plus_plus_rows, 500000);
   EXPECT_LT(huge.plus_plus_rows, 2000000);

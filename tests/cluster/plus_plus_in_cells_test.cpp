@@ -1,7 +1,7 @@
 // k-means++ within cells: every group is found, whatever the threads, and the largest gains are taken.
-#include "cluster/plus_plus_in_cells.hpp"
+#include "cluster/draw/plus_plus_in_cells.hpp"
 
-#include "cluster/kmeans_plus_plus.hpp"
+#include "cluster/draw/kmeans_plus_plus.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

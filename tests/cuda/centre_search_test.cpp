@@ -1,10 +1,10 @@
 // The search for nearest centres by itself, without k-means: what the assignment to inverted lists would call.
-#include "cluster/centre_search_cuda.hpp"
-#include "cluster/few_centres_cuda.hpp"
-#include "cluster/nearest_centre.hpp"
+#include "cluster/search/centre_search_cuda.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
+#include "kernels/assign/few_centres_cuda.hpp"
+#include "kernels/assign/nearest_centre_cpu.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "reference/data.hpp"
 

@@ -1,7 +1,7 @@
 // What adding up rows by centre on a GPU asks of its workspace.
-#include "cluster/centre_sums_cuda.hpp"
-#include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "cuda/parity.hpp"
+#include "kernels/assign/centre_sums_cuda.hpp"
 
 namespace kith {
 namespace {

@@ -1,5 +1,5 @@
 // k-means on the GPU against the CPU, bit for bit, on shapes small enough for compute-sanitizer.
-#include "cluster/kmeans_backend.hpp"
+#include "cluster/steps/kmeans_backend.hpp"
 #include "cuda/kmeans_parity.hpp"
 
 #include <tuple>

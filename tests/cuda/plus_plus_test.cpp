@@ -1,10 +1,10 @@
 // k-means++ on the GPU chooses the rows that the CPU chooses.
-#include "cluster/kmeans_plus_plus.hpp"
-#include "cluster/kmeans_plus_plus_cuda.hpp"
-#include "cluster/nearest_centre.hpp"
-#include "cluster/plus_plus_steps_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
+#include "cluster/draw/plus_plus_steps_cuda.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
+#include "kernels/assign/nearest_centre_cpu.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "rows/stored_row.hpp"
 

@@ -1,8 +1,8 @@
 // Lloyd's algorithm, written down from its definition: every distance, every sum in the order that
-// cluster/centre_sums.hpp promises, the farthest row for an empty centre.
+// kernels/assign/centre_sums.hpp promises, the farthest row for an empty centre.
 #pragma once
 
-#include "cluster/centre_sums.hpp"
+#include "kernels/assign/centre_sums.hpp"
 #include "reference/brute_force.hpp"
 
 #include <algorithm>

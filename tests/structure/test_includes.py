@@ -14,6 +14,7 @@ SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
 ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph paths index interop distributed".split()
 INNER_ORDER = {
+    "cluster": "data search draw steps start run".split(),
     "quantize": "product additive".split(),
     "ivf": "model segment scan search".split(),
     "graph": "lists handle build".split(),

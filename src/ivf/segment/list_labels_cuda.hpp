@@ -8,7 +8,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/centre_search_cuda.hpp"
+#include "cluster/search/centre_search_cuda.hpp"
 #include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/model/ivf_model.hpp"

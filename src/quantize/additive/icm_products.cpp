@@ -1,5 +1,5 @@
-// Residuals times a book: rows x cols x codewords multiply-adds a step (product_nearest_cpu.hpp). For few rows, or
-// where there is no memory for tables.
+// Residuals times a book: rows x cols x codewords multiply-adds a step (kernels/assign/codewords_cpu.hpp). For few
+// rows, or where there is no memory for tables.
 #include "kernels/distance/distance_cpu.hpp"
 #include "quantize/additive/icm_engine.hpp"
 #include "quantize/additive/residual_rows.hpp"

@@ -27,7 +27,7 @@ struct ProductSample {
 class ProductPass {
  public:
   virtual ~ProductPass() = default;
-  virtual void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, int64_t* counts) = 0;
+  virtual void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, double* counts) = 0;
   // Labels of a part's rows in the last pass.
   virtual void get_labels(int64_t part, uint8_t* labels) = 0;
 };

@@ -2,7 +2,8 @@
 // that it does not matter how many there are.
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
-#include "quantize/product/product_nearest_cpu.hpp"
+#include "kernels/assign/codewords_cpu.hpp"
+#include "kernels/assign/sums_by_label_cpu.hpp"
 #include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class ProductPassCpu final : public ProductPass {
         scratch_(resources.threads() * NearestCodeword::scratch_floats(sample.format.part_cols()), "a block of rows",
                  resources) {}
 
-  void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, int64_t* counts) override {
+  void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, double* counts) override {
     const int64_t cols = sample_.format.part_cols();
     const int64_t count = sample_.format.codewords();
     const bool apart = sums_.size() > 0;
@@ -41,16 +42,16 @@ class ProductPassCpu final : public ProductPass {
       if (active[static_cast<size_t>(p)] == 0) return;
       nearest_[static_cast<size_t>(p)].set(codewords + p * sum_values(), count, cols);
       std::fill_n(sums + p * sum_values(), sum_values(), 0.0);
-      std::fill_n(counts + p * count, count, 0);
+      std::fill_n(counts + p * count, count, 0.0);
     });
     parallel_for(tasks(), meter, resources_, [&](int64_t task, int slot) {
       const int64_t p = task / runs_;
       if (active[static_cast<size_t>(p)] == 0) return;
       double* const own_sums = apart ? sums_.data() + task * sum_values() : sums + p * sum_values();
-      int64_t* const own_counts = apart ? counts_.data() + task * count : counts + p * count;
+      double* const own_counts = apart ? counts_.data() + task * count : counts + p * count;
       if (apart) {
         std::fill_n(own_sums, sum_values(), 0.0);
-        std::fill_n(own_counts, count, 0);
+        std::fill_n(own_counts, count, 0.0);
       }
       float* const scratch = scratch_.data() + slot * NearestCodeword::scratch_floats(cols);
       const int64_t end = std::min(sample_.rows, (task % runs_ + 1) * run_rows_);
@@ -59,7 +60,7 @@ class ProductPassCpu final : public ProductPass {
         const float* const rows = sample_.part(p) + first * cols;
         uint8_t* const labels = labels_.data() + p * sample_.rows + first;
         nearest_[static_cast<size_t>(p)].nearest(rows, cols, some, labels, 1, scratch);
-        add_rows_by_label_cpu(rows, some, cols, labels, own_sums, own_counts);
+        add_rows_cpu(MatrixView(rows, some, cols), labels, count, own_sums, own_counts);
       }
     });
     for (int64_t task = 0; apart && task < tasks(); ++task) {
@@ -85,7 +86,7 @@ class ProductPassCpu final : public ProductPass {
   std::vector<NearestCodeword> nearest_;
   HostArray<uint8_t> labels_;
   HostArray<double> sums_;  // of each task; none where one thread does them all
-  HostArray<int64_t> counts_;
+  HostArray<double> counts_;
   HostArray<float> scratch_;
 };
 
@@ -93,7 +94,7 @@ class ProductPassCpu final : public ProductPass {
 
 int64_t product_pass_bytes_cpu(const CodeFormat& format, int64_t rows, int threads) {
   const int64_t tasks = threads > 1 ? format.parts * run_count(format, rows, threads) : 0;
-  const int64_t sums = array_bytes<double>(format.part_cols()) + array_bytes<int64_t>(1);
+  const int64_t sums = array_bytes<double>(format.part_cols() + 1);
   return format.parts * rows + tasks * format.codewords() * sums +
          threads * array_bytes<float>(NearestCodeword::scratch_floats(format.part_cols()));
 }

@@ -7,7 +7,7 @@
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/vector_access.hpp"
-#include "quantize/product/product_nearest_cuda.hpp"
+#include "kernels/assign/codewords_cuda.hpp"
 #include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class ProductPassCuda final : public ProductPass {
     context_->synchronize();
   }
 
-  void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, int64_t* counts) override {
+  void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, double* counts) override {
     const CodeFormat& format = sample_.format;
     const int64_t part_values = format.codewords() * format.part_cols();
     ProgressMeter meter("train codewords", 0, resources_);

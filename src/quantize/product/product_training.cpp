@@ -83,7 +83,7 @@ void choose_first_codewords(const ProductSample& sample, int64_t part, const Cou
 // Codewords without rows take the rows that are farthest from theirs, which leave those sums; the last row of a
 // codeword stays. Equal rows are taken once.
 void fill_empty(const ProductSample& sample, int64_t part, const float* codewords, const uint8_t* labels, double* sums,
-                int64_t* counts) {
+                double* counts) {
   const int64_t cols = sample.format.part_cols();
   const float* const rows = sample.part(part);
   std::vector<std::pair<float, uint32_t>>
@@ -116,12 +116,12 @@ void fill_empty(const ProductSample& sample, int64_t part, const float* codeword
 }
 
 // Moves codewords to the means of their rows. Whether any has changed.
-bool move_codewords(int64_t count, int64_t cols, const double* sums, const int64_t* counts, float* codewords) {
+bool move_codewords(int64_t count, int64_t cols, const double* sums, const double* counts, float* codewords) {
   bool moved = false;
   for (int64_t k = 0; k < count; ++k) {
     if (counts[k] == 0) continue;
     for (int64_t c = 0; c < cols; ++c) {
-      const auto mean = static_cast<float>(sums[k * cols + c] / static_cast<double>(counts[k]));
+      const auto mean = static_cast<float>(sums[k * cols + c] / counts[k]);
       moved = moved || mean != codewords[k * cols + c];
       codewords[k * cols + c] = mean;
     }
@@ -169,7 +169,7 @@ int64_t training_bytes(const CodeFormat& whole, int64_t parts, const RowsInfo& r
   const int64_t sampled = sampled_rows(format, rows.rows);
   const int64_t block = gathered_rows(whole, sampled, available);
   const int64_t drawing = divide_up(rows.rows, 64) * 8 + array_bytes<float>(block * whole.cols);
-  const int64_t sums = format.codewords() * (array_bytes<double>(format.cols) + array_bytes<int64_t>(format.parts));
+  const int64_t sums = format.codewords() * array_bytes<double>(format.cols + format.parts);
   const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
   return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
 }
@@ -240,7 +240,7 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
   const int64_t count = format.codewords();
   std::vector<uint8_t> active(static_cast<size_t>(format.parts), 1);
   const HostArray<double> sums(count * format.cols, "sums of rows", resources);
-  const HostArray<int64_t> counts(count * format.parts, "sums of rows", resources);
+  const HostArray<double> counts(count * format.parts, "sums of rows", resources);
   const HostArray<uint8_t> labels(sample.rows, "labels", resources);
   ProgressMeter meter("train codewords", kProductIterations * format.parts, resources);
   parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
@@ -257,8 +257,8 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
       if (active[static_cast<size_t>(p)] == 0) continue;
       float* const words = codewords + p * count * cols;
       double* const part_sums = sums.data() + p * count * cols;
-      int64_t* const part_counts = counts.data() + p * count;
-      if (std::find(part_counts, part_counts + count, 0) != part_counts + count) {
+      double* const part_counts = counts.data() + p * count;
+      if (std::find(part_counts, part_counts + count, 0.0) != part_counts + count) {
         pass->get_labels(p, labels.data());
         fill_empty(sample, p, words, labels.data(), part_sums, part_counts);
       }

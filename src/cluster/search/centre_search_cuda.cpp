@@ -1,0 +1,258 @@
+#include "cluster/search/centre_search_cuda.hpp"
+
+#include "cluster/data/row_lists_cuda.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/assign/few_centre_screen.hpp"
+#include "kernels/assign/few_centres_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+#include "rows/finite_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace kith {
+
+CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreSearchPlan& plan, DataSample sample,
+                                   std::byte* memory, std::shared_ptr<const DeviceContext> context,
+                                   const Resources& resources)
+    : shape_(shape),
+      plan_(plan),
+      layout_(shape, plan),
+      memory_(memory),
+      context_(std::move(context)),
+      resources_(resources),
+      quiet_(resources.with_progress({})),
+      chunks_(operand_chunks(shape.cols, 2)),
+      largest_(sample.largest),
+      search_(unsettled_search(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
+  if (!plan.products) return;
+  if (shape.kind == KeyKind::inner_product) {  // centres have length 1, rows scales of their own
+    std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
+    largest_ = 1;
+  } else if (shape.dtype == DType::u8 || shape.dtype == DType::i8) {
+    for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
+  }
+  context_->copy_values(at(layout_.origin), sample.origin.data(), shape.cols);
+}
+
+OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
+  return {rows, shape_.cols, shape_.kind, OperandType::half, at(layout_.origin), at(layout_.centre_facts), operands};
+}
+
+void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
+  centres_ = centres;
+  centre_count_ = count;
+  if (!plan_.products) return;
+  const BaseFacts facts{largest_, {0, 0}, 0};
+  context_->copy_values(at(layout_.centre_facts), &facts, 1);
+  const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
+  launch_base_operands(operand_task(rows, at(layout_.centre_operands)),
+                       {at(layout_.centre_terms), nullptr, at(layout_.centre_rows)}, stream());
+}
+
+// What rows compare the centres by: once their operands are there.
+void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const {
+  LowerTermsTask task;
+  task.cols = shape_.cols;
+  task.rows = rows;
+  task.facts = facts;
+  task.centres = at(layout_.centre_rows);
+  task.terms = at(layout_.centre_terms);
+  task.places = operand_tiles(centre_count_) * kOperandTile;
+  task.lowered = at(layout_.lowered_terms);
+  task.widths = at(layout_.widths);
+  task.part_widths = at(layout_.part_widths);
+  task.typical = typical();
+  launch_lower_terms(task, stream());
+}
+
+// Leaves each row's candidates in memory. Returns in how many parts.
+int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const {
+  lower_terms(facts, task.rows.count);
+  SlacksTask slacks;
+  slacks.kind = shape_.kind;
+  slacks.cols = shape_.cols;
+  slacks.rows = task.rows.count;
+  slacks.facts = facts;
+  slacks.centre_facts = at(layout_.centre_facts);
+  slacks.typical = typical();
+  if (task.squared_moves != nullptr) {
+    slacks.labels = task.labels;
+    slacks.keys = task.keys;
+    slacks.squared_moves = task.squared_moves;
+  }
+  slacks.slacks = at(layout_.slacks);
+  slacks.limits = at(layout_.limits);
+  launch_row_slacks(slacks, stream());
+
+  const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
+  const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
+  const ProductOperands product{
+      OperandType::half, operands, at(layout_.centre_operands),     at(layout_.lowered_terms), padded,
+      centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
+  launch_product<ProductNearest>(
+      plan_.engine, product, schedule,
+      {slacks.slacks, slacks.limits, at(layout_.widths), at(layout_.part_widths), at(layout_.candidates), padded,
+       int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+      stream());
+  return schedule.items / schedule.query_tiles;
+}
+
+// One pass; the host looks at what was seen of the rows alone.
+void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
+  const bool looks = task.check_finite || task.probe >= 0;
+  RowsSeen* const seen = looks ? &at(layout_.counts)->seen : nullptr;
+  if (looks) context_->fill(seen, 0xFF, 1);
+  const FewCentresTask few{
+      shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels, task.wants_keys ? task.keys : nullptr,
+      seen,        task.probe};
+  if (plan_.few) {
+    const auto launch_few = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
+    launch_few(few, plan_.multiprocessors, stream());
+  } else if (plan_.tiled) {
+    launch_tiled_centres(few, stream());
+  } else {
+    SettleTask all;
+    all.kind = shape_.kind;
+    all.rows = task.rows;
+    all.centres = centres_;
+    all.cols = shape_.cols;
+    all.labels = task.labels;
+    all.keys = task.keys;
+    launch_search_all(all, centre_count_, task.check_finite ? &seen->first_bad : nullptr, stream());
+  }
+  if (!looks) return;
+  RowsSeen found{};
+  context_->copy_values(&found, seen, 1);
+  context_->synchronize();
+  if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
+  plain_ = found.no_extreme != 0 && found.probe_near == 0;
+}
+
+void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
+  if (plan_.compares_pairs()) return compare_pairs(task);
+  if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
+  const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
+  std::byte* const operands = at(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
+  auto* const facts = at(layout_.row_facts) + kept;
+  auto* const counts = at(layout_.counts);
+  // Not by a copy, which would wait for rows on their way to the device.
+  context_->fill(counts, 0, 1);
+  context_->fill(&counts->seen.first_bad, 0xFF, 1);  // kNoBadRow
+  if (!task.operands_kept) {
+    uint32_t* const first_bad = task.check_finite ? &counts->seen.first_bad : nullptr;
+    launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
+  }
+
+  SettleTask settle;
+  settle.parts = multiply(task, operands, facts);
+  settle.kind = shape_.kind;
+  settle.rows = task.rows;
+  settle.centres = centres_;
+  settle.cols = shape_.cols;
+  settle.facts = facts;
+  settle.centre_facts = at(layout_.centre_facts);
+  settle.typical = typical();
+  settle.widths = at(layout_.widths);
+  settle.found = at(layout_.candidates);
+  settle.stride = operand_tiles(task.rows.count) * kOperandTile;
+  settle.labels = task.labels;
+  settle.keys = task.keys;
+  settle.unsettled = at(layout_.unsettled);
+  settle.unsettled_count = &counts->unsettled;
+  settle.several = at(layout_.several);
+  settle.several_count = &counts->several;
+  settle.thresholds = at(layout_.slacks);  // whose work is done
+  launch_settle(settle, stream());
+  CentreSearchCounts found{};
+  if (task.check_finite || !marks()) {
+    context_->copy_values(&found, counts, 1);
+    context_->synchronize();
+    const uint32_t first_bad = found.seen.first_bad;
+    if (task.check_finite && first_bad != kNoBadRow) throw_not_finite("data", task.number + first_bad);
+  }
+  const auto each = static_cast<double>(centre_count_ * shape_.cols);
+  constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
+  if (marks()) {
+    settle_by_marks(settle, operands);
+  } else if (static_cast<double>(found.unsettled) * each <= kFewSteps) {
+    launch_search_few(settle, centre_count_, found.unsettled, stream());
+  } else {
+    search_exactly(task, found.unsettled, settle.unsettled, meter);
+  }
+  if (task.wants_keys) launch_row_keys(settle, stream());
+}
+
+// Where many rows are unsettled, products again, of all rows: now every centre that may be the nearest of such a row is
+// marked. The host does not wait to know whether they are.
+void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte* operands) const {
+  constexpr double kFewerSteps = 1e8;
+  constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again
+  ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
+  schedule.list_count = &at(layout_.counts)->marked_items;
+  const auto each = static_cast<double>(centre_count_ * shape_.cols);
+  UnsettledTask unsettled;
+  unsettled.clusters = centre_count_;
+  unsettled.most_few =
+      static_cast<uint32_t>(std::max(static_cast<int64_t>(kFewerSteps / each), settle.rows.count / kProductIsFaster));
+  unsettled.items = schedule.items;
+  unsettled.marked_items = &at(layout_.counts)->marked_items;
+  static_assert(mark_words(kMostMarkedCentres) * sizeof(uint32_t) <= sizeof(NearestRows));
+  auto* const marks = vectors<uint32_t>(at(layout_.candidates));  // which have been chosen among
+  unsettled.marks = marks;
+  if (settle.rows.count > unsettled.most_few) {
+    launch_choose_marking(settle, unsettled, stream());
+    const ProductOperands product{
+        OperandType::half, operands, at(layout_.centre_operands), at(layout_.lowered_terms), settle.rows.count,
+        centre_count_,     chunks_};
+    launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
+  }
+  launch_settle_unsettled(settle, unsettled, stream());
+}
+
+// The nearest centres of `count` rows, those listed or all, by exact search.
+void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed,
+                                      ProgressMeter& meter) {
+  if (count == 0) return;
+  if (exact_ == nullptr) {
+    exact_ = make_knn_cuda(search_, plan_.exact, resources_);
+    found_.resize(static_cast<size_t>(plan_.unsettled_rows));
+  }
+  const MemorySpace space = MemorySpace::cuda(context_->device());
+  const MatrixView centres(centres_, DType::f32, {centre_count_, shape_.cols, shape_.cols}, space);
+  auto* const found = at(layout_.gathered_found);
+  for (int64_t done = 0; done < count; done += plan_.unsettled_rows) {
+    const int64_t part = std::min(plan_.unsettled_rows, count - done);
+    DeviceRowsView some{at(layout_.gathered), shape_.dtype, shape_.cols, part, nullptr};
+    if (listed == nullptr) {
+      some = slice_rows(task.rows, done, part);
+    } else {
+      launch_gather_rows(task.rows, shape_.cols, listed + done, part, at(layout_.gathered), stream());
+    }
+    const MatrixView rows(some.data, shape_.dtype, {part, shape_.cols, some.stride}, space);
+    context_->synchronize();  // exact search has a stream of its own, unless it is the caller's
+    const int64_t batch = plan_.exact.query_batch;
+    for (int64_t at_row = 0; at_row < part; at_row += batch) {
+      ProgressMeter quiet("assign", part, quiet_);
+      exact_->begin(rows.slice(at_row, std::min(batch, part - at_row)), 0);
+      exact_->scan(centres, 0, nullptr, quiet);
+      exact_->finish(found_.data() + at_row);
+      meter.poll();
+    }
+    context_->copy_values(found, found_.data(), part);
+    const int64_t offset = listed == nullptr ? done : 0;
+    launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, task.labels + offset,
+                      task.keys + offset, stream());
+    context_->synchronize();
+  }
+  if (listed != nullptr && count > task.rows.count / 8) {
+    resources_.log(LogLevel::info, std::to_string(count) + " of " + std::to_string(task.rows.count) +
+                                       " rows have many centres that are about as near and were searched for exactly");
+  }
+}
+
+}  // namespace kith

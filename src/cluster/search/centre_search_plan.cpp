@@ -1,0 +1,128 @@
+#include "cluster/search/centre_search_plan.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "kernels/assign/few_centre_screen.hpp"
+#include "kernels/assign/settle_task_cuda.hpp"
+#include "kernels/distance/distance_task.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// The centres are cut into so many parts at most, where there are no more query tiles than this.
+constexpr int64_t kMostNearestParts = 8;
+constexpr int64_t kFewQueryTiles = 256;
+// Of canonical sums: an H200 does them in 25 microseconds.
+constexpr int64_t kDirectSteps = int64_t{1} << 24;
+
+bool suits_few(const CentreSearchShape& shape) {
+  if (shape.kind == KeyKind::squared_l2 && suits_wide_few_centres(shape.centres, shape.cols)) return true;
+  return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
+}
+bool suits_tiles(const CentreSearchShape& shape) {
+  return shape.once && shape.kind == KeyKind::squared_l2 && suits_tiled_centres(shape.rows, shape.centres, shape.cols);
+}
+bool suits_direct(const CentreSearchShape& shape) {
+  const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
+  return shape.once && steps <= kDirectSteps;
+}
+
+}  // namespace
+
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows) {
+  SearchShape search;
+  search.queries = rows;
+  search.rows = shape.centres;
+  search.cols = shape.cols;
+  search.query_dtype = shape.dtype;
+  search.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product
+                  : shape.kind == KeyKind::l2          ? Metric::l2
+                                                       : Metric::sqeuclidean;
+  search.query_space = search.base_space = MemorySpace::cuda(device.index);
+  return search_of(search, {.k = 1, .check_finite = false});
+}
+
+bool compares_pairs(const CentreSearchShape& shape) {
+  return suits_few(shape) || suits_tiles(shape) || suits_direct(shape);
+}
+
+CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
+                                    int64_t unsettled_rows, ProductEngine asked) {
+  CentreSearchPlan plan;
+  plan.multiprocessors = device.multiprocessors;
+  plan.few = asked == ProductEngine::automatic && suits_few(shape);
+  plan.tiled = asked == ProductEngine::automatic && !plan.few && suits_tiles(shape) &&
+               device.compute_capability >= 80;  // 92 KiB of shared memory
+  plan.direct = asked == ProductEngine::automatic && !plan.few && !plan.tiled && suits_direct(shape) &&
+                has_fast_doubles(device.compute_capability);
+  if (plan.compares_pairs()) {
+    plan.products = false;
+    return plan;
+  }
+  plan.products = device.compute_capability >= 80 && shape.cols <= kWindowMostCols;
+  if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
+  if (plan.products && shape.centres <= kMostMarkedCentres) return plan;
+  plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
+  const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
+  PlanBudget left = budget;
+  // Such rows have many centres about as near: more candidates than the coarse path has room for.
+  const CudaChoice choice{.coarse = CoarsePath::never};
+  try {
+    plan.exact = plan_knn_cuda(search, device, left, choice);
+  } catch (const OutOfMemory& error) {
+    left.device = error.bytes_needed();
+    plan.exact = plan_knn_cuda(search, device, left, choice);
+  }
+  return plan;
+}
+
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors) {
+  ProductSchedule schedule;
+  schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
+  schedule.base_tiles = static_cast<int>(divide_up(centres, kOperandTile));
+  const int64_t pairs = divide_up(schedule.base_tiles, 2);
+  const int64_t wanted =
+      schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min(kMostNearestParts, pairs));
+  schedule.tiles_per_item = static_cast<int>(divide_up(pairs, parts) * 2);
+  schedule.items = schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
+  return schedule;
+}
+
+CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan) {
+  const int64_t rows = plan.products ? shape.rows : 0;
+  const int64_t with_operands = plan.products ? std::max(shape.rows, shape.kept_rows) : 0;
+  const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kTileChunkBytes);
+  operands = take<std::byte>(operand_tiles(with_operands), tile_bytes);
+  row_facts = take<QueryFacts>(with_operands);
+
+  const int64_t padded = operand_tiles(rows) * kOperandTile;
+  // Few rows have the centres in parts: as many as fill the machine twice.
+  const int64_t few = (2 * int64_t{plan.multiprocessors} + kFewQueryTiles) * kQueryTile;
+  slacks = take<float>(rows);
+  limits = take<float>(rows);
+  candidates = take<NearestRows>(std::max(padded, std::min(kMostNearestParts * padded, few)));
+  unsettled = take<uint32_t>(rows);
+  several = take<uint32_t>(rows);
+  gathered = take_rows(plan.products ? plan.unsettled_rows : 0, shape.cols, shape.dtype);
+  gathered_found = take<uint64_t>(plan.unsettled_rows);
+
+  centre_operands = take<std::byte>(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
+  const int64_t places = operand_tiles(shape.centres) * kOperandTile;
+  centre_terms = take<float>(places);
+  lowered_terms = take<float>(plan.products ? places : 0);
+  widths = take<float>(plan.products ? places : 0);
+  part_widths = take<float>(plan.products ? places / kGroupRowsPerTile : 0);
+  centre_rows = take<OperandFacts>(plan.products ? places : 0);
+  typical = take<OperandFacts>(1);
+  centre_facts = take<BaseFacts>(1);
+  origin = take<float>(shape.cols);
+  counts = take<CentreSearchCounts>(1);
+}
+
+}  // namespace kith

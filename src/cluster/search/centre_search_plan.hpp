@@ -1,0 +1,93 @@
+// How a GPU finds the nearest centre of every row (centre_search_cuda.hpp): what it searches, what was settled, and
+// where it keeps its things in the one block of device memory that it works in. All of it can be made on any machine.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/dtype.hpp>
+
+#include "core/plan_budget.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "exact/knn_plan_cuda.hpp"
+#include "kernels/assign/rows_seen.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct CentreSearchShape {
+  int64_t rows = 0;       // in one call, at most
+  int64_t kept_rows = 0;  // whose operands stay from call to call, so that rows which come again need not be read
+  int64_t centres = 0;
+  int64_t cols = 0;
+  DType dtype = DType::f32;            // of the rows; centres are f32
+  KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
+  bool once = false;                   // one call, for one assignment
+};
+
+struct CentreSearchPlan {
+  bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool tiled = false;    // so little is done once with some hundred centres that one pass is again the quickest
+  bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
+  bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
+  ProductEngine engine = ProductEngine::automatic;
+  int multiprocessors = 0;
+  int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
+  KnnCudaPlan exact;           // how; its bytes come on top of the layout's
+
+  // With all centres, in one kernel: nothing is rounded.
+  bool compares_pairs() const { return few || tiled || direct; }
+};
+
+// Whether a plan does, where the device is fast with doubles.
+bool compares_pairs(const CentreSearchShape& shape);
+
+// Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
+// tests: the engine that the plan would otherwise choose itself.
+CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
+                                    int64_t unsettled_rows = 16384, ProductEngine asked = ProductEngine::automatic);
+
+// The exact search of a plan's unsettled rows among the centres.
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows);
+
+// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
+
+// Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
+// candidates, and what was seen of the rows; where there are products that is the first that is not finite.
+struct CentreSearchCounts {
+  uint32_t unsettled;
+  uint32_t several;
+  int32_t marked_items;
+  RowsSeen seen;
+};
+
+// A part that is not needed has no values. `bytes` is what the search needs, but for exact search.
+struct CentreSearchLayout : WorkspaceLayout {
+  Slot<std::byte> operands;    // of the kept rows, or of one call's
+  Slot<QueryFacts> row_facts;  // likewise
+  Slot<float> slacks;
+  Slot<float> limits;
+  Slot<NearestRows> candidates;   // for each part
+  Slot<uint32_t> unsettled;       // rows that products are not sure of
+  Slot<uint32_t> several;         // rows with more than one candidate
+  Slot<std::byte> gathered;       // unsettled_rows, as they came
+  Slot<uint64_t> gathered_found;  // unsettled_rows packed neighbours
+  Slot<std::byte> centre_operands;
+  Slot<float> centre_terms;
+  Slot<float> lowered_terms;       // centre_window.hpp's
+  Slot<float> widths;              // likewise
+  Slot<float> part_widths;         // kGroupsPerTile for each tile of centres
+  Slot<OperandFacts> centre_rows;  // of each centre
+  Slot<BaseFacts> centre_facts;
+  Slot<OperandFacts> typical;
+  Slot<float> origin;
+  Slot<CentreSearchCounts> counts;
+
+  CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan);
+};
+
+}  // namespace kith

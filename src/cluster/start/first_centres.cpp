@@ -1,0 +1,200 @@
+#include "cluster/start/first_centres.hpp"
+
+#include "cluster/draw/kmeans_plus_plus.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
+#include "cluster/draw/plus_plus_in_cells.hpp"
+#include "cluster/row_sample.hpp"
+#include "cluster/start/listed_source.hpp"
+#include "cluster/start/oversampled_start.hpp"
+#include "cluster/steps/centre_means.hpp"
+#include "cluster/steps/kmeans_run.hpp"
+#include "core/typed_row.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+namespace kith {
+namespace {
+
+CounterRng random_of(const KMeansParams& params, int64_t attempt, KMeansRun::Purpose purpose) {
+  return KMeansRun::random(params.seed, attempt, purpose);
+}
+
+// f32 rows in host memory, one after the other, as they lie.
+std::optional<MatrixView> plain_floats(RowSource& source) {
+  const RowsInfo info = source.info();
+  if (!info.in_memory || !info.space.host_readable() || info.dtype != DType::f32) return std::nullopt;
+  const MatrixView all = source.fetch(0, info.rows);
+  if (all.row_stride() != all.cols()) return std::nullopt;
+  return all;
+}
+
+// k-means++ over all rows, or over a sample of them.
+class PlusPlusChoice {
+ public:
+  PlusPlusChoice(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input, int64_t count,
+                 int64_t attempt, const Resources& resources)
+      : params_(params),
+        plan_(plan),
+        source_(input.source),
+        rng_(random_of(params, attempt, KMeansRun::Purpose::choose)),
+        resources_(resources),
+        meter_("kmeans++", count * params.clusters, resources) {
+    const int64_t rows = source_.rows();
+    if (count < rows) {
+      drawn_ = sample_rows(random_of(params, attempt, KMeansRun::Purpose::sample), rows, count, resources);
+    }
+    weights_ = input.rows.weights;
+    if (weights_ == nullptr) return;
+    if (!drawn_.empty()) {
+      drawn_weights_.reserve(drawn_.size());
+      for (const uint32_t row : drawn_) drawn_weights_.push_back(weights_[row]);
+      weights_ = drawn_weights_.data();
+    }
+    // A sample in which nothing has weight is as good as one in which all have the same.
+    if (std::all_of(weights_, weights_ + count, [](float w) { return w == 0; })) weights_ = nullptr;
+  }
+
+  void run(float* centres) {
+    std::vector<uint32_t> chosen = plan_.cuda.plus_plus ? on_device() : on_host();
+    meter_.finish();
+    for (uint32_t& place : chosen) place = static_cast<uint32_t>(number_of(place));
+    gather_as_floats(source_, chosen, centres, resources_);
+  }
+
+ private:
+  int64_t number_of(int64_t place) const { return drawn_.empty() ? place : drawn_[static_cast<size_t>(place)]; }
+  int64_t count() const { return drawn_.empty() ? source_.rows() : static_cast<int64_t>(drawn_.size()); }
+
+  std::vector<uint32_t> on_device() {
+    PlusPlusInput from;
+    from.clusters = params_.clusters;
+    from.pinned = plan_.cuda.pinned_bytes > 0;
+    from.weights = weights_;
+    MatrixBuffer sample;
+    if (const std::optional<MatrixView> there = on_gpu(source_)) {
+      from.rows = *there;
+      from.list = drawn_;
+    } else if (const std::optional<MatrixView> all = drawn_.empty() ? plain_floats(source_) : std::nullopt) {
+      from.rows = *all;
+    } else {
+      sample = MatrixBuffer(DType::f32, count(), source_.info().cols, "the rows to choose centres from", resources_);
+      for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
+        gather_as_floats(source_, numbers, typed_row<float>(sample.mutable_view(), first), resources_);
+      });
+      from.rows = sample.view();
+    }
+    return choose_plus_plus_cuda(plan_.device.index, from, rng_, meter_, resources_);
+  }
+
+  std::vector<uint32_t> on_host() {
+    const RowsInfo info = source_.info();
+    const bool in_place = drawn_.empty() && info.in_memory && info.space.host_readable();
+    if (in_place) return choose(source_, plan_.start.packed_stay);
+    if (plan_.start.rows_stay) {
+      MatrixBuffer sample(info.dtype, count(), info.cols, "the rows to choose centres from", resources_);
+      for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
+        gather(source_, numbers, sample.mutable_view().slice(first, std::ssize(numbers)), resources_);
+      });
+      ViewSource kept(sample.view());
+      return choose(kept, plan_.start.packed_stay);
+    }
+    if (drawn_.empty() && info.space.host_readable()) return choose(source_, false);
+    ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
+    return choose(some, false);
+  }
+
+  std::vector<uint32_t> choose(RowSource& from, bool packed_stay) {
+    const int64_t piece =
+        from.info().in_memory && &from != &source_ && plan_.start.rows_stay ? from.rows() : plan_.piece_rows;
+    KMeansPlusPlus plus_plus(plan_.cpu.format, {from, piece, packed_stay, weights_}, params_.clusters, meter_,
+                             resources_);
+    return plus_plus.choose(rng_, meter_, resources_);
+  }
+
+  // Calls use(row numbers, place of the first) for the rows to choose from, some at a time.
+  template <typename Use>
+  void for_numbers(const Use& use) const {
+    constexpr int64_t kAtOnce = int64_t{1} << 14;
+    for (int64_t first = 0; first < count(); first += kAtOnce) {
+      use(numbers_of(drawn_, first, std::min(kAtOnce, count() - first)), first);
+    }
+  }
+
+  const KMeansParams& params_;
+  const KMeansPlan& plan_;
+  RowSource& source_;
+  const CounterRng rng_;
+  const Resources& resources_;
+  ProgressMeter meter_;
+  std::vector<uint32_t> drawn_;  // empty: all rows
+  std::vector<float> drawn_weights_;
+  const float* weights_ = nullptr;  // of the rows to choose from, or none
+};
+
+void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
+                            int64_t candidates, int64_t attempt, float* centres, const Resources& resources) {
+  ProgressMeter meter("kmeans++", 8 * input.rows.count, resources);
+  const OversampledInput from{input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, candidates};
+  const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);
+  const auto choose = [&](const CandidateRows& all) {
+    const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
+    const int64_t cells = plus_plus_cells(all.rows.rows(), all.rows.cols(), params.clusters);
+    if (cells > 1) {
+      const uint64_t stream = KMeansRun::stream(attempt, KMeansRun::Purpose::choose);
+      return choose_plus_plus_in_cells(
+          {all.rows, weights, params.clusters, cells, plan.cpu.format, params.seed, stream}, meter, resources);
+    }
+    if (plan.cuda.plus_plus) {
+      PlusPlusInput rows;
+      rows.rows = all.rows;
+      rows.weights = weights;
+      rows.clusters = params.clusters;
+      return choose_plus_plus_cuda(plan.device.index, rows, rng, meter, resources);
+    }
+    ViewSource source(all.rows);
+    KMeansPlusPlus plus_plus(plan.cpu.format, {source, all.rows.rows(), true, weights}, params.clusters, meter,
+                             resources);
+    return plus_plus.choose(rng, meter, resources);
+  };
+  choose_oversampled(from, random_of(params, attempt, KMeansRun::Purpose::sample), choose, centres, meter, resources);
+  meter.finish();
+}
+
+// A zero vector has no direction: the first rows that have one take such centres' places, as long as there are any.
+void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, const Resources& resources) {
+  int64_t next = 0;
+  for (int64_t c = 0; c < centres.rows(); ++c) {
+    auto* const centre = typed_row<float>(centres, c);
+    const auto is_zero = [&] { return std::all_of(centre, centre + centres.cols(), [](float x) { return x == 0; }); };
+    while (is_zero() && next < source.rows()) {
+      gather_as_floats(source, {static_cast<uint32_t>(next++)}, centre, resources);
+    }
+  }
+}
+
+}  // namespace
+
+void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
+                          int64_t attempt, const MutableMatrixView& centres, const Resources& resources) {
+  auto* const out = static_cast<float*>(centres.data());
+  const int64_t rows = input.source.rows();
+  const StartChoice start = choose_start(params, rows, centres.cols());
+  if (params.init == KMeansInit::given) {
+    for (int64_t c = 0; c < params.clusters; ++c) widen_row(input.given, c, out + c * centres.cols());
+  } else if (params.init == KMeansInit::random) {
+    const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::sample);
+    gather_as_floats(input.source, sample_rows(rng, rows, params.clusters, resources), out, resources);
+  } else if (start.oversamples()) {
+    choose_from_candidates(params, plan, input, start.candidates, attempt, out, resources);
+  } else {
+    PlusPlusChoice(params, plan, input, start.plus_plus_rows, attempt, resources).run(out);
+  }
+  if (!params.spherical) return;
+  if (params.init != KMeansInit::given) replace_zero_centres(input.source, centres, resources);
+  normalise_centres(centres);
+}
+
+}  // namespace kith

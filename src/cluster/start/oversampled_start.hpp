@@ -1,0 +1,50 @@
+// First centres where there are many: k-means|| (Bahmani et al. 2012) in growing rounds, then k-means++ in cells.
+//
+// Rounds: of all rows some are drawn at once, with a likelihood in proportion to their squared distance to what was
+// drawn before, and become candidates: three times as many as there are, up to one for each centre, until there are
+// four for each centre. Every row is looked at, so that a small cluster far away is not missed. A candidate's weight is
+// that of the rows nearest to it. Where there are no more rows than candidates all rows are candidates.
+//
+// Centres are chosen among the candidates by greedy k-means++; where these are many, within coarse cells of them
+// (plus_plus_in_cells.hpp).
+//
+// The same candidates and centres on every device: distances are canonical, draws have one order, numbers are counted.
+// Cost: as much as some four iterations of Lloyd's, in about 3 + log4(centres) passes over the rows, and k-means++.
+// Memory: 8 bytes a row, 4 x 4 bytes a column and centre, and k-means++.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "cluster/steps/kmeans_backend.hpp"
+#include "core/random.hpp"
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace kith {
+
+struct OversampledInput {
+  RowSource& source;
+  KMeansBackend& backend;  // of squared distances, to as many centres as are wanted
+  KMeansRowArrays rows;    // the backend's while candidates are drawn
+  int64_t piece_rows = 0;
+  int64_t clusters = 0;
+  int64_t candidates = 0;
+};
+
+// f32 rows on the host, one after the other.
+struct CandidateRows {
+  MatrixView rows;
+  std::vector<float> weights;  // or empty
+};
+// Places of the centres among the candidates.
+using ChooseCandidates = std::function<std::vector<uint32_t>(const CandidateRows&)>;
+
+// Fills `centres`, clusters x cols. `draws` are the random numbers of the rounds.
+void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,
+                        float* centres, ProgressMeter& meter, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,107 @@
+// What a backend does for k-means; the loops around it (lloyd, mini_batch) are the same for all.
+//
+//   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
+//   set_centres(centres)             the centres that they are assigned to
+//   begin_pass, scan_all, objective  a pass: every row to exactly its nearest centre (assign_cpu.hpp), and where
+//                                    asked for the sums of each centre's rows in the order of centre_sums.hpp
+//   move_to_means, move_by_batch     the centres of the next pass, made of these sums
+//   get_centres, get_rows, ...       what a backend has in memory of its own, brought to the host
+//
+// Rows are handed over in pieces of whole kSumBlock blocks, in their order; a piece is valid until the call returns.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "cluster/data/data_sample.hpp"
+#include "cluster/draw/candidate_draws.hpp"
+#include "cluster/steps/kmeans_plan.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/assign/centre_sums.hpp"
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+// One value for each row, in host memory: labels and keys are those of the last pass once get_rows() was called. Or,
+// where rows are only assigned, in the memory of the device that does it: a pass writes there, and null is not wanted.
+struct KMeansRowArrays {
+  int64_t count = 0;
+  int32_t* labels = nullptr;
+  float* keys = nullptr;           // or null on the CPU, for a pass whose objective is not asked for
+  const float* weights = nullptr;  // or null
+  int64_t first = 0;               // the number of the first one, in messages
+  bool on_device = false;          // labels and keys are
+};
+
+// What is asked of a pass beside labels.
+struct KMeansPass {
+  bool adds_up = false;
+  bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
+  bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
+};
+
+class KMeansBackend {
+ public:
+  virtual ~KMeansBackend() = default;
+  virtual void set_rows(const KMeansRowArrays& rows) = 0;
+  // As many as were planned for, or fewer for a pass that does not add up.
+  // The values of `centres` must not change before the next call, but by move_to_means and move_by_batch.
+  virtual void set_centres(const MatrixView& centres) = 0;
+
+  virtual void begin_pass(const KMeansPass& pass) = 0;
+  // Rows first, first + 1, ... of those that were set.
+  virtual void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) = 0;
+  // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
+  // pass before need not fetch them again.
+  virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
+  // Whether the scan of all rows, only assigned on a device, has shown that they need no scale (rows_seen.hpp), if the
+  // centres do not.
+  virtual bool plain_rows() const { return false; }
+  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows
+  // whose sums are added in order.
+  virtual double objective() = 0;
+
+  // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count
+  // once put_sums() is called.
+  virtual const double* weights() = 0;
+  virtual SumsView sums() = 0;
+  virtual void put_sums() = 0;
+
+  // As in centre_means.hpp. `centres` are those that were set; get_centres() writes them.
+  virtual double move_to_means(const MutableMatrixView& centres) = 0;
+  virtual void move_by_batch(const MutableMatrixView& centres, double* counts) = 0;
+
+  virtual void get_centres(const MutableMatrixView& centres) = 0;
+  virtual void get_rows() = 0;
+  virtual void get_labels() = 0;  // without the keys
+  // Keys on the device, of rows and centres times 2^exponent, become distances, or inner products.
+  virtual void finish_on_device(int exponent);
+  // After either: the weight of each centre's rows, added up in the order of the rows.
+  virtual void get_counts(double* counts) = 0;
+
+  // For drawing candidates among these rows, whose labels and keys the passes write; as long as the backend lives.
+  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources);
+
+  // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
+  virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
+};
+
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                                               const DataSample& sample, const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
+                                                const KMeansPlan& plan, const DataSample& sample,
+                                                const Resources& resources);
+
+// The weight of each centre's rows, added up in the order of the rows.
+void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts);
+
+// On the device that the plan is for.
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+                                                   const KMeansPlan& plan, const DataSample& sample,
+                                                   const Resources& resources);
+
+}  // namespace kith

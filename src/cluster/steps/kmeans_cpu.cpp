@@ -1,0 +1,148 @@
+// k-means on the CPU: rows are assigned in parallel (assign_cpu.hpp) and added up (centre_sums.hpp), for few centres in
+// one pass.
+#include "cluster/kmeans_checks.hpp"
+#include "cluster/row_sample.hpp"
+#include "cluster/steps/centre_means.hpp"
+#include "cluster/steps/kmeans_backend.hpp"
+#include "cluster/steps/kmeans_run.hpp"
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
+#include "kernels/assign/assign_cpu.hpp"
+#include "kernels/assign/centre_sums.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+namespace kith {
+namespace {
+
+class KMeansCpu final : public KMeansBackend {
+ public:
+  KMeansCpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
+            const Resources& resources)
+      : resources_(resources),
+        kind_(wish.kind()),
+        spherical_(wish.spherical),
+        checks_finite_(plan.cpu.checks_finite),
+        assigner_(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources) {
+    if (!wish.moves_centres) return;
+    batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
+    sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);
+  }
+
+  void set_rows(const KMeansRowArrays& rows) override {
+    rows_ = rows;
+    std::fill_n(rows.labels, rows.count, kNoLabel);
+  }
+
+  void set_centres(const MatrixView& centres) override {
+    centres_ = centres;
+    packed_ = false;
+  }
+
+  void begin_pass(const KMeansPass& pass) override {
+    pass_ = pass;
+    if (pass.adds_up) sums_->clear();
+  }
+
+  void scan(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) override {
+    int32_t* const labels = rows_.labels + first_row;
+    const float* const weights = rows_.weights == nullptr ? nullptr : rows_.weights + first_row;
+    if (scores_labels(rows)) return score_labels(rows, first_row, meter);
+    if (!packed_) assigner_.set(centres_, meter, resources_);
+    packed_ = true;
+    std::atomic<bool> finite = true;
+    const auto assign = [&](int64_t first, int64_t count, int slot) {
+      float* const keys = rows_.keys == nullptr || !pass_.scores ? nullptr : rows_.keys + first_row + first;
+      if (!assigner_.assign(rows.slice(first, count), labels + first, keys, slot)) finite = false;
+      meter.add(count);
+    };
+    if (pass_.adds_up) {
+      return sums_->add(rows, first_row, labels, weights, assigner_.block_rows(), assign, meter, resources_);
+    }
+    for_blocks(rows, meter, [&](int64_t first, int64_t count, int slot) { assign(first, count, slot); });
+    if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, meter, resources_);
+  }
+
+  double objective() override {
+    if (pass_.adds_up) added_ = sums_->finish();
+    return pass_.scores ? objective_of(rows_.keys, rows_.weights, rows_.count) : 0.0;
+  }
+
+  const double* weights() override { return added_.weights; }
+  SumsView sums() override { return added_; }
+  void put_sums() override {}
+
+  double move_to_means(const MutableMatrixView& centres) override {
+    packed_ = false;
+    return kith::move_to_means(added_, centres, spherical_);
+  }
+  void move_by_batch(const MutableMatrixView& centres, double* counts) override {
+    packed_ = false;
+    kith::move_by_batch(added_, centres, counts, spherical_);
+  }
+
+  void get_centres(const MutableMatrixView&) override {}
+  void get_rows() override {}
+  void get_labels() override {}
+  void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
+
+  MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
+    const MutableMatrixView out = batch_.mutable_view().slice(0, static_cast<int64_t>(rows.size()));
+    kith::gather(source, rows, out, resources_);
+    return out;
+  }
+
+ private:
+  // Products of a row with all centres from which on its one key is found sooner than by another pass.
+  static constexpr int64_t kScoredAloneFrom = 8192;
+
+  bool scores_labels(const MatrixView& rows) const {
+    return pass_.labels_known && !pass_.adds_up && rows.dtype() == DType::f32 && rows_.keys != nullptr &&
+           centres_.rows() * centres_.cols() >= kScoredAloneFrom;
+  }
+  void score_labels(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) const {
+    for_blocks(rows, meter, [&](int64_t first, int64_t count, int) {
+      for (int64_t i = first; i < first + count; ++i) {
+        const auto label = static_cast<uint32_t>(rows_.labels[first_row + i]);
+        float key;
+        canonical_keys_cpu(kind_, {typed_row<float>(rows, i)}, centres_, &label, 1, &key);
+        rows_.keys[first_row + i] = key_of_ordered(ordered_key(key));
+      }
+      meter.add(count);
+    });
+  }
+  // Calls body(first row, count, slot) for rows that are best given together.
+  template <typename Body>
+  void for_blocks(const MatrixView& rows, ProgressMeter& meter, const Body& body) const {
+    const int64_t block = assigner_.block_rows();
+    parallel_for(divide_up(rows.rows(), block), meter, resources_, [&](int64_t task, int slot) {
+      body(task * block, std::min(block, rows.rows() - task * block), slot);
+    });
+  }
+
+  const Resources resources_;
+  const KeyKind kind_;
+  const bool spherical_;
+  const bool checks_finite_;
+  CentreAssigner assigner_;
+  std::optional<CentreSums> sums_;  // none where rows are only assigned
+  MatrixBuffer batch_;              // rows gathered for mini-batches
+  KMeansRowArrays rows_;
+  MatrixView centres_;
+  bool packed_ = false;  // the centres as they are
+  KMeansPass pass_;
+  SumsView added_;
+};
+
+}  // namespace
+
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                                               const DataSample& sample, const Resources& resources) {
+  return std::make_unique<KMeansCpu>(shape, wish, plan, sample, resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,90 @@
+// How k-means will be done: pure functions of the data's shape, what is wanted, the device and the budget.
+#pragma once
+
+#include <kith/device.hpp>
+
+#include "cluster/search/centre_search_plan.hpp"
+#include "core/device_choice.hpp"
+#include "core/plan_budget.hpp"
+#include "kernels/panels/panel_format.hpp"
+#include "rows/rows_info.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// What there is: rows, to so many centres.
+struct KMeansShape : RowsInfo {
+  int64_t clusters = 0;
+  bool weighted = false;
+
+  KMeansShape() = default;
+  KMeansShape(const RowsInfo& info, int64_t count, bool with_weights = false)
+      : RowsInfo(info), clusters(count), weighted(with_weights) {}
+};
+
+// What is wanted.
+struct KMeansWish {
+  bool spherical = false;
+  bool moves_centres = true;      // else rows are only assigned
+  int64_t passes = 1;             // over all rows, at most
+  int64_t sampled_rows = 0;       // k-means++ chooses the first centres from, all or a sample
+  int64_t candidates = 0;         // drawn in rounds, for the first centres
+  int64_t batch_rows = 0;         // of a mini-batch, gathered; 0 for whole passes
+  bool check_finite = false;      // rows that are not finite are refused in the first pass, where that costs nothing
+  MemorySpace result_space = {};  // of labels and distances, where rows are only assigned
+
+  KeyKind kind() const { return spherical ? KeyKind::inner_product : KeyKind::squared_l2; }
+};
+
+struct KMeansCpuPlan {
+  PanelFormat format = PanelFormat::f32;  // of rows and centres; a GPU's k-means++ may need it too
+  bool checks_finite = false;             // a pass that only assigns refuses rows that are not finite
+};
+
+// What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.
+struct KMeansStartPlan {
+  bool rows_stay = true;    // a sample, or rows of a file or a GPU
+  bool packed_stay = true;  // and packed rows
+};
+
+struct KMeansCudaPlan {
+  bool rows_stay = false;      // rows from the host are copied once and stay on the device
+  bool rows_ahead = false;     // else: a piece of them comes while the one before it is worked on
+  bool operands_stay = false;  // so do the operands of all rows
+  bool plus_plus = false;      // k-means++ chooses there
+  bool checks_finite = false;  // the first pass refuses rows that are not finite
+  bool lists_rows = false;     // rows are added up by lists of a block's, not sorted (few_sums_cuda.cu)
+  int64_t pinned_bytes = 0;    // host memory that rows pass through on their way
+  CentreSearchPlan search;
+};
+
+struct KMeansPlan {
+  Device device = Device::cpu();
+  int64_t piece_rows = 0;  // handed to the backend at a time: whole blocks of kSumBlock, or all rows
+  int64_t host_bytes = 0;  // what the work allocates at its peak, results not included
+  int64_t device_bytes = 0;
+  KMeansStartPlan start;
+  KMeansCpuPlan cpu;
+  KMeansCudaPlan cuda;
+};
+
+// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget);
+// `asked` is for tests: what the plan would otherwise choose itself.
+KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,
+                            const PlanBudget& budget, ProductEngine asked = ProductEngine::automatic);
+
+// What both need on the host before the loop begins: the first centres are chosen, by k-means++ in so many bytes, and
+// the data are surveyed.
+int64_t kmeans_start_bytes(const KMeansShape& shape, const KMeansWish& wish, int64_t plus_plus, int64_t piece,
+                           int threads);
+// Of k-means++ on the host.
+int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads);
+// Keeps less for k-means++; false where nothing was left to go.
+bool shrink_start(KMeansStartPlan& start);
+
+// By which a device is chosen.
+Work work_of(const KMeansShape& shape, const KMeansWish& wish);
+
+}  // namespace kith

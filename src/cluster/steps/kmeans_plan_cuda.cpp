@@ -1,0 +1,186 @@
+// The plan of k-means on a GPU.
+//
+// Rows from the host stay on the device if they fit, so that they are copied once; else they come piece by piece in
+// every pass, each while the one before it is worked on. So do the operands that products are made of: where there is
+// no room for those of all rows they are made anew for each piece. Under a tight budget first the pieces shrink to a
+// size that still fills the machine, then the operands go, then the rows, then the pieces shrink to the smallest that
+// work.
+#include "cluster/steps/kmeans_plan.hpp"
+
+#include <kith/error.hpp>
+
+#include "cluster/device_row_gather_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus.hpp"
+#include "cluster/draw/plus_plus_workspace_cuda.hpp"
+#include "cluster/steps/kmeans_workspace_cuda.hpp"
+#include "core/byte_size.hpp"
+#include "cuda/pinned_bytes.hpp"
+#include "kernels/assign/few_centre_screen.hpp"
+#include "kernels/assign/nearest_centre_cpu.hpp"
+#include "rows/row_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostPiece = int64_t{1} << 24;
+constexpr int64_t kGoodPiece = int64_t{1} << 17;
+constexpr int64_t kDeviceReadBytes = int64_t{256} << 20;  // of rows that come from the host in every pass
+constexpr int64_t kMostUnsettled = 16384;
+constexpr int64_t kLeastUnsettled = 64;
+// So few values are not worth the ten kernels of a sort.
+constexpr int64_t kListedValues = int64_t{1} << 23;
+
+int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
+  const KMeansCudaPlan& cuda = plan.cuda;
+  const int64_t piece = std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1));
+  int64_t bytes = cuda.pinned_bytes + cuda.search.exact.host_bytes + array_bytes<uint64_t>(cuda.search.unsettled_rows);
+  bytes += shape.read_bytes(piece);
+  bytes += array_bytes<double>(shape.cols + shape.rows / kSumBlock + 1);  // the origin, the objective's blocks
+  if (!wish.moves_centres) return bytes + piece * 8;                      // labels and keys
+  const int64_t surveyed = shape.space.host_readable() ? piece : 0;
+  const int64_t work = array_bytes<double>(shape.clusters * (shape.cols + 4)) +  // sums, where centres are empty
+                       array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
+  const int64_t plus_plus = !cuda.plus_plus || wish.candidates > 0 ? host_plus_plus_bytes(shape, wish, plan, threads)
+                            : shape.space.host_readable()          ? array_bytes<float>(wish.sampled_rows * shape.cols)
+                                                                   : 0;
+  const int64_t keys = array_bytes<float>(shape.rows);
+  const int64_t start = kmeans_start_bytes(shape, wish, plus_plus, surveyed, threads);
+  return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
+}
+
+// Of k-means++, which is done before the passes begin.
+int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
+  PlusPlusShape choice;
+  choice.rows = wish.candidates > 0 ? wish.candidates : wish.sampled_rows;
+  choice.cols = shape.cols;
+  choice.clusters = shape.clusters;
+  choice.trials = plus_plus_trials(shape.clusters);
+  choice.weighted = shape.weighted || wish.candidates > 0;
+  if (wish.candidates > 0) return PlusPlusWorkspace(choice).bytes;
+  choice.listed = !shape.space.host_readable() && wish.sampled_rows < shape.rows;
+  choice.in_place = !shape.space.host_readable() && shape.dtype == DType::f32 && !choice.listed;
+  return PlusPlusWorkspace(choice).bytes;
+}
+
+// What a plan needs in all; INT64_MAX where that cannot be counted.
+int64_t device_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
+  const int64_t own = KMeansWorkspace(shape, wish, plan).bytes;
+  const int64_t more = plan.cuda.search.exact.device_bytes + (shape.space.host_readable() ? 0 : 2 * kGatherBytes);
+  return own > INT64_MAX - more ? INT64_MAX : own + more;
+}
+
+}  // namespace
+
+KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,
+                            const PlanBudget& budget, ProductEngine asked) {
+  const int64_t rows = std::max<int64_t>(shape.rows, 1);
+  const int64_t row_bytes = std::max<int64_t>(shape.row_bytes(), 1);
+  const bool from_host = shape.space.host_readable();
+  KMeansPlan plan;
+  plan.device = device.device;
+  plan.cpu.format = centre_format(shape.cols, budget.cpu);
+  if (shape.space.kind == MemoryKind::host && saturating_multiply(rows, row_bytes) >= kPinnedBytes) {
+    plan.cuda.pinned_bytes = kPinnedBytes;
+  }
+
+  const auto lists_rows = [&] {
+    const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
+    return plan.cuda.search.few || (little && shape.clusters <= kFewCentres);
+  };
+  // So many rows at a time are left to exact search, in so much memory.
+  const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {
+    PlanBudget some = budget;
+    some.device = bytes;
+    plan.cuda.search =
+        plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind(), !wish.moves_centres}, device,
+                           some, unsettled, asked);
+    plan.cuda.lists_rows = lists_rows();
+    const CentreSearchPlan& search = plan.cuda.search;
+    plan.cuda.checks_finite = wish.check_finite && (search.products || search.compares_pairs());
+  };
+  const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
+    plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));
+    plan.cuda.rows_stay = from_host && rows_stay;
+    plan.cuda.rows_ahead = ahead && plan.piece_rows < rows;
+    plan.cuda.operands_stay = operands_stay;
+    plan.device_bytes = device_bytes(shape, wish, plan);
+    return plan.device_bytes <= budget.device;
+  };
+  // Nothing stays that is used but once.
+  const bool can_stay = wish.moves_centres && wish.batch_rows == 0;
+  const int64_t largest = whole_sum_blocks(std::min(rows + kSumBlock - 1, kMostPiece));
+  const int64_t streamed = std::min(largest, whole_sum_blocks(kDeviceReadBytes / row_bytes));
+  const auto choose = [&] {
+    for (const auto& [rows_stay, operands_stay] : {std::pair{true, true}, {true, false}}) {
+      if (!can_stay) break;
+      for (int64_t piece = shape.in_memory ? largest : streamed;; piece = whole_sum_blocks(piece / 2)) {
+        if (fits(piece, rows_stay, operands_stay, false)) return true;
+        if (piece <= kGoodPiece) break;
+      }
+    }
+    const bool ahead = from_host && wish.moves_centres;
+    for (int64_t piece = from_host ? streamed : largest;; piece = whole_sum_blocks(piece / 2)) {
+      if (fits(piece, false, false, ahead)) return true;
+      if (piece == kSumBlock) return ahead && fits(piece, false, false, false);
+    }
+  };
+  bool found = false;
+  for (int64_t unsettled = kMostUnsettled; !found && unsettled >= kLeastUnsettled; unsettled /= 4) {
+    with_unsettled(unsettled, budget.device / 4);
+    found = choose();
+  }
+  if (!found) {
+    with_unsettled(kLeastUnsettled, 0);
+    found = choose();
+  }
+  if (!found) {
+    throw OutOfMemory(
+        fmt::format("k-means of {} x {} vectors to {} centres needs at least {} of device memory, and {} is free; "
+                    "raise the limit, free memory or lower the clusters",
+                    shape.rows, shape.cols, shape.clusters, format_bytes(plan.device_bytes),
+                    format_bytes(std::max<int64_t>(budget.device, 0))),
+        plan.device_bytes);
+  }
+
+  // Where there is no room for k-means++ the host does it, with the same centres.
+  const bool chooses = wish.sampled_rows > 0 || wish.candidates > 0;
+  const int64_t plus_plus = chooses ? plus_plus_bytes(shape, wish) : INT64_MAX;
+  // Candidates are drawn by the backend, whose memory is then taken already.
+  plan.cuda.plus_plus = plus_plus <= budget.device - (wish.candidates > 0 ? plan.device_bytes : 0);
+  const auto count_device_bytes = [&] {
+    const int64_t own = device_bytes(shape, wish, plan);
+    const int64_t start = plan.cuda.plus_plus ? plus_plus : 0;
+    plan.device_bytes = wish.candidates > 0 ? own + start : std::max(own, start);
+  };
+  count_device_bytes();
+  for (;;) {
+    plan.host_bytes = host_bytes(shape, wish, plan, budget.threads);
+    if (plan.host_bytes <= budget.host) return plan;
+    if (plan.cuda.pinned_bytes > 0) {
+      plan.cuda.pinned_bytes = 0;
+    } else if (from_host && plan.cuda.plus_plus &&
+               wish.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
+      plan.cuda.plus_plus = false;
+      plan.start = {false, false};
+      count_device_bytes();
+    } else if (wish.sampled_rows > 0 && !plan.cuda.plus_plus && shrink_start(plan.start)) {
+      continue;
+    } else if (plan.piece_rows > kSumBlock) {
+      plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
+      count_device_bytes();
+    } else {
+      throw OutOfMemory(
+          fmt::format("k-means of {} x {} vectors to {} centres on a GPU needs at least {} of host memory, and the "
+                      "limit leaves {}; raise the limit, or lower the clusters or the sample",
+                      shape.rows, shape.cols, shape.clusters, format_bytes(plan.host_bytes),
+                      format_bytes(std::max<int64_t>(budget.host, 0))),
+          plan.host_bytes);
+    }
+  }
+}
+
+}  // namespace kith

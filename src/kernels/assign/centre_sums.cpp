@@ -1,0 +1,174 @@
+#include "kernels/assign/centre_sums.hpp"
+
+#include "core/divide.hpp"
+#include "kernels/assign/compare_task.hpp"
+#include "kernels/assign/sums_by_label_cpu.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kTasksPerThread = 16;
+constexpr int64_t kRowsAhead = 4;
+constexpr int64_t kRowsBytes = 32 << 10;  // assigned and added up while they are in the nearest cache
+
+// Of one thread; no two share a cache line.
+int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
+
+bool is_few(int64_t centres) { return centres <= kMostFewCentres; }
+
+}  // namespace
+
+int64_t CentreSums::bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads) {
+  if (is_few(centres)) return array_bytes<double>((2 + threads) * centres * (cols + 1));
+  return array_bytes<double>(centres * (2 * cols + 3)) + array_bytes<int64_t>(centres + 1) +
+         array_bytes<uint32_t>(largest_piece) + array_bytes<float>(threads * scratch_floats(cols));
+}
+
+CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources)
+    : centres_(centres),
+      cols_(cols),
+      block_(sum_block(centres)),
+      few_(is_few(centres)),
+      totals_(size(), "the centres' sums", resources),
+      open_(few_ ? size() : centres * (cols + 2), "the centres' sums", resources),
+      blocks_(few_ ? resources.threads() * size() : 0, "the centres' sums", resources),
+      starts_(few_ ? 0 : centres + 1, "sorting rows by centre", resources),
+      order_(few_ ? 0 : largest_piece, "sorting rows by centre", resources),
+      scratch_(few_ ? 0 : resources.threads() * scratch_floats(cols), "the centres' sums", resources) {
+  clear();
+}
+
+void CentreSums::clear() {
+  std::fill(totals_.begin(), totals_.end(), 0.0);
+  open_block_ = -1;
+  for (int64_t c = 0; !few_ && c < centres_; ++c) open_[c * (cols_ + 2) + cols_ + 1] = -1;  // no block
+}
+
+void CentreSums::add_to_totals(const double* block) {
+  for (int64_t i = 0; i < size(); ++i) totals_[i] += block[i];
+}
+
+void CentreSums::add_by_block(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
+                              const Assign& assign, ProgressMeter& meter, const Resources& resources) {
+  const int64_t end = first + rows.rows();
+  const int64_t together = std::max<int64_t>(kRowsBytes / (cols_ * size_of(rows.dtype())) / 48 * 48, 48);
+  const int64_t at_once = resources.threads();
+  if (open_block_ >= 0 && first / block_ != open_block_) {
+    add_to_totals(open_.data());
+    open_block_ = -1;
+  }
+  for (int64_t wave = first / block_; wave * block_ < end; wave += at_once) {
+    const int64_t count = std::min(at_once, (end + block_ - 1) / block_ - wave);
+    parallel_for(count, meter, resources, [&](int64_t task, int slot) {
+      const int64_t block = wave + task;
+      double* const sums = blocks_.data() + task * size();
+      if (block == open_block_) {
+        std::copy_n(open_.data(), size(), sums);
+      } else {
+        std::fill_n(sums, size(), 0.0);
+      }
+      const int64_t last = std::min((block + 1) * block_, end) - first;
+      for (int64_t at = std::max(block * block_, first) - first; at < last; at += together) {
+        const int64_t some = std::min(together, last - at);
+        assign(at, some, slot);
+        add_rows_cpu(rows.slice(at, some), labels + at, centres_, weights == nullptr ? nullptr : weights + at, sums,
+                     sums + centres_ * cols_);
+      }
+    });
+    for (int64_t task = 0; task < count; ++task) {
+      const double* const sums = blocks_.data() + task * size();
+      if ((wave + task + 1) * block_ > end) {  // goes on in the next piece
+        std::copy_n(sums, size(), open_.data());
+        open_block_ = wave + task;
+      } else {
+        if (wave + task == open_block_) open_block_ = -1;
+        add_to_totals(sums);
+      }
+    }
+  }
+}
+
+void CentreSums::add(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
+                     int64_t assigned_together, const Assign& assign, ProgressMeter& meter,
+                     const Resources& resources) {
+  if (few_) return add_by_block(rows, first, labels, weights, assign, meter, resources);
+  parallel_for(divide_up(rows.rows(), assigned_together), meter, resources, [&](int64_t task, int slot) {
+    const int64_t at = task * assigned_together;
+    assign(at, std::min(assigned_together, rows.rows() - at), slot);
+  });
+  sort(labels, rows.rows());
+  const int64_t tasks = std::min<int64_t>(centres_, kTasksPerThread * resources.threads());
+  parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
+    float* const row = scratch_.data() + slot * scratch_floats(cols_);
+    for (int64_t c = centres_ * task / tasks; c < centres_ * (task + 1) / tasks; ++c) {
+      add_centre(c, rows, first, weights, row);
+    }
+  });
+}
+
+// Afterwards starts_[c] is where the rows of centre c end, and starts_[c - 1] where they begin.
+void CentreSums::sort(const int32_t* labels, int64_t count) {
+  assert(count <= order_.size());
+  int64_t* const starts = starts_.data();
+  std::fill_n(starts, centres_ + 1, int64_t{0});
+  for (int64_t i = 0; i < count; ++i) ++starts[labels[i] + 1];
+  for (int64_t c = 0; c < centres_; ++c) starts[c + 1] += starts[c];
+  uint32_t* const order = order_.data();
+  for (int64_t i = 0; i < count; ++i) order[starts[labels[i]]++] = static_cast<uint32_t>(i);
+}
+
+// Adds the block's sums to the total.
+void CentreSums::close_block(int64_t centre) const {
+  const double* const partial = open_.data() + centre * (cols_ + 2);
+  if (partial[cols_ + 1] < 0) return;
+  double* const sum = totals_.data() + centre * cols_;
+  for (int64_t c = 0; c < cols_; ++c) sum[c] += partial[c];
+  totals_[centres_ * cols_ + centre] += partial[cols_];
+}
+
+void CentreSums::add_centre(int64_t centre, const MatrixView& rows, int64_t first, const float* weights,
+                            float* row) const {
+  const int64_t* const ends = starts_.data();
+  const uint32_t* const order = order_.data();
+  const int64_t end = ends[centre];
+  double* const partial = open_.data() + centre * (cols_ + 2);
+  auto block = static_cast<int64_t>(partial[cols_ + 1]);
+  for (int64_t at = centre == 0 ? 0 : ends[centre - 1]; at < end; ++at) {
+    const int64_t i = order[at];
+    const std::byte* ahead = rows.row(order[std::min(at + kRowsAhead, end - 1)]);
+    for (int64_t byte = 0; byte < std::min<int64_t>(cols_ * size_of(rows.dtype()), 1024); byte += 64) {
+      __builtin_prefetch(ahead + byte);
+    }
+    if ((first + i) / block_ != block) {
+      close_block(centre);
+      block = (first + i) / block_;
+      std::fill_n(partial, cols_ + 1, 0.0);
+      partial[cols_ + 1] = static_cast<double>(block);
+    }
+    widen_row(rows, i, row);
+    if (weights == nullptr) {
+      for (int64_t c = 0; c < cols_; ++c) partial[c] += static_cast<double>(row[c]);
+      partial[cols_] += 1;
+    } else {
+      const auto w = static_cast<double>(weights[i]);
+      for (int64_t c = 0; c < cols_; ++c) partial[c] += w * static_cast<double>(row[c]);
+      partial[cols_] += w;
+    }
+  }
+}
+
+SumsView CentreSums::finish() {
+  if (few_ && open_block_ >= 0) add_to_totals(open_.data());
+  open_block_ = -1;
+  for (int64_t c = 0; !few_ && c < centres_; ++c) {
+    close_block(c);
+    open_[c * (cols_ + 2) + cols_ + 1] = -1;
+  }
+  return {totals_.data(), totals_.data() + centres_ * cols_};
+}
+
+}  // namespace kith

@@ -1,0 +1,81 @@
+// The sum of each centre's rows, in one order whatever the threads, pieces and devices, so that means have the same
+// bytes everywhere.
+//
+// The order: rows are in blocks of sum_block(centres), counted from the first row of the data. A centre adds up its
+// rows of a block in the order of their numbers, beginning with zero; these partial sums are added to its total in the
+// order of the blocks. All in float64; a weight times an f32 value is exact there. A block has some 64 rows for each
+// centre: enough that partial sums are few beside the rows, little enough that a GPU has many of them to work on.
+//
+// Few centres: blocks are added up side by side, each by one thread, right after its rows were assigned, and then to
+// the totals. One read of every row, in order; 8 bytes a column and centre for each thread, and twice that. More
+// centres: a stable counting sort of each piece's rows by centre, then each centre on its own. One read of every row,
+// in scattered order; 16 bytes a column and centre, 4 a row of the largest piece.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+
+namespace kith {
+
+inline constexpr int64_t kSumBlock = 1024;  // what is summed over all rows alike, and what pieces are multiples of
+
+// As many rows as whole blocks of kSumBlock hold, at least one.
+constexpr int64_t whole_sum_blocks(int64_t rows) { return std::max<int64_t>(rows / kSumBlock, 1) * kSumBlock; }
+
+constexpr int64_t sum_block(int64_t centres) {
+  return std::max(kSumBlock, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(64 * centres))));
+}
+
+// Totals in host memory: centres x cols sums and one weight for each centre.
+struct SumsView {
+  double* sums = nullptr;
+  double* weights = nullptr;
+};
+
+class CentreSums {
+ public:
+  static int64_t bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads);
+  CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources);
+
+  void clear();
+  // The next rows of the data, of which `first` is the first one's number. assign(row of the piece, count, slot) fills
+  // labels before they are looked at, best for `assigned_together` rows at a time. Weights may be null.
+  using Assign = std::function<void(int64_t first, int64_t count, int slot)>;
+  void add(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
+           int64_t assigned_together, const Assign& assign, ProgressMeter& meter, const Resources& resources);
+  // Of all rows since clear(), after which no more are added.
+  SumsView finish();
+
+ private:
+  int64_t size() const { return centres_ * (cols_ + 1); }
+  void add_by_block(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
+                    const Assign& assign, ProgressMeter& meter, const Resources& resources);
+  void add_to_totals(const double* block);
+  void sort(const int32_t* labels, int64_t count);
+  void add_centre(int64_t centre, const MatrixView& rows, int64_t first, const float* weights, float* row) const;
+  void close_block(int64_t centre) const;
+
+  int64_t centres_;
+  int64_t cols_;
+  int64_t block_;
+  bool few_;
+  HostArray<double> totals_;  // centres x cols, then a weight for each
+  HostArray<double> open_;    // of a block that has not ended: the same; or for each of many centres its block's sums,
+                              // their weight, and the number of the block
+  // Few centres:
+  int64_t open_block_ = -1;
+  HostArray<double> blocks_;  // as the totals, for each thread
+  // More:
+  HostArray<int64_t> starts_;  // where each centre's rows begin in order_
+  HostArray<uint32_t> order_;  // row numbers, by centre
+  HostArray<float> scratch_;   // a row for each thread
+};
+
+}  // namespace kith

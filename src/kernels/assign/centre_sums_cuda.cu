@@ -1,0 +1,194 @@
+#include "kernels/assign/centre_sums_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "kernels/assign/centre_sums.hpp"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include <algorithm>
+#include <bit>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads)
+    sort_keys_kernel(const int32_t* labels, int64_t rows, SumBlocks blocks, uint32_t* keys, uint32_t* numbers) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= rows) return;
+  const int64_t block = (blocks.first + i) / blocks.size - blocks.first / blocks.size;
+  keys[i] = static_cast<uint32_t>(block * blocks.clusters + labels[i]);
+  numbers[i] = static_cast<uint32_t>(i);
+}
+
+// Where each run begins; empty ones begin where the next does.
+__global__ void __launch_bounds__(kThreads)
+    run_starts_kernel(const uint32_t* keys, int64_t rows, int64_t runs, uint32_t* starts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i > rows) return;
+  const int64_t first = i == 0 ? 0 : int64_t{keys[i - 1]} + 1;
+  const int64_t last = i == rows ? runs : int64_t{keys[i]};
+  for (int64_t run = first; run <= last; ++run) starts[run] = static_cast<uint32_t>(i);
+}
+
+// A thread for each centre and column; the one after the last column has the weights. Some runs' values are read before
+// they are added, an empty one's too, which do not count.
+__global__ void __launch_bounds__(kThreads)
+    add_runs_kernel(int64_t cols, SumBlocks blocks, RunSums runs, DeviceSums sums) {
+  constexpr int kAhead = 8;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= blocks.clusters * (cols + 1)) return;
+  const bool weighs = i >= blocks.clusters * cols;
+  const int64_t centre = weighs ? i - blocks.clusters * cols : i / cols;
+  const double* const values = weighs ? runs.weights + centre : runs.sums + centre * cols + i % cols;
+  const int64_t step = weighs ? blocks.clusters : blocks.clusters * cols;
+  double total = sums.totals[i];
+  double left_open = 0;
+  for (int64_t first = 0; first < blocks.count; first += kAhead) {
+    double partials[kAhead];
+    bool empty[kAhead];
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t block = first + a < blocks.count ? first + a : blocks.count - 1;
+      const int64_t run = block * blocks.clusters + centre;
+      empty[a] = runs.starts[run] == runs.starts[run + 1];
+      partials[a] = values[block * step];
+    }
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t block = first + a;
+      if (block >= blocks.count) break;
+      double partial = empty[a] ? 0.0 : partials[a];
+      if (empty[a] && block == 0 && blocks.continues) partial = sums.open[i];
+      if (block == blocks.count - 1 && blocks.stays_open) {
+        left_open = partial;
+      } else {
+        total += partial;
+      }
+    }
+  }
+  sums.totals[i] = total;
+  if (blocks.stays_open) sums.open[i] = left_open;
+}
+
+// A block for each: all threads read, one adds, in order.
+__global__ void __launch_bounds__(kThreads)
+    objectives_kernel(const float* keys, const float* weights, int64_t rows, double* blocks) {
+  __shared__ double terms[kSumBlock];
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kSumBlock;
+  const int count = static_cast<int>(rows - first < kSumBlock ? rows - first : kSumBlock);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    const auto key = static_cast<double>(keys[first + i]);
+    terms[i] = weights == nullptr ? key : static_cast<double>(weights[first + i]) * key;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double sum = 0;
+#pragma unroll 16
+  for (int i = 0; i < count; ++i) sum += terms[i];
+  blocks[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) count_labels_kernel(const int32_t* labels, int64_t rows, uint32_t* counts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < rows) atomicAdd(&counts[labels[i]], 1u);
+}
+
+// Few labels, which many rows share: a block counts its rows before it adds them to the others'.
+constexpr int64_t kFewLabels = 4096;
+constexpr int64_t kRowsCounted = 16384;
+__global__ void __launch_bounds__(kThreads)
+    count_few_labels_kernel(const int32_t* labels, int64_t rows, int clusters, uint32_t* counts) {
+  __shared__ uint32_t own[kFewLabels];
+  for (int c = static_cast<int>(threadIdx.x); c < clusters; c += kThreads) own[c] = 0;
+  __syncthreads();
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRowsCounted;
+  const int64_t end = first + kRowsCounted < rows ? first + kRowsCounted : rows;
+  for (int64_t i = first + threadIdx.x; i < end; i += kThreads) atomicAdd(&own[labels[i]], 1u);
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < clusters; c += kThreads) {
+    if (own[c] > 0) atomicAdd(&counts[c], own[c]);
+  }
+}
+
+cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
+
+// Stably by key; returns which of the two buffers holds the result.
+int sort_runs(const RunSums& runs, int64_t rows, int64_t run_count, cudaStream_t stream) {
+  cub::DoubleBuffer<uint32_t> keys = both(runs.keys);
+  cub::DoubleBuffer<uint32_t> numbers = both(runs.rows);
+  const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(run_count - 1))));
+  if (centre_sort_bytes_needed(rows, bits) > runs.sort_bytes) {
+    throw InvalidState("sorting rows by centre needs more memory than was planned");
+  }
+  auto bytes = static_cast<size_t>(runs.sort_bytes);
+  KITH_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(runs.sort, bytes, keys, numbers, static_cast<int>(rows), 0, bits, stream));
+  return keys.selector == 0 && numbers.selector == 0 ? 0 : keys.selector == numbers.selector ? 1 : -1;
+}
+
+}  // namespace
+
+int64_t centre_sort_bytes_needed(int64_t rows, int bits) {
+  cub::DoubleBuffer<uint32_t> keys;
+  cub::DoubleBuffer<uint32_t> numbers;
+  size_t bytes = 0;
+  KITH_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, static_cast<int>(rows), 0, bits, nullptr));
+  return static_cast<int64_t>(bytes);
+}
+
+SumBlocks sum_blocks_of(const SumsTask& task) {
+  const int64_t rows = task.rows.count;
+  SumBlocks blocks;
+  blocks.first = task.first;
+  blocks.size = sum_block(task.clusters);
+  blocks.clusters = task.clusters;
+  blocks.count = (task.first + rows - 1) / blocks.size - task.first / blocks.size + 1;
+  blocks.continues = task.first % blocks.size != 0;
+  blocks.stays_open = !task.last && (task.first + rows) % blocks.size != 0;
+  return blocks;
+}
+
+void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+  const int64_t rows = task.rows.count;
+  if (rows == 0) return;
+  const SumBlocks blocks = sum_blocks_of(task);
+  const int64_t run_count = blocks.count * task.clusters;
+
+  launch(sort_keys_kernel, Grid::over(rows, kThreads), stream, task.labels, rows, blocks, task.runs.keys[0],
+         task.runs.rows[0]);
+  const int sorted = sort_runs(task.runs, rows, run_count, stream);
+  if (sorted < 0) throw InvalidState("sorting rows by centre left keys and rows apart");
+  launch(run_starts_kernel, Grid::over(rows + 1, kThreads), stream, task.runs.keys[sorted], rows, run_count,
+         task.runs.starts);
+  if (task.keys == nullptr) {
+    launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
+  } else {
+    launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
+  }
+  launch(add_runs_kernel, Grid::over(task.clusters * (task.cols + 1), kThreads), stream, task.cols, blocks, task.runs,
+         task.sums);
+}
+
+void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
+                             cudaStream_t stream) {
+  launch(objectives_kernel, Grid::of(divide_up(rows, kSumBlock), kThreads), stream, keys, weights, rows, blocks);
+}
+
+void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream) {
+  if (clusters <= kFewLabels) {
+    launch(count_few_labels_kernel, Grid::of(divide_up(rows, kRowsCounted), kThreads), stream, labels, rows,
+           static_cast<int>(clusters), counts);
+  } else {
+    launch(count_labels_kernel, Grid::over(rows, kThreads), stream, labels, rows, counts);
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,60 @@
+// The nearest of few centres, exactly, for every row of a matrix as it lies, on the CPU: k-means with few centres, at
+// the speed of one pass over the matrix.
+//
+// Products in f32 leave those centres that a bound on every rounding (error_bound.hpp) cannot rule out, mostly one; the
+// canonical keys of these, from centres in double, decide. Rows are taken some at a time, and neither packed nor
+// sorted. The form follows from the shape: vectors of centres (assign_few_cpu-inl.hpp), vectors along the columns for a
+// handful of centres (assign_handful_cpu-inl.hpp), or vectors of rows where those are short
+// (assign_columns_cpu-inl.hpp).
+//
+// Cost: rows x centres x columns fused multiply-adds in f32 and rows x columns in double. Memory: 12 bytes a value of
+// the centres, 20 where rows are short.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "kernels/assign/compare_task.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class CentreTable {
+ public:
+  static int64_t bytes_for(int64_t count, int64_t cols);
+  // What one thread needs to compare with them.
+  static int64_t scratch_floats(int64_t cols);
+
+  CentreTable() = default;
+  // Squared L2, with an origin near the mean of what is compared, or inner products. Up to kMostFewCentres.
+  CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources);
+
+  // f32, as many as there is room for or fewer.
+  void set(const MatrixView& centres);
+
+  // Labels of all rows, of any dtype, in host memory: the first by (key, number); and the canonical keys, which are
+  // null where labels are all that is wanted: most rows then need no arithmetic in double. True where all values are
+  // surely finite.
+  bool nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const;
+
+  // Of squared L2: lowers distances[centre * stride + row] to the canonical key where that is below nearest[row].
+  void nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride, float* scratch) const;
+
+ private:
+  bool has_short_rows() const { return cols_ <= kShortColumns && kind_ == KeyKind::squared_l2; }
+
+  KeyKind kind_ = KeyKind::squared_l2;
+  std::vector<float> origin_;  // padded
+  int64_t cols_ = 0;
+  HostArray<float> table_;  // as CompareTask has them, and those below
+  HostArray<float> terms_;
+  HostArray<float> columns_;
+  HostArray<float> groups_;
+  HostArray<float> lines_;
+  HostArray<double> wide_;
+  CompareTask task_;  // points into these, which stay where they are
+};
+
+}  // namespace kith
