@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/data/data_scale.hpp"
-#include "cluster/kmeans_checks.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
 #include "cluster/start/first_centres.hpp"
 #include "cluster/steps/centre_means.hpp"

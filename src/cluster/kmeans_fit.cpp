@@ -4,8 +4,8 @@
 
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/data_survey.hpp"
-#include "cluster/kmeans_checks.hpp"
-#include "cluster/row_sample.hpp"
+#include "cluster/data/kmeans_checks.hpp"
+#include "rows/row_sample.hpp"
 #include "cluster/start/first_centres.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/cpu_target.hpp"

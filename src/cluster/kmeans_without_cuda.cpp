@@ -1,6 +1,5 @@
 // Stands in for what calls CUDA in a build without it.
 #include "cluster/data/data_survey_cuda.hpp"
-#include "cluster/device_row_gather_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "core/dispatch.hpp"
@@ -11,10 +10,6 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape&, const KMeans
                                                 const DataSample&, const Resources&) {
   throw_no_cuda();
 }
-
-void gather_cuda(const MatrixView&, const std::vector<uint32_t>&, std::byte*, const Resources&) { throw_no_cuda(); }
-
-void gather_floats_cuda(const MatrixView&, const std::vector<uint32_t>&, float*, const Resources&) { throw_no_cuda(); }
 
 int64_t survey_cuda(const MatrixView&, const std::vector<float>&, bool, bool, std::vector<double>&, const Resources&) {
   throw_no_cuda();

@@ -16,6 +16,3 @@ inline void check_cuda(cudaError_t error, const char* call) {
 }  // namespace kith
 
 #define KITH_CUDA_CHECK(call) ::kith::check_cuda((call), #call)
-
-// After a kernel launch, which returns nothing itself.
-#define KITH_CUDA_CHECK_LAUNCH(name) ::kith::check_cuda(cudaGetLastError(), "launch of " name)

@@ -36,7 +36,7 @@ __device__ inline void copy_async_wait() {
   KITH_PTX_80("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// For kernels that launch_chained() launches (cuda/chained_launch.hpp); all threads call it. Returns when the kernel
+// For kernels that a chained launch starts (cuda/launch.hpp); all threads call it. Returns when the kernel
 // before has ended and what it wrote is there; from then on the next one's blocks may start. GPUs before 9.0 do not
 // start a kernel earlier.
 __device__ inline void wait_for_kernel_before() {

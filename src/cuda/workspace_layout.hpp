@@ -29,8 +29,6 @@ struct WorkspaceLayout {
   Slot<std::byte> take_rows(int64_t count, int64_t cols, DType dtype) {
     return take<std::byte>(count, saturating_multiply(cols, size_of(dtype)));
   }
-  // An untyped part, of a layout that does not take slots yet.
-  int64_t take(int64_t count, int64_t bytes_each) { return take_bytes(saturating_multiply(count, bytes_each)); }
   // What another layout describes.
   Slot<std::byte> take_layout(const WorkspaceLayout& inner) { return take<std::byte>(inner.bytes); }
 

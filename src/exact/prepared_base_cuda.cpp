@@ -39,10 +39,6 @@ void check_on_device(const MatrixView& matrix, std::string_view what, int device
   }
 }
 
-DeviceRowsView device_rows(const MatrixView& matrix) {
-  return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
-}
-
 bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
 
 void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {

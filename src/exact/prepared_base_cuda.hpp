@@ -46,7 +46,6 @@ class PreparedBaseCuda final : public PreparedBase {
 bool lies_on(const MatrixView& matrix, int device);
 // InvalidArgument where it lies on another.
 void check_on_device(const MatrixView& matrix, std::string_view what, int device);
-DeviceRowsView device_rows(const MatrixView& matrix);
 bool can_be_infinite(DType dtype);
 
 // Looks for what is wanted, if anything is, and gives the rows their norms. Enqueues.

@@ -1,6 +1,6 @@
 #include "index/refined_kind.hpp"
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/typed_row.hpp"
 #include "index/code_store.hpp"
 #include "index/host_rows.hpp"

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/kmeans_checks.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/parallel_for.hpp"
 
 #include <fmt/format.h>

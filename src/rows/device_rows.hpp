@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kith/dtype.hpp>
+#include <kith/view.hpp>
 
 #include "core/host_device.hpp"
 
@@ -30,6 +31,11 @@ struct DeviceRowsView {
     return static_cast<const T*>(data) + stored(i) * stride;
   }
 };
+
+// Of a matrix in device memory.
+inline DeviceRowsView device_rows(const MatrixView& matrix) {
+  return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
+}
 
 // Rows first .. first + count - 1.
 inline DeviceRowsView slice_rows(const DeviceRowsView& rows, int64_t first, int64_t count) {

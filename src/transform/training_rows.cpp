@@ -1,6 +1,6 @@
 #include "transform/training_rows.hpp"
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/host_array.hpp"
 #include "rows/finite_check.hpp"
 

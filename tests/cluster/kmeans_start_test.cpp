@@ -1,5 +1,5 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "cluster/start/listed_source.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"

@@ -1,6 +1,6 @@
 #include "ivf/model/training_sample.hpp"
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "ivf/ivf_check.hpp"
 
 #include <cmath>

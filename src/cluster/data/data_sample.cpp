@@ -1,7 +1,7 @@
 #include "cluster/data/data_sample.hpp"
 
 #include "cluster/data/data_survey_cuda.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"
 

@@ -1,6 +1,6 @@
 #include "cluster/data/data_scale.hpp"
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "rows/row_source.hpp"

@@ -1,7 +1,7 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 
 #include "cluster/draw/weighted_draw.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/typed_row.hpp"
 #include "kernels/assign/centre_sums.hpp"

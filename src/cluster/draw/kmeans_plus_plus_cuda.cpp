@@ -1,6 +1,6 @@
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 
-#include "cluster/data/row_lists_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/plus_plus_steps_cuda.hpp"
 #include "cuda/device_buffer.hpp"

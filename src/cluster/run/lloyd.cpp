@@ -1,4 +1,4 @@
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/ordered_key.hpp"
 

@@ -1,6 +1,7 @@
 #include "cluster/search/centre_search_cuda.hpp"
 
-#include "cluster/data/row_lists_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
+#include "cluster/data/found_rows_cuda.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/few_centres_cuda.hpp"

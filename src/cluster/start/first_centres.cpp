@@ -3,7 +3,7 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/draw/plus_plus_in_cells.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "cluster/start/listed_source.hpp"
 #include "cluster/start/oversampled_start.hpp"
 #include "cluster/steps/centre_means.hpp"

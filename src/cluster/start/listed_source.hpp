@@ -5,7 +5,7 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/row_source.hpp"
 
 #include <algorithm>

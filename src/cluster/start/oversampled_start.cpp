@@ -2,7 +2,7 @@
 
 #include "cluster/draw/candidate_draws.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/typed_row.hpp"
 
 #include <algorithm>

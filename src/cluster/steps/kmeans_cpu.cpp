@@ -1,7 +1,7 @@
 // k-means on the CPU: rows are assigned in parallel (assign_cpu.hpp) and added up (centre_sums.hpp), for few centres in
 // one pass.
-#include "cluster/kmeans_checks.hpp"
-#include "cluster/row_sample.hpp"
+#include "cluster/data/kmeans_checks.hpp"
+#include "rows/row_sample.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_run.hpp"

@@ -9,7 +9,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/device_row_gather_cuda.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/plus_plus_workspace_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"

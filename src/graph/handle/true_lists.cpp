@@ -2,7 +2,7 @@
 
 #include <kith/matrix_buffer.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/ordered_key.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"

@@ -3,7 +3,7 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/random.hpp"
 #include "graph/lists/counted_work.hpp"

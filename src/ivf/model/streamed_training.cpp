@@ -1,7 +1,7 @@
 #include "ivf/model/streamed_training.hpp"
 
 #include "cluster/kmeans_fit.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/counted_bytes.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"

@@ -1,7 +1,7 @@
 #include "ivf/model/training_sample.hpp"
 
-#include "cluster/device_row_gather_cuda.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/device_row_gather_cuda.hpp"
+#include "rows/row_sample.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "quantize/product/product_training.hpp"
 #include "rows/finite_check.hpp"
 

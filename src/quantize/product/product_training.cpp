@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"

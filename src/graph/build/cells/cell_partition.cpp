@@ -3,7 +3,7 @@
 #include <kith/knn.hpp>
 
 #include "cluster/kmeans_fit.hpp"
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "graph/build/cells/cell_ranks_cpu.hpp"

@@ -3,7 +3,7 @@
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"

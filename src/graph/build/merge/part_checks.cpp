@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 #include "exact/search_checks.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/counted_work.hpp"

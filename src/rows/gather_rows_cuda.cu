@@ -1,25 +1,13 @@
-#include "cluster/data/row_lists_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
-#include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
-
-#include <cmath>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-
-__global__ void __launch_bounds__(kThreads)
-    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
-  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
-  labels[row] = static_cast<int32_t>(row_of(found[i]));
-  keys[row] = key_of_ordered(ordered_of(found[i]));
-}
 
 // A warp for each row.
 __global__ void __launch_bounds__(kThreads)
@@ -47,26 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t col = threadIdx.x % 32; col < cols; col += 32) out[i * cols + col] = static_cast<float>(row[col]);
 }
 
-// A power of two in double is exact: what is rounded is rounded once.
-__global__ void __launch_bounds__(kThreads)
-    distances_of_keys_kernel(float* keys, int64_t count, bool spherical, double scale) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
-  const float key = keys[i];
-  keys[i] = spherical ? 0.0f - key : static_cast<float>(static_cast<double>(__fsqrt_rn(key)) * scale);
-}
-
 }  // namespace
-
-void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
-                       cudaStream_t stream) {
-  launch(take_found_kernel, Grid::over(count, kThreads), stream, found, count, rows, labels, keys);
-}
-
-void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream) {
-  launch(distances_of_keys_kernel, Grid::over(count, kThreads), stream, keys, count, spherical,
-         std::ldexp(1.0, -exponent));
-}
 
 void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
                         cudaStream_t stream) {

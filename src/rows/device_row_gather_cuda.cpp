@@ -1,9 +1,8 @@
-#include "cluster/device_row_gather_cuda.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 
-#include "cluster/data/row_lists_cuda.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "exact/prepared_base_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
 
 #include <algorithm>
 

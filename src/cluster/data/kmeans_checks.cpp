@@ -1,4 +1,4 @@
-#include "cluster/kmeans_checks.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 
 #include <kith/error.hpp>
 

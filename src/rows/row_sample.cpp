@@ -1,6 +1,6 @@
-#include "cluster/row_sample.hpp"
+#include "rows/row_sample.hpp"
 
-#include "cluster/device_row_gather_cuda.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "rows/stored_row.hpp"
