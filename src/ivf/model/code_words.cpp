@@ -30,12 +30,12 @@ const CodeWords::Forms& CodeWords::get(const Codec& codec, const Wanted& wanted,
   return forms_;
 }
 
-int64_t CodeWords::bytes_for(const CodeFormat& format, const Wanted& wanted) {
-  if (!wanted.columns && !wanted.rounded) return 0;
-  const int64_t values = is_additive(format) ? format.parts * format.cols : format.cols;  // for a codeword of each part
-  return format.codewords() *
-         (array_bytes<float>(format.parts) + (wanted.columns ? array_bytes<float>(values) : 0) +
-          (wanted.rounded ? array_bytes<uint16_t>(values) : 0));
+Footprint CodeWords::footprint(const CodeFormat& format, const Wanted& wanted) {
+  if (!wanted.columns && !wanted.rounded) return {};
+  const int64_t words = format.parts * format.codewords();
+  return array_footprint<float>(words)
+      .beside(array_footprint<float>(wanted.columns ? words : 0, width_of(format)))
+      .beside(array_footprint<uint16_t>(wanted.rounded ? words : 0, width_of(format)));
 }
 
 int64_t CodeWords::bytes() const {

@@ -6,6 +6,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "quantize/codec.hpp"
 
@@ -30,7 +31,7 @@ class CodeWords {
 
   // The codec is the same at every call. Forms that were there stay where they are.
   const Forms& get(const Codec& codec, const Wanted& wanted, const Resources& resources);
-  static int64_t bytes_for(const CodeFormat& format, const Wanted& wanted);
+  static Footprint footprint(const CodeFormat& format, const Wanted& wanted);
   int64_t bytes() const;
 
  private:

@@ -5,7 +5,6 @@
 
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
-#include "core/named_limit.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
 #include "ivf/model/streamed_training.hpp"
@@ -161,15 +160,15 @@ std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric
 
 }  // namespace
 
-int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
+Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
   const int64_t lists = ivf_lists(spec, rows.rows);
-  const int64_t code =
-      code_training_bytes(spec.code, has_residuals(spec) ? lists : 0, metric, rows, code_rows(spec.code), resources);
+  const Footprint code =
+      code_training_footprint(spec.code, has_residuals(spec) ? lists : 0, metric, rows, code_rows(spec.code), resources);
   if (spec.lists == kOneList) return code;
   const CentreTraining training = centre_training(spec, lists);
-  const int64_t centres =
-      centre_training_bytes(centre_params(training, metric, lists, 0), rows, training.rows, resources);
-  return array_bytes<float>(lists * rows.cols) + std::max(centres, code);
+  return array_footprint<float>(lists, rows.cols)
+      .beside(centre_training_footprint(centre_params(training, metric, lists, 0), rows, training.rows, resources)
+                  .then(code));
 }
 
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
@@ -195,8 +194,7 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
         fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each", count, lists,
                     kFewPointsPerCentre));
   }
-  return naming_whole_host_limit([&] { return train_ivf_bytes(spec, metric, rows.info(), resources); }, resources,
-                                 [&] { return train_checked(spec, metric, lists, rows, seed, resources); });
+  return train_checked(spec, metric, lists, rows, seed, resources);
 }
 
 }  // namespace kith

@@ -10,6 +10,7 @@
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/typed_row.hpp"
 #include "ivf/model/code_words.hpp"
 #include "ivf/model/device_cache.hpp"
@@ -86,7 +87,10 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 // (streamed_training.hpp): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
-// What that takes on the host at least.
-int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources);
+// What that takes at least.
+Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources);
+inline int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
+  return train_ivf_footprint(spec, metric, rows, resources).host;
+}
 
 }  // namespace kith

@@ -4,7 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <algorithm>
 
@@ -13,27 +13,38 @@ namespace {
 
 constexpr int64_t kBlockRows = 1 << 16;
 
+// What an exact search of the centres finds for a block of queries.
+struct RankedBlock {
+  RankedBlock(int64_t queries, int64_t probes, const Resources& resources)
+      : rows(std::min(kBlockRows, queries)),
+        ids(rows * probes, "the queries' lists", resources),
+        distances(rows * probes, "the queries' lists", resources) {}
+
+  int64_t rows;
+  HostArray<int64_t> ids;
+  HostArray<float> distances;
+};
+
 }  // namespace
 
-int64_t rank_bytes(int64_t queries, int64_t probes) {
-  return std::min(queries, kBlockRows) * probes * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
+Footprint rank_footprint(int64_t queries, int64_t probes, const Resources& resources) {
+  return footprint_of<RankedBlock>(resources, queries, probes);
 }
 
 void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
                 const Resources& resources) {
   const Resources quiet = resources.with_progress({});
-  const int64_t block = std::min(kBlockRows, queries.rows());
-  if (block == 0) return;
-  const HostArray<int64_t> ids(block * probes, "the queries' lists", quiet);
-  const HostArray<float> distances(block * probes, "the queries' lists", quiet);
+  if (queries.rows() == 0) return;
+  const RankedBlock block(queries.rows(), probes, quiet);
   KnnParams params;
   params.k = probes;
   params.metric = metric;
   params.check_finite = false;
-  for (int64_t first = 0; first < queries.rows(); first += block) {
-    const int64_t count = std::min(block, queries.rows() - first);
-    knn(queries.slice(first, count), centres, {ids.data(), distances.data(), count, probes, {}}, params, quiet);
-    std::transform(ids.data(), ids.data() + count * probes, lists + first * probes,
+  for (int64_t first = 0; first < queries.rows(); first += block.rows) {
+    const int64_t count = std::min(block.rows, queries.rows() - first);
+    knn(queries.slice(first, count), centres, {block.ids.data(), block.distances.data(), count, probes, {}}, params,
+        quiet);
+    std::transform(block.ids.data(), block.ids.data() + count * probes, lists + first * probes,
                    [](int64_t id) { return static_cast<int32_t>(id); });
   }
 }
@@ -45,15 +56,16 @@ void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& ro
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 
-int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
+Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
   SearchShape shape;
   shape.queries = std::min(rows.rows, kBlockRows);
   shape.rows = lists;
   shape.cols = rows.cols;
   shape.query_dtype = rows.dtype;
   shape.metric = metric;
-  return rank_bytes(rows.rows, 1) +
-         smallest_host_bytes(shape, {.k = 1, .check_finite = false}, RowFilter(), resources.with_device(Device::cpu()));
+  return rank_footprint(rows.rows, 1, resources)
+      .beside(search_footprint(shape, {.k = 1, .check_finite = false}, RowFilter(),
+                               resources.with_device(Device::cpu())));
 }
 
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows) {

@@ -8,6 +8,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
@@ -23,10 +24,13 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
                 const Resources& resources);
 
 // What rank_lists takes for so many queries, beside its result and the search itself.
-int64_t rank_bytes(int64_t queries, int64_t probes);
+Footprint rank_footprint(int64_t queries, int64_t probes, const Resources& resources);
 
 // What assign_lists takes on the CPU at least, beside its result.
-int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources);
+Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources);
+inline int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
+  return assign_footprint(metric, lists, rows, resources).host;
+}
 
 // Takes each row's centre off it: f32.
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows);

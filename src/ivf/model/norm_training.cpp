@@ -19,6 +19,14 @@ namespace {
 
 constexpr int64_t kPieceRows = 1 << 12;
 
+struct NormMemory {
+  NormMemory(int64_t rows, int64_t piece_bytes, const Resources& resources)
+      : norms(rows, "norms", resources), codes(piece_bytes, "codes", resources) {}
+
+  HostArray<float> norms;
+  HostArray<uint8_t> codes;  // of a piece of rows
+};
+
 }  // namespace
 
 void check_norm_metric(CodeNorm norm, Metric metric) {
@@ -29,13 +37,16 @@ void check_norm_metric(CodeNorm norm, Metric metric) {
       name_of(metric)));
 }
 
-int64_t norm_training_bytes(const CodeRecipe& code, const RowsInfo& rows, int threads) {
+Footprint norm_training_footprint(const CodeRecipe& code, const RowsInfo& rows, const Resources& resources) {
   CodeRecipe without = code;
   without.norm = CodeNorm::decoded;
   const CodeFormat format = without.format_for(rows.cols);
   const int64_t piece = std::min(rows.rows, kPieceRows);
-  return 2 * code.code->table_bytes(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
-         piece * (format.bytes() + array_bytes<float>(rows.cols)) + code.code->encoding_bytes(code, format, piece, DType::f32, threads);
+  const int64_t codecs = 2 * code.code->table_bytes(code.format_for(rows.cols));
+  const int64_t encoding = code.code->encoding_bytes(code, format, piece, DType::f32, resources.threads());
+  return Footprint{saturating_add(codecs, encoding)}
+      .beside(footprint_of<NormMemory>(resources, rows.rows, piece * format.bytes()))
+      .beside(array_footprint<float>(piece, rows.cols));
 }
 
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
@@ -49,8 +60,9 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
     const int64_t count = rows.rows();
     const int64_t piece = std::min(count, kPieceRows);
     const int64_t bytes = codec->format().bytes();
-    const HostArray<float> norms(count, "norms", resources);
-    const HostArray<uint8_t> codes(piece * bytes, "codes", resources);
+    const NormMemory memory(count, piece * bytes, resources);
+    const HostArray<float>& norms = memory.norms;
+    const HostArray<uint8_t>& codes = memory.codes;
     rows.open(piece, quiet);
     ProgressMeter meter("norms", count, resources);
     for (int64_t first = 0; first < count; first += piece) {

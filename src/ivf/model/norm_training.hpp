@@ -8,6 +8,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
@@ -24,6 +25,6 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources);
 
 // What with_norms() takes on the host at least, with both codecs.
-int64_t norm_training_bytes(const CodeRecipe& code, const RowsInfo& rows, int threads);
+Footprint norm_training_footprint(const CodeRecipe& code, const RowsInfo& rows, const Resources& resources);
 
 }  // namespace kith

@@ -6,7 +6,6 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
-#include "core/named_limit.hpp"
 #include "core/typed_row.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
@@ -43,8 +42,8 @@ struct DrawnRows {
 };
 
 // Beside what is trained on them: their numbers, and a bit a row while they are drawn.
-int64_t drawn_bytes(const RowsInfo& rows, int64_t count) {
-  return array_bytes<uint32_t>(count) + divide_up(rows.rows, 64) * 8;
+Footprint drawn_footprint(const RowsInfo& rows, int64_t count) {
+  return array_footprint<uint32_t>(count).beside(array_footprint<uint64_t>(divide_up(rows.rows, 64)));
 }
 
 // Drawn rows as f32, gathered anew at each fetch.
@@ -115,69 +114,63 @@ bool sample_fits(int64_t rows, int64_t cols, const Resources& resources) {
   return rows <= resources.host_memory()->available() / kShare / array_bytes<float>(cols);
 }
 
-int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, int64_t most,
-                              const Resources& resources) {
+Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
+                                    const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
-  return drawn_bytes(rows, count) + smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources);
+  return drawn_footprint(rows, count).beside(
+      Footprint{smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources)});
 }
 
-int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
-                            const Resources& resources) {
+Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
+                                  int64_t most, const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
   const RowsInfo info = DrawnSource::info_of(rows, count);
-  // Lists are looked for with a share of what is left beside.
-  const int64_t assigning =
-      lists == 0 ? 0 : assign_bytes(metric, lists, {1, info.cols, DType::f32}, resources) * kPieceShare / (kPieceShare - 1);
-  const int64_t training = Codec::training_bytes(code, info, resources.threads());
-  const int64_t norms = code.norm == CodeNorm::decoded ? 0 : norm_training_bytes(code, info, resources.threads());
-  return drawn_bytes(rows, count) + array_bytes<int32_t>(count) + std::max({assigning, training, norms});
+  Footprint working{Codec::training_bytes(code, info, resources.threads())};
+  if (code.norm != CodeNorm::decoded) working = working.then(norm_training_footprint(code, info, resources));
+  if (lists > 0) {  // looked for with a share of what is left beside
+    const int64_t assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources).host;
+    working = working.then({assigning * kPieceShare / (kPieceShare - 1)});
+  }
+  return drawn_footprint(rows, count).beside(array_footprint<int32_t>(count)).beside(working);
 }
 
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
                                     const CounterRng& rng, const Resources& resources) {
   const RowsInfo info = DrawnSource::info_of(rows.info(), std::min(rows.rows(), most));
-  const auto needed = [&] { return centre_training_bytes(params, rows.info(), most, resources); };
-  return naming_host_limit(needed, resources, [&] {
-    const DrawnRows drawn(rows, most, rng, resources);
-    const int64_t cols = info.cols;
-    const RowStep step =
-        metric == Metric::cosine ? RowStep([=](float* row, int64_t) { make_unit_length(row, cols); }) : RowStep();
-    KMeansRows source;
-    source.info = info;
-    source.open = [&](int64_t piece, const Resources& planned) {
-      auto made = std::make_unique<DrawnSource>(rows, drawn.numbers, step, planned);
-      made->open(piece, planned);
-      return made;
-    };
-    return std::move(fit_kmeans(params, source, {}, resources).centres);
-  });
+  const DrawnRows drawn(rows, most, rng, resources);
+  const int64_t cols = info.cols;
+  const RowStep step =
+      metric == Metric::cosine ? RowStep([=](float* row, int64_t) { make_unit_length(row, cols); }) : RowStep();
+  KMeansRows source;
+  source.info = info;
+  source.open = [&](int64_t piece, const Resources& planned) {
+    auto made = std::make_unique<DrawnSource>(rows, drawn.numbers, step, planned);
+    made->open(piece, planned);
+    return made;
+  };
+  return std::move(fit_kmeans(params, source, {}, resources).centres);
 }
 
 std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources) {
   const bool residual = vectors.centres.rows() > 0;
-  const auto needed = [&] {
-    return code_training_bytes(code, vectors.centres.rows(), vectors.metric, rows.info(), most, resources);
+  const DrawnRows drawn(rows, most, rng, resources);
+  const HostArray<int32_t> lists =
+      residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
+  const int64_t cols = rows.info().cols;
+  const RowStep less_centre = [&](float* row, int64_t place) {
+    const float* const centre = typed_row<float>(vectors.centres, lists[place]);
+    for (int64_t c = 0; c < cols; ++c) row[c] -= centre[c];
   };
-  return naming_whole_host_limit(needed, resources, [&] {
-    const DrawnRows drawn(rows, most, rng, resources);
-    const HostArray<int32_t> lists =
-        residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
-    const int64_t cols = rows.info().cols;
-    const RowStep less_centre = [&](float* row, int64_t place) {
-      const float* const centre = typed_row<float>(vectors.centres, lists[place]);
-      for (int64_t c = 0; c < cols; ++c) row[c] -= centre[c];
-    };
-    const RowStep step = residual ? less_centre : RowStep();
-    DrawnSource source(rows, drawn.numbers, step, resources);
-    CodeRecipe without = code;
-    without.norm = CodeNorm::decoded;
-    std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
-    if (code.norm == CodeNorm::decoded) return codec;
-    DrawnSource again(rows, drawn.numbers, step, resources);
-    return with_norms(codec, code.norm, again, residual ? lists.data() : nullptr, vectors.centres, resources);
-  });
+  const RowStep step = residual ? less_centre : RowStep();
+  DrawnSource source(rows, drawn.numbers, step, resources);
+  CodeRecipe without = code;
+  without.norm = CodeNorm::decoded;
+  std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
+  if (code.norm == CodeNorm::decoded) return codec;
+  DrawnSource again(rows, drawn.numbers, step, resources);
+  return with_norms(codec, code.norm, again, residual ? lists.data() : nullptr, vectors.centres, resources);
 }
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/random.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
@@ -37,9 +38,13 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const C
                                                  const Resources& resources);
 
 // What the two take on the host at least.
-int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, int64_t most,
-                              const Resources& resources);
-int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
-                            const Resources& resources);
+Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
+                                    const Resources& resources);
+Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
+                                  int64_t most, const Resources& resources);
+inline int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
+                                   int64_t most, const Resources& resources) {
+  return code_training_footprint(code, lists, metric, rows, most, resources).host;
+}
 
 }  // namespace kith

@@ -12,9 +12,6 @@
 #include <numeric>
 
 namespace kith {
-namespace {
-
-}  // namespace
 
 CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, const ListProductShape& shape,
                              const Resources& resources)
@@ -27,17 +24,7 @@ CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, const Li
       rounded_(shape.table_queries, "lookup tables", resources),
       loaded_(shape.table_queries, "lookup tables", resources),
       steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
-      values_(shape.piece_rows, "sums of codes", resources) {
-  std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
-  std::fill(rounded_.begin(), rounded_.end(), ByteTables());
-}
-
-int64_t CodeTableScan::bytes_for(const CodeFormat& format, const ListProductShape& shape) {
-  return shape.table_queries *
-             (array_bytes<float>(format.parts * format.codewords()) + array_bytes<uint8_t>(screen_table_bytes(format)) +
-              array_bytes<ByteTables>(1) + array_bytes<Loaded>(1)) +
-         array_bytes<float>(shape.piece_rows) + array_bytes<uint16_t>(round_up(shape.piece_rows, kColumnVectors));
-}
+      values_(shape.piece_rows, "sums of codes", resources) {}
 
 void CodeTableScan::round_table(int64_t i) {
   if (screens_) rounded_[i] = round_code_tables(format_, table(i), bytes_.data() + i * table_bytes_);
@@ -69,6 +56,11 @@ void CodeTableScan::load_rows(const uint8_t* codes, int64_t count) {
 }
 
 void CodeTableScan::start_lists() {
+  if (!cleared_) {
+    std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
+    std::fill(rounded_.begin(), rounded_.end(), ByteTables());
+    cleared_ = true;
+  }
   firsts_.assign(1, 0);
   first_ = 0;
 }

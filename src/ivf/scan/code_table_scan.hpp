@@ -18,7 +18,6 @@ class CodeTableScan : public ListProduct {
   // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
   // lie behind the parts, as numbers.
   CodeTableScan(const CodeFormat& format, bool adds_norms, const ListProductShape& shape, const Resources& resources);
-  static int64_t bytes_for(const CodeFormat& format, const ListProductShape& shape);
 
   void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
   void load_rows(const uint8_t* codes, int64_t count) final;
@@ -56,6 +55,7 @@ class CodeTableScan : public ListProduct {
   const bool adds_norms_;
   const int64_t table_bytes_;
   const bool screens_;
+  bool cleared_ = false;  // the tables rounded to bytes, whose last ones stay zeros
   HostArray<float> sums_;
   HostArray<uint8_t> bytes_;
   HostArray<ByteTables> rounded_;

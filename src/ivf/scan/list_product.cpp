@@ -1,6 +1,7 @@
 #include "ivf/scan/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "core/memory_budget.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted& wanted, const Resources& resources) {
   if (!wanted.columns && !wanted.rounded) return nullptr;
+  static const CodeWords::Forms unmade;  // for products that are only counted
+  if (resources.host_memory()->counts_only()) return &unmade;
   return &model.words->get(*model.codec, wanted, resources);
 }
 
@@ -81,17 +84,6 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                  ? make_sum_list_product(tables, shape, resources)
                  : make_table_list_product(tables, shape, resources);
     default: return make_panel_list_product(tables, shape, resources);
-  }
-}
-
-int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  const int64_t few = shape.few_queries == 0                 ? 0
-                      : format.kind == CodeKind::additive ? sum_list_product_bytes(shape, format)
-                                                             : table_list_product_bytes(shape, format);
-  switch (shape.engine) {
-    case ListEngine::tiles: return few + tile_list_product_bytes(shape, format.cols);
-    case ListEngine::tables: return few;
-    default: return few + panel_list_product_bytes(shape, format.cols);
   }
 }
 

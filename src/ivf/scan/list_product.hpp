@@ -97,8 +97,6 @@ class ListProduct {
 
 std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTables& tables,
                                                const ListProductShape& shape, const Resources& resources);
-// Of all engines that the shape may use.
-int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
 
 // The parts of make_list_product.
 std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, const ListProductShape& shape,
@@ -109,10 +107,6 @@ std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, c
                                                      const Resources& resources);
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
-int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols);
-int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols);
-int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
-int64_t sum_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
 
 // Whether additive codes are searched by tables for such a key; and their parts, as tables see them.
 bool has_sum_tables(const CodeFormat& format, KeyKind kind);

@@ -52,6 +52,11 @@ void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* n
   }
 }
 
+ListScan::Memory::Memory(const ListProductShape& shape, int64_t cols, const Resources& resources)
+    : hit_values(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      hit_rows(hit_values.size(), "candidates", resources),
+      scored(kScored * cols, "vectors to score", resources) {}
+
 ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources)
     : context_(context),
       shape_(shape),
@@ -60,18 +65,22 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
       root_(context.tables.kind() == KeyKind::l2),
       by_norm_(has_norm_keys(context.vectors.model().codec->format(), context.tables.kind())),
       resources_(resources),
-      hit_values_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
-      hit_rows_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
-      scored_(kScored * cols_, "vectors to score", resources) {
-  hits_.values = hit_values_.data();
-  hits_.rows = hit_rows_.data();
+      memory_(shape, cols_, resources) {
+  hits_.values = memory_.hit_values.data();
+  hits_.rows = memory_.hit_rows.data();
   hits_.stride = ListHits::stride_for(shape.piece_rows);
   hits_.enough = context.kept == nullptr ? context.k : 0;  // rows that a filter leaves out precede nothing
 }
 
-int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {
-  return list_product_bytes(shape, format) + array_bytes<float>(kScored * format.cols) +
-         2 * array_bytes<float>(shape.query_group * ListHits::stride_for(shape.piece_rows));
+Footprint ListScan::footprint(const IvfModel& model, const ListProductShape& shape, const Resources& resources) {
+  return counted(resources, [&](const Resources& counting) {
+    const ListTables tables(model, {}, {true, true}, counting);
+    const Memory memory(shape, model.cols(), counting);
+    std::unique_ptr<ListProduct> few;
+    std::unique_ptr<ListProduct> many;
+    if (shape.few_queries > 0) few = make_list_product(ListEngine::tables, tables, shape, counting);
+    if (shape.engine != ListEngine::tables) many = make_list_product(shape.engine, tables, shape, counting);
+  });
 }
 
 ListProduct& ListScan::product_for(const ListTask& task) {
@@ -187,8 +196,8 @@ void ListScan::score_by_norm(int64_t query, uint32_t* places, int64_t count, flo
   float norms[kScored];
   double products[kScored];
   const float* const values = context_.queries + query * cols_;
-  context_.vectors.decode(places, count, scored_.data(), norms);
-  canonical_products_cpu(values, scored_.data(), count, cols_, products);
+  context_.vectors.decode(places, count, memory_.scored.data(), norms);
+  canonical_products_cpu(values, memory_.scored.data(), count, cols_, products);
   const double squared = canonical_squared_norm_cpu(values, cols_);
   for (int64_t i = 0; i < count; ++i) keys[i] = norm_key(context_.tables.kind(), squared, products[i], norms[i]);
 }
@@ -204,8 +213,8 @@ RowScorer ListScan::scorer(int64_t query) {
         score_by_norm(query, places + first, here, keys + first);
         continue;
       }
-      context_.vectors.decode(places + first, here, scored_.data());
-      canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(scored_.data(), here, cols_), numbers, here,
+      context_.vectors.decode(places + first, here, memory_.scored.data());
+      canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(memory_.scored.data(), here, cols_), numbers, here,
                          keys + first);
     }
   };

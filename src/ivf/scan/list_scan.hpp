@@ -14,6 +14,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "exact/scan_context.hpp"
@@ -99,7 +100,8 @@ struct ListTask {
 class ListScan {
  public:
   ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
-  static int64_t bytes_for(const ListProductShape& shape, const CodeFormat& format);
+  // What a thread takes, with the products that it makes when it first needs them.
+  static Footprint footprint(const IvfModel& model, const ListProductShape& shape, const Resources& resources);
 
   // Tasks that can be done together: one of them, or as many as tables are filled for.
   void run(const ListTask* tasks, int64_t count);
@@ -131,9 +133,14 @@ class ListScan {
   std::unique_ptr<ListProduct> many_;  // made when first needed
   std::unique_ptr<ListProduct> few_;
   ListProduct* product_ = nullptr;  // of the task
-  HostArray<float> hit_values_;
-  HostArray<uint32_t> hit_rows_;
-  HostArray<float> scored_;  // decoded vectors
+  struct Memory {
+    Memory(const ListProductShape& shape, int64_t cols, const Resources& resources);
+
+    HostArray<float> hit_values;
+    HostArray<uint32_t> hit_rows;
+    HostArray<float> scored;  // decoded vectors
+  };
+  const Memory memory_;
   ListHits hits_;
   ListTask task_;
 };

@@ -151,13 +151,4 @@ std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, c
   return std::make_unique<PanelListProduct>(tables, shape, resources);
 }
 
-int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols) {
-  const int64_t rows = shape.piece_rows + kMostRowsPerPanel;
-  const int64_t queries = shape.query_block / kHitQueries * (kHitQueries + kMostQueriesPerPanel);
-  return PackedQueries::bytes_for(kFormat, queries, cols) + rows * packed_bytes(kFormat, cols) +
-         PanelScratch::bytes_for(kFormat, cols, kMostRowsPerPanel) +
-         array_bytes<float>(std::max(kMostQueriesPerPanel, kMostRowsPerPanel) * cols + 2 * rows + kHitQueries +
-                            kMostQueriesPerPanel);
-}
-
 }  // namespace kith

@@ -26,13 +26,11 @@ ProbeTable::ProbeTable(int64_t capacity, int64_t probes, const Resources& resour
       counts(capacity, "the queries' lists", resources),
       firsts(capacity, "the queries' lists", resources) {}
 
-int64_t ProbeTable::bytes_for(int64_t queries, int64_t probes) { return array_bytes<int32_t>(queries * (probes + 2)); }
-
-int64_t invert_bytes(int64_t queries, int64_t probes, int64_t lists) {
+Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists) {
   const int64_t all = queries * probes;
-  return array_bytes<uint32_t>(all) +
-         (is_few(all, lists) ? array_bytes<uint64_t>(all) : array_bytes<int64_t>(lists + 1)) +
-         static_cast<int64_t>(sizeof(ListVisit)) * 2 * std::min(all, lists);
+  return array_footprint<uint32_t>(all)
+      .beside(is_few(all, lists) ? array_footprint<uint64_t>(all) : array_footprint<int64_t>(lists + 1))
+      .beside(array_footprint<ListVisit>(std::min(all, lists), 2));
 }
 
 ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists, const Resources& resources) {

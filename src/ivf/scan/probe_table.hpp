@@ -5,6 +5,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 
 #include <cstdint>
@@ -21,7 +22,6 @@ struct ProbeTable {
   HostArray<int32_t> firsts;  // how many of them a query visits before the others
 
   ProbeTable(int64_t capacity, int64_t probes, const Resources& resources);
-  static int64_t bytes_for(int64_t queries, int64_t probes);
   int32_t list(int64_t query, int64_t rank) const { return lists[query * width + rank]; }
 };
 
@@ -41,7 +41,7 @@ enum class ProbePart : uint8_t { first, rest };
 
 // The visits of one part of the probes.
 ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists, const Resources& resources);
-// What it takes.
-int64_t invert_bytes(int64_t queries, int64_t probes, int64_t lists);
+// What it takes at most.
+Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists);
 
 }  // namespace kith

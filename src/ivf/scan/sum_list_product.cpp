@@ -143,8 +143,4 @@ std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, con
   return std::make_unique<SumListProduct>(tables, shape, resources);
 }
 
-int64_t sum_list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  return CodeTableScan::bytes_for(sum_table_format(format), shape);
-}
-
 }  // namespace kith

@@ -104,8 +104,4 @@ std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, c
   return std::make_unique<TableListProduct>(tables, shape, resources);
 }
 
-int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  return CodeTableScan::bytes_for(format, shape) + array_bytes<float>(kTablesTogether * format.cols);
-}
-
 }  // namespace kith

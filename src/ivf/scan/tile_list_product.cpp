@@ -211,19 +211,11 @@ std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, co
   return std::make_unique<TileListProduct>(tables, shape, resources);
 }
 
-int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols) {
-  const int64_t queries = round_up(shape.query_block, kTileQueries);
-  const int64_t rows = round_up(shape.piece_rows, kTileRows);
-  return array_bytes<uint32_t>((queries + rows + kTileVectors) * tile_words(cols)) +
-         array_bytes<float>(4 * queries + rows + kTileRows * cols);
-}
-
 #else
 
 std::unique_ptr<ListProduct> make_tile_list_product(const ListTables&, const ListProductShape&, const Resources&) {
   throw Unsupported("this processor has no tiles");
 }
-int64_t tile_list_product_bytes(const ListProductShape&, int64_t) { return 0; }
 
 #endif
 

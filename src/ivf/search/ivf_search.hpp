@@ -17,6 +17,7 @@
 #include <kith/view.hpp>
 
 #include "kernels/select/range_hits.hpp"
+#include "core/footprint.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/segment/list_segment.hpp"
 
@@ -39,9 +40,13 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, const NeighborsView& out, const Resources& resources);
 
-// What search_ivf takes at least for so many queries of `rows` vectors, for an error that names the limit.
-int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
-                              int64_t queries, const Resources& resources);
+// What search_ivf takes at least for so many queries of `rows` vectors.
+Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                               int64_t queries, const Resources& resources);
+inline int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                                     int64_t queries, const Resources& resources) {
+  return search_ivf_footprint(model, rows, search, filtered, queries, resources).host;
+}
 
 struct IvfRange {
   float most = 0;  // vectors with keys up to it are in range (exact/metric_unit.hpp)
@@ -54,7 +59,12 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                                const IvfRange& range, const Resources& resources);
 
 // What range_search_ivf takes at least beside what it finds, of which there is no telling before.
-int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries, const Resources& resources);
+Footprint range_search_ivf_footprint(const IvfModel& model, int64_t probes, int64_t queries,
+                                     const Resources& resources);
+inline int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries,
+                                    const Resources& resources) {
+  return range_search_ivf_footprint(model, probes, queries, resources).host;
+}
 
 // The vectors that were found for all queries, sorted; OutOfMemory, naming the limit that would do, where there is no
 // room for them: `search_bytes` is what finding them took.

@@ -3,6 +3,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <new>
 
 namespace kith {
@@ -38,32 +40,81 @@ struct ListsWish {
   int64_t k = 0;            // packed neighbours that are given out
 };
 
-int64_t batch_bytes(const IvfModel& model, const ListsWish& wish, int64_t queries) {
-  const int64_t cols = model.cols();
-  const int64_t per_query = CandidateList::bytes_for(wish.list_length) +
-                            static_cast<int64_t>(sizeof(QueryLock) + sizeof(std::atomic<float>)) +
-                            array_bytes<float>(cols) + array_bytes<double>(1) + array_bytes<int64_t>(1) +
-                            array_bytes<uint64_t>(wish.k);
+// The arrays of a batch.
+struct BatchMemory {
+  BatchMemory(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources)
+      : capacity(queries),
+        queries_as_floats(queries * model.cols(), "the queries", resources),
+        inverse_norms(queries, "the queries' norms", resources),
+        candidates(queries * CandidateList::bytes_for(wish.list_length), "the candidate lists", resources),
+        locks(array_bytes<QueryLock>(queries), "the candidate lists", resources),
+        thresholds(array_bytes<std::atomic<float>>(queries), "the candidate lists", resources),
+        probes(queries, wish.slots, resources) {}
+
+  CandidateList* lists() const { return candidates.as<CandidateList>(); }
+
+  // Once there is memory.
+  void construct(int64_t list_length) const {
+    std::byte* const entries = candidates.data() + array_bytes<CandidateList>(capacity);
+    const int64_t bytes = CandidateList::capacity_for(list_length) * CandidateList::kBytesPerCandidate;
+    for (int64_t i = 0; i < capacity; ++i) new (lists() + i) CandidateList(entries + i * bytes, list_length);
+    std::uninitialized_default_construct_n(locks.as<QueryLock>(), capacity);
+    std::uninitialized_default_construct_n(thresholds.as<std::atomic<float>>(), capacity);
+  }
+
+  int64_t capacity;
+  HostArray<float> queries_as_floats;
+  HostArray<double> inverse_norms;
+  HostBuffer candidates;
+  HostBuffer locks;
+  HostBuffer thresholds;
+  ProbeTable probes;
+};
+
+// What threads sort the candidates of a list in.
+class ThreadScratch {
+ public:
+  ThreadScratch(int64_t length, const Resources& resources)
+      : memory_(resources.threads() * CandidateScratch::bytes_for(length), "selection", resources) {
+    for (int slot = 0; slot < resources.threads(); ++slot) {
+      all_.emplace_back(memory_.data() + slot * CandidateScratch::bytes_for(length), length);
+    }
+  }
+  const CandidateScratch& operator[](int slot) const { return all_[static_cast<size_t>(slot)]; }
+
+ private:
+  HostBuffer memory_;
+  std::vector<CandidateScratch> all_;
+};
+
+Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
   // Ranking plans with what it finds; some room makes it quick.
-  const int64_t ranking = model.has_centres() ? rank_bytes(queries, wish.slots) + (int64_t{4} << 20) +
-                                                    4 * queries * array_bytes<float>(cols)
-                                              : 0;
-  return queries * per_query + ProbeTable::bytes_for(queries, wish.slots) +
-         std::max(ranking, 2 * invert_bytes(queries, wish.slots, model.lists()));
+  constexpr int64_t kRankingRoom = int64_t{4} << 20;
+  Footprint working = invert_footprint(queries, wish.slots, model.lists()).times(2);
+  if (model.has_centres()) {
+    working = working.then(rank_footprint(queries, wish.slots, resources)
+                               .beside(array_footprint<float>(queries, 4 * model.cols()))
+                               .beside({kRankingRoom}));
+  }
+  return footprint_of<BatchMemory>(resources, model, wish, queries)
+      .beside(array_footprint<uint64_t>(queries, wish.k))
+      .beside(working);
 }
 
-ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const PlanBudget& budget) {
+ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const PlanBudget& budget,
+                         const Resources& resources) {
   ListsCpuPlan plan;
   plan.scan = ListProductShape::choose(model, queries, budget.cpu);
-  const int64_t per_thread =
-      ListScan::bytes_for(plan.scan, model.codec->format()) + CandidateScratch::bytes_for(wish.list_length);
-  const int64_t fixed = budget.threads * per_thread;
-  const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch); };
+  const Footprint threads = ListScan::footprint(model, plan.scan, resources)
+                                .times(budget.threads)
+                                .beside(footprint_of<ThreadScratch>(resources, wish.list_length));
+  const auto bytes = [&](int64_t batch) { return threads.beside(batch_footprint(model, wish, batch, resources)).host; };
   plan.query_batch = std::min(queries, kMostQueries);
-  while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) {
-    plan.query_batch = divide_up(plan.query_batch, 2);
-  }
   plan.host_bytes = bytes(plan.query_batch);
+  while (plan.query_batch > 1 && plan.host_bytes > budget.host) {
+    plan.query_batch = divide_up(plan.query_batch, 2);
+    plan.host_bytes = bytes(plan.query_batch);
+  }
   if (plan.host_bytes > budget.host) {
     throw OutOfMemory(fmt::format("a search of the lists takes at least {}", format_bytes_up(plan.host_bytes)),
                       plan.host_bytes);
@@ -71,25 +122,20 @@ ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t q
   return plan;
 }
 
-CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, const PlanBudget& budget) {
-  return ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
+CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) {
+  return ListProductShape::choose(model, queries, cpu_extensions()).wanted_words(model, queries);
 }
 
-// The smallest plan, with what the model keeps of its codewords.
-int64_t least_bytes(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  PlanBudget nothing = budget_left(resources);
-  nothing.host = 0;
-  const int64_t words = CodeWords::bytes_for(model.codec->format(), wanted_words(model, queries, nothing));
-  try {
-    return words + plan_search(model, wish, queries, nothing).host_bytes;
-  } catch (const OutOfMemory& error) {
-    return words + error.bytes_needed();
-  }
-}
-
-// A limit may have queries searched a few at a time, which is planned otherwise.
-int64_t least_bytes_of_some(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  return std::max(least_bytes(model, wish, queries, resources), least_bytes(model, wish, 1, resources));
+// The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
+// which is planned otherwise.
+Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
+  const auto of = [&](int64_t count) {
+    return CodeWords::footprint(model.codec->format(), wanted_words(model, count))
+        .beside(least_plan(
+            [&](const PlanBudget& budget) { return ListsPlan(plan_search(model, wish, count, budget, resources)); },
+            resources));
+  };
+  return of(queries).then(of(1));
 }
 
 // Kept vectors of each list, where some are left out: else the segments say how many a list has, and a search of one
@@ -133,22 +179,6 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
   }
   return mean;
 }
-
-// What threads sort the candidates of a list in.
-class ThreadScratch {
- public:
-  ThreadScratch(int64_t length, const Resources& resources)
-      : memory_(resources.threads() * CandidateScratch::bytes_for(length), "selection", resources) {
-    for (int slot = 0; slot < resources.threads(); ++slot) {
-      all_.emplace_back(memory_.data() + slot * CandidateScratch::bytes_for(length), length);
-    }
-  }
-  const CandidateScratch& operator[](int slot) const { return all_[static_cast<size_t>(slot)]; }
-
- private:
-  HostBuffer memory_;
-  std::vector<CandidateScratch> all_;
-};
 
 // Keeps the k best of each list.
 class NearestUser final : public CandidateUser {
@@ -231,18 +261,9 @@ class CpuBackend final : public ListsBackend {
         plan_(plan),
         resources_(resources),
         quiet_(resources.with_progress({})),
-        queries_(plan.query_batch * model_.cols(), "the queries", resources),
-        inverse_norms_(plan.query_batch, "the queries' norms", resources),
-        list_memory_(plan.query_batch * CandidateList::bytes_for(search.list_length()), "the candidate lists",
-                     resources),
-        locks_(static_cast<size_t>(plan.query_batch)),
-        thresholds_(static_cast<size_t>(plan.query_batch)),
-        probes_(plan.query_batch, slots, resources) {
-    std::byte* const candidates = list_memory_.data() + array_bytes<CandidateList>(plan.query_batch);
-    const int64_t bytes = CandidateList::capacity_for(search.list_length()) * CandidateList::kBytesPerCandidate;
-    for (int64_t i = 0; i < plan.query_batch; ++i) {
-      new (lists() + i) CandidateList(candidates + i * bytes, search.list_length());
-    }
+        memory_(model_, {search.list_length(), slots, search.task.k}, plan.query_batch, resources),
+        probes_(memory_.probes) {
+    memory_.construct(search.list_length());
   }
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
@@ -250,16 +271,17 @@ class CpuBackend final : public ListsBackend {
     numbers_ = numbers;
     probes_.queries = static_cast<int64_t>(numbers.size());
     for (int64_t i = 0; i < probes_.queries; ++i) {
-      float* const query = queries_.data() + i * cols;
+      float* const query = memory_.queries_as_floats.data() + i * cols;
       widen_row(queries, numbers[static_cast<size_t>(i)], query);
-      inverse_norms_[i] = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
+      memory_.inverse_norms[i] = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
     }
   }
 
   std::vector<uint32_t> rank() override {
     if (model_.has_centres()) {
-      rank_lists(model_.metric, model_.centres.view(), MatrixView(queries_.data(), probes_.queries, model_.cols()),
-                 probes_.width, probes_.lists.data(), quiet_);
+      rank_lists(model_.metric, model_.centres.view(),
+                 MatrixView(memory_.queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
+                 probes_.lists.data(), quiet_);
     } else {
       std::fill_n(probes_.lists.data(), probes_.queries, 0);
     }
@@ -282,22 +304,21 @@ class CpuBackend final : public ListsBackend {
   }
 
  private:
-  CandidateList* lists() const { return list_memory_.as<CandidateList>(); }
-
   // `k`: neighbours that lower a query's threshold; 0 where nothing does.
   void run(CandidateUser& user, int64_t k, ProgressMeter& meter) {
+    auto* const thresholds = memory_.thresholds.as<std::atomic<float>>();
     for (int64_t q = 0; q < probes_.queries; ++q) {
-      lists()[q].reset(user.threshold(q));
-      thresholds_[static_cast<size_t>(q)] = user.threshold(q);
+      memory_.lists()[q].reset(user.threshold(q));
+      thresholds[q] = user.threshold(q);
     }
     const ListScanContext context{search_.vectors,
                                   search_.tables,
-                                  queries_.data(),
-                                  inverse_norms_.data(),
+                                  memory_.queries_as_floats.data(),
+                                  memory_.inverse_norms.data(),
                                   k,
-                                  lists(),
-                                  locks_.data(),
-                                  thresholds_.data(),
+                                  memory_.lists(),
+                                  memory_.locks.as<QueryLock>(),
+                                  thresholds,
                                   user,
                                   search_.task.kept,
                                   meter};
@@ -381,12 +402,8 @@ class CpuBackend final : public ListsBackend {
   const ListsCpuPlan plan_;
   const Resources resources_;
   const Resources quiet_;
-  HostArray<float> queries_;
-  HostArray<double> inverse_norms_;
-  HostBuffer list_memory_;
-  std::vector<QueryLock> locks_;
-  std::vector<std::atomic<float>> thresholds_;
-  ProbeTable probes_;
+  BatchMemory memory_;
+  ProbeTable& probes_;
   std::span<const uint32_t> numbers_;
 };
 
@@ -398,14 +415,15 @@ class CpuSearcher final : public ListSearcher {
       : vectors_(vectors),
         task_(task),
         sizes_(sizes),
-        tables_(vectors.model(), origin_of(vectors), keep_words(queries, resources), resources) {}
+        resources_(resources),
+        tables_(vectors.model(), origin_of(vectors), wanted_words(vectors.model(), queries), resources) {}
 
   const ListsTask& task() const override { return task_; }
   Metric metric() const override { return vectors_.model().metric; }
   int64_t lists() const override { return vectors_.model().lists(); }
 
   ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const override {
-    return plan_search(vectors_.model(), wish(round.slots), round.queries, budget);
+    return plan_search(vectors_.model(), wish(round.slots), round.queries, budget, resources_);
   }
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override {
@@ -422,19 +440,10 @@ class CpuSearcher final : public ListSearcher {
     return mean_of_vectors(vectors);
   }
 
-  // Makes what the model keeps of its codewords for such searches.
-  CodeWords::Wanted keep_words(int64_t queries, const Resources& resources) const {
-    const IvfModel& model = vectors_.model();
-    const CodeWords::Wanted wanted = wanted_words(model, queries, budget_left(resources));
-    if (!wanted.columns && !wanted.rounded) return wanted;
-    const auto needed = [&] { return least_bytes(model, wish(task_.probes), queries, resources); };
-    naming_host_limit(needed, resources, [&] { model.words->get(*model.codec, wanted, resources); });
-    return wanted;
-  }
-
   const ListedVectors& vectors_;
   const ListsTask task_;
   const int64_t* const sizes_;
+  const Resources& resources_;
   const ListTables tables_;
 };
 
@@ -488,11 +497,10 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
                  [&](const ListSearcher& searcher) { search_lists(searcher, queries, out, resources); });
 }
 
-int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
-                              int64_t queries, const Resources& resources) {
+Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                               int64_t queries, const Resources& resources) {
   const ListsWish wish{std::min(search.k, rows), std::min(search.probes, model.lists()), search.k};
-  const int64_t sizes = filtered ? array_bytes<int64_t>(model.lists()) : 0;
-  return sizes + least_bytes_of_some(model, wish, queries, resources);
+  return array_footprint<int64_t>(filtered ? model.lists() : 0).beside(least_search(model, wish, queries, resources));
 }
 
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
@@ -506,14 +514,19 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
     range_search_lists(CpuSearcher(vectors, task, nullptr, queries.rows(), resources), queries, hits, resources);
   }
   const int64_t search_bytes =
-      hits.overflowed() ? smallest_range_bytes(model, range.probes, queries.rows(), resources) : 0;
+      hits.overflowed() ? range_search_ivf_footprint(model, range.probes, queries.rows(), resources).host : 0;
   return collect_in_range(hits, queries.rows(), search_bytes, resources);
 }
 
-int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries, const Resources& resources) {
-  const ListsWish wish{kRangeListLength, std::min(probes, model.lists()), 0};
+Footprint range_search_ivf_footprint(const IvfModel& model, int64_t probes, int64_t queries,
+                                     const Resources& resources) {
   constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
-  return least_bytes_of_some(model, wish, queries, resources) + resources.threads() * kFirstHits + 64 * (queries + 1);
+  const ListsWish wish{kRangeListLength, std::min(probes, model.lists()), 0};
+  Footprint needed = least_search(model, wish, queries, resources)
+                         .beside(array_footprint<std::byte>(resources.threads(), kFirstHits))
+                         .beside(array_footprint<std::byte>(queries + 1, 64));
+  needed.at_least = true;
+  return needed;
 }
 
 CollectedHits collect_in_range(RangeHits& hits, int64_t queries, int64_t search_bytes, const Resources& resources) {

@@ -3,6 +3,7 @@
 #include "rows/device_row_gather_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/device_array.hpp"
@@ -32,6 +33,71 @@ constexpr int64_t kHitBytes = 20;                  // of a hit: as it comes, and
 constexpr int64_t kFirstHits = int64_t{1} << 22;   // that there is room for at first
 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
+
+// What a round is made for.
+struct RoundShape {
+  int64_t cols = 0;
+  int64_t slots = 0;
+  int64_t k = 0;            // 0: hits in a range are wanted
+  int64_t found_lists = 1;  // of neighbours: the best so far, those of one part, and the best of both
+  bool stages = false;      // queries come by way of host memory
+  bool brings = false;      // queries do not lie on the device as they are
+  bool may_be_short = false;
+};
+
+// The arrays of a batch.
+struct RoundMemory {
+  RoundMemory(const RoundShape& shape, int64_t batch, const std::shared_ptr<const DeviceContext>& context,
+              const Resources& resources)
+      : staged(shape.stages ? batch * shape.cols : 0, "queries as f32", resources),
+        rows(shape.brings ? batch * shape.cols : 0, "queries on the device", context, resources),
+        lists(batch * shape.slots, "the queries' lists", context, resources),
+        distances(batch * shape.slots, "the queries' lists", context, resources),
+        probes(batch * shape.slots, "the queries' lists", context, resources),
+        short_queries(shape.may_be_short ? batch + 1 : 0, "queries searched again", context, resources),
+        found(batch * shape.k * shape.found_lists, "the neighbours found", context, resources) {}
+
+  HostArray<float> staged;
+  DeviceArray<float> rows;
+  DeviceArray<int64_t> lists;
+  DeviceArray<float> distances;
+  DeviceArray<uint64_t> probes;
+  DeviceArray<uint32_t> short_queries;  // their number, and their places
+  DeviceArray<uint64_t> found;
+};
+
+// Neighbours on their way to the places of single queries.
+struct WrittenMemory {
+  WrittenMemory(int64_t neighbors, const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
+      : ids(neighbors, "the neighbours found", context, resources),
+        distances(neighbors, "the neighbours found", context, resources) {}
+
+  DeviceArray<int64_t> ids;
+  DeviceArray<float> distances;
+};
+
+// Where hits are put on the device.
+struct HitMemory {
+  HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
+            const Resources& resources)
+      : neighbors(capacity, "the vectors in range", context, resources),
+        grouped(capacity, "the vectors in range", context, resources),
+        queries_of(capacity, "the vectors in range", context, resources),
+        total(1, "the vectors in range", context, resources),
+        counts(queries, "the vectors in range", context, resources),
+        starts(queries, "the vectors in range", context, resources) {}
+
+  ListRangeHits hits() const {
+    return {total.data(), counts.data(), neighbors.data(), queries_of.data(), neighbors.size()};
+  }
+
+  DeviceArray<uint64_t> neighbors;
+  DeviceArray<uint64_t> grouped;
+  DeviceArray<uint32_t> queries_of;  // of each neighbour
+  DeviceArray<unsigned long long> total;
+  DeviceArray<uint32_t> counts;
+  DeviceArray<int64_t> starts;
+};
 
 // A search on the device: what its rounds share.
 class CudaSearcher final : public ListSearcher {
@@ -105,15 +171,18 @@ class CudaSearcher final : public ListSearcher {
     return shape;
   }
 
-  int64_t cols() const { return parts_.front()->lists().codec.format.cols; }
-  // The best so far, those of one part, and the best of both.
-  int64_t found_lists() const { return parts_.size() > 1 ? 3 : 1; }
-  // Whether queries come by way of host memory.
-  bool stages(const ListsRound& round) const {
-    return round.query_space.host_readable() && (round.again || round.dtype != DType::f32);
+  RoundShape round_shape(const ListsRound& round) const {
+    const bool on_host = round.query_space.host_readable();
+    return {.cols = parts_.front()->lists().codec.format.cols,
+            .slots = round.slots,
+            .k = task_.k,
+            .found_lists = parts_.size() > 1 ? 3 : 1,
+            .stages = on_host && (round.again || round.dtype != DType::f32),
+            .brings = on_host || round.again,
+            .may_be_short = task_.fewest > 0};
   }
-  ListsBatches round_bytes(const ListsRound& round, int64_t batch) const;
-  ListsBatches ranking_bytes(const ListsRound& round, int64_t batch, const DeviceInfo& gpu, PlanBudget budget) const;
+  Footprint batch_footprint(const ListsRound& round, int64_t batch) const;
+  Footprint ranking_footprint(const ListsRound& round, int64_t batch, const DeviceInfo& gpu, PlanBudget budget) const;
   ListsCudaPlan plan_batch(const ListsRound& round, int64_t batch, int64_t most, int64_t for_ranking,
                            const DeviceInfo& gpu, const PlanBudget& budget) const;
 
@@ -131,52 +200,40 @@ class CudaSearcher final : public ListSearcher {
   std::vector<ScanTerms> terms_;  // of each part
 };
 
-// What CudaBackend's own arrays take.
-ListsBatches CudaSearcher::round_bytes(const ListsRound& round, int64_t batch) const {
-  const bool brings = round.query_space.host_readable() || round.again;
-  const int64_t query = (brings ? array_bytes<float>(cols()) : 0) + (round.again ? array_bytes<uint32_t>(1) : 0);
-  const int64_t probe = sizeof(int64_t) + sizeof(float) + sizeof(uint64_t);
-  const int64_t found = task_.most ? 0 : array_bytes<uint64_t>(task_.k * found_lists());
-  const int64_t written =  // to the places of single queries
-      round.again && !round.result_space.host_readable()
-          ? task_.k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float))
-          : 0;
-  const int64_t counted = sizeof(uint64_t) + sizeof(uint32_t);  // of short queries, or hits of each
-  const int64_t packed = round.result_space.host_readable() ? array_bytes<uint64_t>(task_.k) : 0;
-  ListsBatches bytes;
-  bytes.device_bytes = batch * (query + round.slots * probe + found + written + counted) + 64;
-  bytes.host_bytes = batch * (packed + (stages(round) ? array_bytes<float>(cols()) : 0));
-  return bytes;
+Footprint CudaSearcher::batch_footprint(const ListsRound& round, int64_t batch) const {
+  const bool to_host = round.result_space.host_readable();
+  const int64_t gathered = round.again ? array_bytes<uint32_t>(batch) : 0;  // numbers of queries
+  return footprint_of<RoundMemory>(resources_, round_shape(round), batch, context_)
+      .beside(array_footprint<uint64_t>(to_host ? batch : 0, task_.k))
+      .beside(footprint_of<WrittenMemory>(resources_, round.again && !to_host ? batch * task_.k : 0, context_))
+      .beside({0, gathered});
 }
 
 // What the ranking of lists, an exact search of the centres, takes of a budget for the device.
-ListsBatches CudaSearcher::ranking_bytes(const ListsRound& round, int64_t batch, const DeviceInfo& gpu,
-                                         PlanBudget budget) const {
+Footprint CudaSearcher::ranking_footprint(const ListsRound& round, int64_t batch, const DeviceInfo& gpu,
+                                          PlanBudget budget) const {
   if (model_.centres() == nullptr) return {};
   SearchShape shape;
   shape.queries = batch;
   shape.rows = lists_;
-  shape.cols = cols();
+  shape.cols = round_shape(round).cols;
   shape.metric = metric_;
   shape.query_space = shape.base_space = MemorySpace::cuda(context_->device());
   shape.base_checked = true;
   SearchTask ranking =
       search_of(shape, {.k = round.slots, .check_finite = task_.check_finite, .result_space = shape.base_space});
-  ranking.scope.prepared = true;
-  ListsBatches bytes;
+  ranking.prepared = true;
   budget.host = kNoLimit;
-  try {
-    // A plan takes half of what it finds, where that will do.
+  const auto planned = [&] {
     const KnnCudaPlan plan = plan_knn_cuda(ranking, gpu, budget);
-    bytes.host_bytes = 2 * plan.host_bytes;
-    bytes.device_bytes = 2 * plan.device_bytes;
+    return Footprint{plan.host_bytes, plan.device_bytes};
+  };
+  try {
+    return planned().times(2);  // a plan takes half of what it finds, where that will do
   } catch (const OutOfMemory& least) {
     budget.device = least.bytes_needed();
-    const KnnCudaPlan plan = plan_knn_cuda(ranking, gpu, budget);
-    bytes.host_bytes = plan.host_bytes;
-    bytes.device_bytes = plan.device_bytes;
+    return planned();
   }
-  return bytes;
 }
 
 // `for_ranking`: the device memory that ranking may plan with.
@@ -184,23 +241,21 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, i
                                        const DeviceInfo& gpu, const PlanBudget& budget) const {
   PlanBudget ranking = budget;
   ranking.device = for_ranking;
-  const ListsBatches own = round_bytes(round, batch);
-  const ListsBatches ranked = ranking_bytes(round, batch, gpu, ranking);
+  Footprint needed = batch_footprint(round, batch).beside(ranking_footprint(round, batch, gpu, ranking));
   ListsCudaPlan plan;
   plan.query_batch = batch;
-  plan.host_bytes = own.host_bytes + ranked.host_bytes;
-  plan.device_bytes = own.device_bytes + ranked.device_bytes;
-  const int64_t left = std::max<int64_t>(0, most - plan.device_bytes);
   if (task_.most) {
-    plan.hits = std::max<int64_t>(1, left / kHitBytes);
-    plan.device_bytes += plan.hits * kHitBytes;
-    return plan;
+    needed = needed.beside(footprint_of<HitMemory>(resources_, batch, int64_t{0}, context_));
+    plan.hits = std::max<int64_t>(1, (most - needed.device) / kHitBytes);
+    needed = needed.beside({0, plan.hits * kHitBytes});
   }
-  for (size_t p = 0; p < parts_.size(); ++p) {
+  const int64_t left = std::max<int64_t>(0, most - needed.device);
+  for (size_t p = 0; !task_.most && p < parts_.size(); ++p) {
     plan.parts.push_back(plan_ivf_search(shape_of(p, batch, round.slots), left));
     plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
   }
-  plan.device_bytes += plan.scan_bytes;
+  plan.host_bytes = needed.host;
+  plan.device_bytes = saturating_add(needed.device, plan.scan_bytes);
   return plan;
 }
 
@@ -210,7 +265,7 @@ ListsPlan CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) c
   return plan_on_gpu(Device::cuda(context_->device()), given, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
     const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
     const int64_t wanted = std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, task_.k), 1, round.queries);
-    const int64_t each = std::max<int64_t>(1, round_bytes(round, 1).device_bytes);
+    const int64_t each = std::max<int64_t>(1, batch_footprint(round, 1).device);
     int64_t batch = std::clamp<int64_t>(most / (task_.most ? 6 : 3) / each, 1, wanted);
     const auto fits = [&](const ListsCudaPlan& plan) {
       return plan.device_bytes <= most && plan.host_bytes <= budget.host;
@@ -231,30 +286,6 @@ ListsPlan CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) c
   });
 }
 
-// Where hits are put on the device.
-struct HitMemory {
-  HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
-            const Resources& resources)
-      : neighbors(capacity, "the vectors in range", context, resources),
-        grouped(capacity, "the vectors in range", context, resources),
-        queries_of(capacity, "the vectors in range", context, resources),
-        total(1, "the vectors in range", context, resources),
-        counts(queries, "the vectors in range", context, resources),
-        starts(queries, "the vectors in range", context, resources),
-        hits{total.data(), counts.data(), neighbors.data(), queries_of.data(), capacity} {
-    context->fill(total.data(), 0, 1);
-    context->fill(counts.data(), 0, queries);
-  }
-
-  DeviceArray<uint64_t> neighbors;
-  DeviceArray<uint64_t> grouped;
-  DeviceArray<uint32_t> queries_of;  // of each neighbour
-  DeviceArray<unsigned long long> total;
-  DeviceArray<uint32_t> counts;
-  DeviceArray<int64_t> starts;
-  ListRangeHits hits;
-};
-
 class CudaBackend final : public ListsBackend {
  public:
   CudaBackend(const CudaSearcher& search, const ListsRound& round, const ListsCudaPlan& plan, const Resources& planned)
@@ -264,40 +295,33 @@ class CudaBackend final : public ListsBackend {
         plan_(plan),
         resources_(planned.with_progress({})),
         context_(search.context_),
-        staged_(search.stages(round) ? plan.query_batch * search.cols() : 0, "queries as f32", planned),
-        rows_(round.query_space.host_readable() || round.again ? plan.query_batch * search.cols() : 0,
-              "queries on the device", context_, planned),
-        lists_(plan.query_batch * round.slots, "the queries' lists", context_, planned),
-        distances_(plan.query_batch * round.slots, "the queries' lists", context_, planned),
-        probes_(plan.query_batch * round.slots, "the queries' lists", context_, planned),
-        short_(task_.fewest > 0 ? plan.query_batch + 1 : 0, "queries searched again", context_, planned),
-        found_(task_.most ? 0 : plan.query_batch * task_.k * search.found_lists(), "the neighbours found", context_,
-               planned),
+        shape_(search.round_shape(round)),
+        memory_(shape_, plan.query_batch, context_, planned),
         scan_(plan.scan_bytes, "the search of lists", context_, planned) {}
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
     numbers_ = numbers;
     const auto count = static_cast<int64_t>(numbers.size());
-    const int64_t cols = search_.cols();
+    const int64_t cols = shape_.cols;
     if (queries.space().host_readable()) {
       bring(queries);
     } else if (follow_each_other()) {
       now_ = queries.slice(numbers.front(), count);
       return;
     } else {
-      gather_floats_cuda(queries, {numbers.begin(), numbers.end()}, rows_.data(), resources_);
+      gather_floats_cuda(queries, {numbers.begin(), numbers.end()}, memory_.rows.data(), resources_);
     }
-    now_ = {rows_.data(), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
+    now_ = {memory_.rows.data(), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
   }
 
   std::vector<uint32_t> rank() override {
     if (search_.model_.centres() == nullptr) {  // one list
-      context_->fill(probes_.data(), 0, count());
+      context_->fill(memory_.probes.data(), 0, count());
       return {};
     }
-    search_.model_.centres()->nearest(now_, round_.slots, task_.check_finite && !round_.again, lists_.data(),
-                                      distances_.data(), resources_);
-    launch_pack_probes(lists_.data(), count() * round_.slots, probes_.data(), context_->stream());
+    search_.model_.centres()->nearest(now_, round_.slots, task_.check_finite && !round_.again, memory_.lists.data(),
+                                      memory_.distances.data(), resources_);
+    launch_pack_probes(memory_.lists.data(), count() * round_.slots, memory_.probes.data(), context_->stream());
     return limit_probes();
   }
 
@@ -315,14 +339,13 @@ class CudaBackend final : public ListsBackend {
     if (follow_each_other()) {
       launch_write_neighbors(search_.metric_, found, to(numbers_.front(), count()), context_->stream());
     } else {  // few, as a rule
-      const DeviceArray<int64_t> ids(count() * k, "the neighbours found", context_, resources_);
-      const DeviceArray<float> distances(count() * k, "the neighbours found", context_, resources_);
-      launch_write_neighbors(search_.metric_, found, {ids.data(), distances.data(), count(), k, out.space},
-                             context_->stream());
+      const WrittenMemory written(count() * k, context_, resources_);
+      launch_write_neighbors(search_.metric_, found,
+                             {written.ids.data(), written.distances.data(), count(), k, out.space}, context_->stream());
       for (int64_t i = 0; i < count(); ++i) {
         const NeighborsView one = to(numbers_[static_cast<size_t>(i)], 1);
-        context_->copy_values(one.ids, ids.data() + i * k, k);
-        context_->copy_values(one.distances, distances.data() + i * k, k);
+        context_->copy_values(one.ids, written.ids.data() + i * k, k);
+        context_->copy_values(one.distances, written.distances.data() + i * k, k);
       }
     }
     context_->synchronize();
@@ -355,16 +378,16 @@ class CudaBackend final : public ListsBackend {
   bool follow_each_other() const { return int64_t{numbers_.back()} - numbers_.front() + 1 == count(); }
 
   void bring(const MatrixView& queries) {
-    const int64_t cols = search_.cols();
-    if (staged_.size() > 0) {
+    const int64_t cols = shape_.cols;
+    if (memory_.staged.size() > 0) {
       for (int64_t i = 0; i < count(); ++i) {
-        widen_row(queries, numbers_[static_cast<size_t>(i)], staged_.data() + i * cols);
+        widen_row(queries, numbers_[static_cast<size_t>(i)], memory_.staged.data() + i * cols);
       }
-      return context_->copy_values(rows_.data(), staged_.data(), count() * cols);
+      return context_->copy_values(memory_.rows.data(), memory_.staged.data(), count() * cols);
     }
     const MatrixView some = queries.slice(numbers_.front(), count());
     const auto width = static_cast<size_t>(cols) * sizeof(float);
-    KITH_CUDA_CHECK(cudaMemcpy2DAsync(rows_.data(), width, some.data(),
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(memory_.rows.data(), width, some.data(),
                                       static_cast<size_t>(some.row_stride()) * sizeof(float), width,
                                       static_cast<size_t>(count()), cudaMemcpyHostToDevice, context_->stream()));
   }
@@ -372,15 +395,15 @@ class CudaBackend final : public ListsBackend {
   std::vector<uint32_t> limit_probes() {
     if (task_.fewest == 0) return {};
     ProbeLimitsTask task;
-    task.probes = probes_.data();
+    task.probes = memory_.probes.data();
     task.queries = count();
     task.slots = round_.slots;
     task.asked = task_.probes;
     task.least = task_.fewest;
     task.sizes = search_.sizes_.data();
     task.lists = search_.lists_;
-    task.short_count = short_.data();
-    task.short_queries = short_.data() + 1;
+    task.short_count = memory_.short_queries.data();
+    task.short_queries = memory_.short_queries.data() + 1;
     context_->fill(task.short_count, 0, 1);
     launch_probe_limits(task, context_->stream());
     uint32_t number = 0;
@@ -397,7 +420,7 @@ class CudaBackend final : public ListsBackend {
   // The best neighbours of the batch's queries.
   uint64_t* search_parts() {
     uint64_t* lists[3];
-    for (int i = 0; i < 3; ++i) lists[i] = found_.data() + i * count() * task_.k;
+    for (int i = 0; i < 3; ++i) lists[i] = memory_.found.data() + i * count() * task_.k;
     for (size_t p = 0; p < search_.parts_.size(); ++p) {
       const PreparedSegmentCuda& part = *search_.parts_[p];
       IvfSearchTask task;
@@ -405,7 +428,7 @@ class CudaBackend final : public ListsBackend {
       task.prepared = part.prepared();
       task.queries = static_cast<const float*>(now_.data());
       task.query_stride = now_.row_stride();
-      task.probes = probes_.data();
+      task.probes = memory_.probes.data();
       task.kept = search_.kept_.data();
       task.repeats = part.repeats();
       task.terms = search_.terms_[p];
@@ -426,18 +449,20 @@ class CudaBackend final : public ListsBackend {
     task.queries = static_cast<const float*>(now_.data()) + first * now_.row_stride();
     task.query_stride = now_.row_stride();
     task.query_count = queries;
-    task.probes = probes_.data() + first * round_.slots;
+    task.probes = memory_.probes.data() + first * round_.slots;
     task.slots = round_.slots;
     task.kept = search_.kept_.data();
     task.most = *task_.most;
     task.multiprocessors = search_.multiprocessors_;
-    task.hits = memory.hits;
+    task.hits = memory.hits();
+    context_->fill(memory.total.data(), 0, 1);
+    context_->fill(memory.counts.data(), 0, queries);
     for (const auto& part : search_.parts_) {
       task.lists = part->lists();
       launch_list_range(task, context_->stream());
     }
     unsigned long long total = 0;
-    context_->copy_values(&total, memory.hits.total, 1);
+    context_->copy_values(&total, memory.total.data(), 1);
     context_->synchronize();
     return static_cast<int64_t>(total);
   }
@@ -454,7 +479,7 @@ class CudaBackend final : public ListsBackend {
       place += counts[q];
     }
     context_->copy_values(memory.starts.data(), places.data(), queries);
-    launch_group_hits(memory.hits, total, memory.starts.data(), memory.grouped.data(), context_->stream());
+    launch_group_hits(memory.hits(), total, memory.starts.data(), memory.grouped.data(), context_->stream());
     const HostArray<uint64_t> neighbors(total, "the vectors in range", search_.resources_);
     context_->copy_values(neighbors.data(), memory.grouped.data(), total);
     context_->synchronize();
@@ -469,13 +494,8 @@ class CudaBackend final : public ListsBackend {
   const ListsCudaPlan plan_;
   const Resources resources_;
   const std::shared_ptr<const DeviceContext>& context_;
-  const HostArray<float> staged_;
-  const DeviceArray<float> rows_;
-  const DeviceArray<int64_t> lists_;
-  const DeviceArray<float> distances_;
-  const DeviceArray<uint64_t> probes_;
-  const DeviceArray<uint32_t> short_;
-  const DeviceArray<uint64_t> found_;
+  const RoundShape shape_;
+  const RoundMemory memory_;
   const DeviceBuffer scan_;
   std::span<const uint32_t> numbers_;
   MatrixView now_;  // the queries on the device
