@@ -50,6 +50,7 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
 
   // Both hold the same vectors under the same ids, in the same order; `ids` are some of them.
   void expect_alike(const Index& a, const Index& b, const std::vector<int64_t>& ids) const {
+    const Resources resources = on_cpu();
     const int64_t rows = a.size();
     ASSERT_EQ(rows, b.size());
     std::vector<uint8_t> mask(static_cast<size_t>(rows));
@@ -63,15 +64,15 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
       for (const int64_t probes : {int64_t{1}, int64_t{0}, kAll}) {
         for (const int64_t k : {1, 9, 200}) {
           const SearchParams params{.k = k, .filter = filter, .probes = probes};
-          kith::expect_same(a.search(queries_.view(), params, on_cpu()), b.search(queries_.view(), params, on_cpu()));
+          kith::expect_same(a.search(queries_.view(), params, resources), b.search(queries_.view(), params, resources));
         }
-        const float radius = b.search(queries_.view(), {.k = 30, .probes = kAll}, on_cpu()).distances(0)[29];
+        const float radius = b.search(queries_.view(), {.k = 30, .probes = kAll}, resources).distances(0)[29];
         const RangeSearchParams range{.radius = radius, .filter = filter, .probes = probes};
-        expect_same(a.range_search(queries_.view(), range, on_cpu()), b.range_search(queries_.view(), range, on_cpu()));
+        expect_same(a.range_search(queries_.view(), range, resources), b.range_search(queries_.view(), range, resources));
       }
     }
     const std::vector<uint8_t> longer(static_cast<size_t>(rows) + 1, 1);
-    EXPECT_THROW((void)a.search(queries_.view(), {.filter = RowFilter::mask(longer.data(), rows + 1)}, on_cpu()),
+    EXPECT_THROW((void)a.search(queries_.view(), {.filter = RowFilter::mask(longer.data(), rows + 1)}, resources),
                  InvalidArgument);
     EXPECT_EQ(reconstructed(a, ids), reconstructed(b, ids));
     const IndexInfo first = a.info();
