@@ -136,7 +136,7 @@ struct Found {
 };
 
 // The steps of coding so many rows, with lists and a code of that shape: which values they have matters little.
-void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeSpec& code,
+void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeRecipe& code,
                 const Resources& resources) {
   const DeviceArray memory(static_cast<size_t>(rows * cols) * sizeof(float));
   data.fill(kBaseSeed, 0, rows, memory.as<float>());
@@ -368,8 +368,8 @@ int main(int argc, char** argv) try {
   if (settings.apart) {
     const mixture::OnDevice data(settings.cols);
     for (const int64_t lists : {4096, 65536, 262144}) {
-      CodeSpec code;
-      code.kind = CodeKind::product;
+      CodeRecipe code;
+      code.code = kProductCode;
       code.parts = settings.cols % 20 == 0 ? 20 : 8;
       code.bits = 8;
       take_apart(data, std::min<int64_t>(settings.rows, 1 << 20), settings.cols, lists, code, resources);

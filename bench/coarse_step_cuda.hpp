@@ -71,7 +71,7 @@ class Coarse {
     coarse.rerank.neighbors = out;
     const CoarseRerank shape{
         count, lists_, cols_, probes, DType::f32, DType::f32, coarse.rerank.room, shared, device_.multiprocessors};
-    coarse.row_tile_bytes = suits_row_tiles(shape) ? shared : 0;
+    if (suits_row_tiles(shape)) coarse.row_tile_bytes = shared;
     launch_coarse_knn(coarse, {failed_.as<uint32_t>(), failed_.as<uint32_t>() + 1}, memory_.as<std::byte>(), stream_);
   }
 

@@ -13,8 +13,8 @@
 #include "cuda_timing.hpp"
 
 #include "cuda/device_core.hpp"
-#include "graph/nn_descent/collect_joins_cuda.hpp"
-#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/build/nn_descent/collect_joins_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 
 #include <cstdint>
@@ -304,7 +304,7 @@ inline void begin(const Task& task, cudaStream_t stream) {
 }
 
 inline void round(const Task& task, uint64_t salt, cudaStream_t stream) {
-  check(cudaMemsetAsync(task.samples.numbers, 0xFF, static_cast<size_t>(task.samples.bytes(task.lists.rows)), stream));
+  check(cudaMemsetAsync(task.samples.numbers, 0xFF, static_cast<size_t>(task.samples.row_bytes() * task.lists.rows), stream));
   launch_sample_lists(task.lists, task.samples, 0, salt, stream);
   CollectTask collect;
   collect.samples = task.samples;

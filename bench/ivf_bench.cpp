@@ -84,20 +84,20 @@ Segment kept_or_built(const std::string& path, const IvfModel& model, const std:
   return segment;
 }
 
-CodeSpec parse_code(const std::string& name) {
-  if (name == "Flat") return {CodeKind::stored, DType::f32, 8, 0};
-  if (name == "Flat16") return {CodeKind::stored, DType::f16, 8, 0};
-  if (name.rfind("SQ", 0) == 0) return {CodeKind::scalar, DType::f32, std::atoi(name.c_str() + 2), 0};
+CodeRecipe parse_code(const std::string& name) {
+  if (name == "Flat") return {kStoredCode, DType::f32, 8, 0};
+  if (name == "Flat16") return {kStoredCode, DType::f16, 8, 0};
+  if (name.rfind("SQ", 0) == 0) return {kScalarCode, DType::f32, std::atoi(name.c_str() + 2), 0};
   const size_t x = name.find('x');
   const int bits = x == std::string::npos ? 8 : std::atoi(name.c_str() + x + 1);
-  return {CodeKind::product, DType::f32, bits, std::atoll(name.c_str() + 2)};
+  return {kProductCode, DType::f32, bits, std::atoll(name.c_str() + 2)};
 }
 
 std::shared_ptr<const IvfModel> make_model(const Options& given, const MatrixView& rows, int64_t cols,
                                            const Resources& resources) {
-  const CodeSpec code = parse_code(given.text("--code", "PQ16"));
+  const CodeRecipe code = parse_code(given.text("--code", "PQ16"));
   const Metric metric = parse_metric(given.text("--metric", "sqeuclidean"));
-  const bool residual = given.number("--residual", 1) != 0 && code.kind != CodeKind::stored;
+  const bool residual = given.number("--residual", 1) != 0 && code.code != kStoredCode;
   if (given.text("--values").empty() && given.text("--centres").empty()) {
     IvfSpec spec;
     spec.lists = given.number("--lists", 1024);
@@ -118,7 +118,7 @@ std::shared_ptr<const IvfModel> make_model(const Options& given, const MatrixVie
     const auto* const first = static_cast<const float*>(read.view().data());
     values.assign(first, first + read.rows() * read.cols());
   }
-  model->codec = Codec::from_parts(code.format_for(cols), std::move(values));
+  model->codec = Codec::from_parts(code, cols, std::move(values));
   model->validate();
   return model;
 }

@@ -15,9 +15,9 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
-#include "graph/path/boruvka.hpp"
-#include "graph/row_blocks.hpp"
+#include "graph/lists/row_blocks.hpp"
 #include "options.hpp"
+#include "paths/boruvka.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -33,7 +33,7 @@ constexpr double kFmaPerSecond = 30e12;
 
 struct Case {
   const char* name;
-  CodeSpec spec;
+  CodeRecipe spec;
 };
 
 template <typename Work>
@@ -101,10 +101,10 @@ int main(int argc, char** argv) {
   const MutableMatrixView out(back, DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
 
   const Case cases[] = {
-      {"PQ8", {CodeKind::product, DType::f32, 8, 8}},     {"PQ16", {CodeKind::product, DType::f32, 8, 16}},
-      {"PQ32", {CodeKind::product, DType::f32, 8, 32}},   {"PQ64", {CodeKind::product, DType::f32, 8, 64}},
-      {"PQ32x4", {CodeKind::product, DType::f32, 4, 32}}, {"SQ8", {CodeKind::scalar, DType::f32, 8, 0}},
-      {"SQ4", {CodeKind::scalar, DType::f32, 4, 0}},      {"f16", {CodeKind::stored, DType::f16, 8, 0}}};
+      {"PQ8", {kProductCode, DType::f32, 8, 8}},     {"PQ16", {kProductCode, DType::f32, 8, 16}},
+      {"PQ32", {kProductCode, DType::f32, 8, 32}},   {"PQ64", {kProductCode, DType::f32, 8, 64}},
+      {"PQ32x4", {kProductCode, DType::f32, 4, 32}}, {"SQ8", {kScalarCode, DType::f32, 8, 0}},
+      {"SQ4", {kScalarCode, DType::f32, 4, 0}},      {"f16", {kStoredCode, DType::f16, 8, 0}}};
   std::printf("%lld x %lld f32 on the device; milliseconds\n", static_cast<long long>(rows),
               static_cast<long long>(cols));
   std::printf("%-8s %10s %10s %10s %10s %10s\n", "code", "train", "encode", "floor", "decode", "floor");
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     const double encode = best_seconds(runs, [&] { codec->encode(view, made, resources); });
     const double decode = best_seconds(runs, [&] { codec->decode(made, out, resources); });
     const double moved = static_cast<double>(rows * (4 * cols + bytes)) / kBytesPerSecond;
-    const double words = one.spec.kind == CodeKind::product ? static_cast<double>(codec->format().codewords()) : 0;
+    const double words = one.spec.code == kProductCode ? static_cast<double>(codec->format().codewords()) : 0;
     const double floor = std::max(moved, static_cast<double>(rows * cols) * words / kFmaPerSecond);
     std::printf("%-8s %10.2f %10.2f %10.2f %10.2f %10.2f\n", one.name, train * 1e3, encode * 1e3, floor * 1e3,
                 decode * 1e3, moved * 1e3);

@@ -6,7 +6,7 @@
 #include "cuda_timing.hpp"
 
 #include "core/ordered_key.hpp"
-#include "graph/working_lists_cuda.hpp"
+#include "graph/lists/working_lists_cuda.hpp"
 
 #include <algorithm>
 #include <cstdint>

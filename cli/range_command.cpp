@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/host_array.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "output_paths.hpp"

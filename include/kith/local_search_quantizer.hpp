@@ -13,15 +13,12 @@
 // lie on a grid of a power of two on which sums of them are exact.
 #pragma once
 
-#include <kith/dtype.hpp>
 #include <kith/export.hpp>
-#include <kith/metric.hpp>
 #include <kith/resources.hpp>
-#include <kith/vector_file.hpp>
+#include <kith/vector_quantizer.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -84,52 +81,31 @@ struct LocalSearchEncoding {
   KITH_EXPORT void validate() const;
 };
 
-// One thread may train while others encode: these use the codebooks that were there when they began.
-class KITH_EXPORT LocalSearchQuantizer {
+// Of more than 1,048,576 rows train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
+// for each are warned of. A line of each round's objective goes to the log. Where training is cancelled, the codebooks of
+// the last complete round stay. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and decode()
+// adds their codewords up in the order of the books. lookup_table() takes inner_product alone: squared distances to a sum
+// of codewords are no sums (Unsupported).
+class KITH_EXPORT LocalSearchQuantizer : public VectorQuantizer {
  public:
   // Throws InvalidArgument for parameters that make no sense.
   explicit LocalSearchQuantizer(LocalSearchParams params);
-  ~LocalSearchQuantizer();
-  LocalSearchQuantizer(LocalSearchQuantizer&&) noexcept;
-  LocalSearchQuantizer& operator=(LocalSearchQuantizer&&) noexcept;
-
-  // Of more than 1,048,576 rows a sample is used. Fewer rows than codewords of a book are InvalidArgument; fewer than
-  // 39 for each are warned of. A line of each round's objective goes to the log. Where it is cancelled, the codebooks of
-  // the last complete round stay; after another exception the former state.
-  void train(const MatrixView& rows, const Resources& resources = Resources());
-  void train(const VectorFile& rows, const Resources& resources = Resources());
 
   // Takes codebooks that were trained before: codebooks x 2^bits x columns, one after the other, in host memory. They
   // decode as they are; for encoding they are rounded to their grid.
   void set_values(const VectorView<const float>& codebooks);
-  std::vector<float> values() const;
   // |X - C B|^2 + lambda |C|^2 after each round of the last training.
   std::vector<double> history() const;
 
-  const LocalSearchParams& params() const;
-  bool trained() const;
-  int64_t cols() const;        // of vectors; 0 before training, and so is
-  int64_t code_bytes() const;  // of a vector: (codebooks * bits + 7) / 8
+  const LocalSearchParams& params() const { return params_; }
 
-  // Codes lie one after the other from the lowest bit of the first byte on. `codes`: u8, rows x code_bytes(); read too
-  // where the start is given. Rows and codes are in host memory, or in that of the GPU that does the work; complete when
-  // it returns.
-  void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding = {},
+  // As LocalSearchEncoding() says, or as it is given. `codes` are read too where the start is given.
+  using VectorQuantizer::encode;
+  void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding,
               const Resources& resources = Resources()) const;
-  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
-  // The sums of codewords, in the order of the books: f32, rows x cols().
-  void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
-  // What these take of host memory on a CPU at least, beside rows and codes: what a memory limit must leave.
-  int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
-  int64_t decoding_bytes(int threads) const;
-  // The inner products of queries and all codewords, which add up to those of queries and vectors: f32, queries x
-  // (codebooks * 2^bits), in host memory. Metric::inner_product alone: squared distances are no such sums (Unsupported).
-  void lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
-                    const Resources& resources = Resources()) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  LocalSearchParams params_;
 };
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 #include <kith/residual_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/scalar_quantizer.hpp>
+#include <kith/vector_quantizer.hpp>
 
 #include <cstdint>
 #include <string>
@@ -22,13 +23,7 @@ KITH_EXPORT Quantizer make_quantizer(std::string_view name, uint64_t seed = 0, b
 KITH_EXPORT std::string name_of(const Quantizer& quantizer);
 
 // InvalidState for one that is not trained. A temporary file is filled, synced and renamed.
-KITH_EXPORT void save_quantizer(const ProductQuantizer& quantizer, const std::string& path,
-                                const Resources& resources = Resources());
-KITH_EXPORT void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path,
-                                const Resources& resources = Resources());
-KITH_EXPORT void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& path,
-                                const Resources& resources = Resources());
-KITH_EXPORT void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path,
+KITH_EXPORT void save_quantizer(const VectorQuantizer& quantizer, const std::string& path,
                                 const Resources& resources = Resources());
 // InvalidArgument for a file that holds something else, CorruptFile for a damaged one.
 KITH_EXPORT Quantizer load_quantizer(const std::string& path, const Resources& resources = Resources());

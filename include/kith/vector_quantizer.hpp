@@ -52,8 +52,10 @@ class KITH_EXPORT VectorQuantizer {
   VectorQuantizer& operator=(VectorQuantizer&&) noexcept;
 
   void set_values(int64_t cols, const VectorView<const float>& values);
+  const TrainedCodec& trained_codec() const { return *codec_; }
 
  private:
+  friend class QuantizerAccess;
   std::unique_ptr<TrainedCodec> codec_;
 };
 

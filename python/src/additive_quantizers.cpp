@@ -31,9 +31,9 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
                                      .start = parse_code_start(start),
                                      .seed = seed};
   Call call(options);
-  return naming_encoding_limit(self, rows, out.has_value(), call.resources(), [&] {
-    auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
-    if (given && !out) {
+  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+    auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, resources);
+    if (given && !out && !resources.host_memory()->counts_only()) {
       const MatrixView from = view_as(*given, DType::u8, "start");
       if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
         throw InvalidArgument("start is not of the shape of the codes");
@@ -42,7 +42,7 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
         std::memcpy(codes.view().row(i), from.row(i), static_cast<size_t>(from.cols()));
       }
     }
-    call.run([&] { self.encode(rows, codes.view(), encoding, call.resources()); });
+    call.run([&] { self.encode(rows, codes.view(), encoding, resources); });
     return codes.take();
   });
 }

@@ -1,6 +1,6 @@
 #include "graph_arrays.hpp"
 
-#include "graph/graph_access.hpp"
+#include "graph/handle/graph_access.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>

@@ -15,8 +15,8 @@
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
 
-#include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
+#include "core/within_limits.hpp"
+#include "rows/knn_checks.hpp"
 #include "index/index_access.hpp"
 
 #include <kith/faiss_file.hpp>
@@ -168,13 +168,9 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   Call call(options);
   const VectorView<const int64_t> view = ids_of(ids);
   const int64_t cols = self.index.dimension();
-  const auto needed = [&] {
-    return view.size * cols * size_of(DType::f32) +
-           IndexAccess::reconstruct_bytes(self.index, view.size, call.resources());
-  };
-  return naming_whole_host_limit(needed, call.resources(), [&] {
-    MatrixBuffer vectors(DType::f32, view.size, cols, "the reconstructed vectors", call.resources());
-    call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), call.resources()); });
+  return within_limits("the reconstructed vectors", call.resources(), [&](const Resources& resources) {
+    MatrixBuffer vectors(DType::f32, view.size, cols, "the reconstructed vectors", resources);
+    call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), resources); });
     return vectors_array(std::move(vectors));
   });
 }
@@ -231,13 +227,9 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
                             .refine_from = originals ? &*originals : nullptr};
   check_result_size(view.rows(), k);
   Call call(options);
-  const auto needed = [&] {
-    const int64_t results = out ? 0 : neighbors_bytes(view.rows(), k);
-    return results + IndexAccess::smallest_search_bytes(self.index, view, wanted, call.resources());
-  };
-  return naming_host_limit(needed, call.resources(), [&] {
-    NeighborsOutput output(view.rows(), k, out, call.resources());
-    call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
+  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+    NeighborsOutput output(view.rows(), k, out, resources);
+    call.run([&] { self.index.search(view, output.view(), wanted, resources); });
     return output.take();
   });
 }

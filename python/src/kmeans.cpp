@@ -9,7 +9,7 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/host_array.hpp"
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 
 #include <kith/vector_file.hpp>
 
@@ -122,15 +122,11 @@ FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_dis
     return std::nullopt;
   }
   const int64_t far_count = wants_distances ? count : 0;
-  const auto needed = [&] {
-    return array_bytes<int32_t>(count) + array_bytes<float>(far_count) +
-           smallest_assign_bytes(self.params(), RowsInfo(rows), call.resources());
-  };
-  return naming_whole_host_limit(needed, call.resources(), [&]() -> FreshPrediction {
-    HostBuffer labels(array_bytes<int32_t>(count), "the labels", call.resources());
-    HostBuffer distances(array_bytes<float>(far_count), "the distances", call.resources());
+  return within_limits("the labels", call.resources(), [&](const Resources& resources) -> FreshPrediction {
+    HostBuffer labels(array_bytes<int32_t>(count), "the labels", resources);
+    HostBuffer distances(array_bytes<float>(far_count), "the distances", resources);
     call.run([&] {
-      self.predict(rows, labels.as<int32_t>(), wants_distances ? distances.as<float>() : nullptr, call.resources());
+      self.predict(rows, labels.as<int32_t>(), wants_distances ? distances.as<float>() : nullptr, resources);
     });
     std::optional<nb::object> far;
     if (wants_distances) far = owning_vector<float>(std::move(distances), count);
@@ -151,18 +147,15 @@ std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::byt
   const VectorFile file(std::string(path.c_str(), path.size()));
   Call call(options);
   const int64_t rows = file.rows();
-  const auto needed = [&] {
-    return array_bytes<int32_t>(rows) + array_bytes<float>(rows) + file.memory_bytes() +
-           smallest_assign_bytes(self.params(), RowsInfo(file), call.resources());
-  };
-  return naming_whole_host_limit(needed, call.resources(), [&]() -> std::pair<nb::object, nb::object> {
-    HostBuffer labels(array_bytes<int32_t>(rows), "the labels", call.resources());
-    HostBuffer distances(array_bytes<float>(rows), "the distances", call.resources());
+  using Found = std::pair<nb::object, nb::object>;
+  return within_limits("the labels", call.resources(), [&](const Resources& resources) -> Found {
+    HostBuffer labels(array_bytes<int32_t>(rows), "the labels", resources);
+    HostBuffer distances(array_bytes<float>(rows), "the distances", resources);
     const auto keep = [&](int64_t first, int64_t count, const int32_t* l, const float* d) {
       std::copy_n(l, count, labels.as<int32_t>() + first);
       std::copy_n(d, count, distances.as<float>() + first);
     };
-    call.run([&] { self.predict(file, keep, call.resources()); });
+    call.run([&] { self.predict(file, keep, resources); });
     return {owning_vector<int32_t>(std::move(labels), rows), owning_vector<float>(std::move(distances), rows)};
   });
 }
@@ -171,9 +164,11 @@ std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, co
                                     const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  auto output = MatrixOutput::floats(rows.rows(), self.params().clusters, "the distances", out, call.resources());
-  call.run([&] { self.transform(rows, output.view(), call.resources()); });
-  return output.take();
+  return within_limits("the distances", call.resources(), [&](const Resources& resources) {
+    auto output = MatrixOutput::floats(rows.rows(), self.params().clusters, "the distances", out, resources);
+    call.run([&] { self.transform(rows, output.view(), resources); });
+    return output.take();
+  });
 }
 
 nb::object copied_matrix(const MatrixView& from) {

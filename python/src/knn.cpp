@@ -9,7 +9,8 @@
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
 
-#include "exact/knn_checks.hpp"
+#include "core/within_limits.hpp"
+#include "exact/search_checks.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
@@ -44,11 +45,10 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
   const MatrixView base_view = view_of(base, "base");
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
   Call call(options);
-  const SearchShape shape = check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
-  const SearchWish wish{.k = k};
-  return naming_the_limit(limited(shape, wish, params.filter, out), call.resources(), [&] {
-    NeighborsOutput output(query_view.rows(), k, out, call.resources());
-    call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
+  (void)check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
+  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+    NeighborsOutput output(query_view.rows(), k, out, resources);
+    call.run([&] { knn(query_view, base_view, output.view(), params, resources); });
     return output.take();
   });
 }
@@ -91,12 +91,9 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
   const VectorFile base_file(std::string(base.c_str(), base.size()));
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
-  const SearchShape shape = check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
-  const SearchWish wish{.k = k, .results_in_memory = false};
-  const int64_t beside =
-      (out ? 0 : neighbors_bytes(shape.queries, k)) + query_file.memory_bytes() + base_file.memory_bytes();
-  return naming_the_limit({shape, wish, params.filter, beside}, call.resources(), [&] {
-    NeighborsOutput output(query_file.rows(), k, out, call.resources());
+  (void)check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
+  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+    NeighborsOutput output(query_file.rows(), k, out, resources);
     const NeighborsView& all = output.view();
     if (!all.space.host_readable())
       throw InvalidArgument("out lies in a GPU's memory; files are searched into host arrays");
@@ -106,7 +103,7 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
         std::copy_n(part.ids, values, all.ids + first_query * all.k);
         std::copy_n(part.distances, values, all.distances + first_query * all.k);
       };
-      knn(query_file, base_file, keep, params, call.resources());
+      knn(query_file, base_file, keep, params, resources);
     });
     return output.take();
   });

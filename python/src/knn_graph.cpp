@@ -10,9 +10,9 @@
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
-#include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
-#include "graph/graph_limit.hpp"
+#include "core/within_limits.hpp"
+#include "exact/search_checks.hpp"
+#include "graph/build/method/graph_limit.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -42,16 +42,13 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
   check_result_size(view.rows(), k);
   Call call(options);
   check_search(RowsInfo(view), RowsInfo(view), params.metric);
-  const auto needed = [&] {
-    return (out ? 0 : neighbors_bytes(view.rows(), k)) + smallest_graph_bytes(view, params, call.resources());
-  };
   GraphReport report;
-  const auto found = naming_host_limit(needed, call.resources(), [&] {
-    NeighborsOutput output(view.rows(), k, out, call.resources());
-    call.run([&] { report = knn_graph(view, output.view(), params, call.resources()); });
+  const auto found = within_limits("the graph", call.resources(), [&](const Resources& resources) {
+    NeighborsOutput output(view.rows(), k, out, resources);
+    call.run([&] { report = knn_graph(view, output.view(), params, resources); });
     return output.take();
   });
-  if (!out) report.peak_host_bytes += neighbors_bytes(view.rows(), k);
+  if (!out) report.peak_host_bytes += footprint_of<Neighbors>(call.resources(), view.rows(), k).host;
   return nb::make_tuple(found, report_dict(report));
 }
 

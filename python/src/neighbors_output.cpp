@@ -1,7 +1,7 @@
 #include "neighbors_output.hpp"
 
 #include "core/byte_size.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 
 #include <kith/error.hpp>
 

@@ -5,8 +5,6 @@
 #include "array.hpp"
 #include "matrix_output.hpp"
 
-#include "exact/search_limit.hpp"
-
 #include <kith/host_buffer.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
@@ -23,12 +21,6 @@ namespace kith::python {
 // The caller's (ids, distances), or none. The package has checked dtypes and layout.
 using GivenIds = std::variant<DeviceArray, IdArray>;
 using GivenOutput = std::optional<std::pair<GivenIds, GivenFloats>>;
-
-// What a search of arrays may use, for an error that names the limit.
-inline LimitedSearch limited(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
-                             const GivenOutput& out) {
-  return {shape, wish, filter, out ? 0 : neighbors_bytes(shape.queries, wish.k)};
-}
 
 class NeighborsOutput {
  public:

@@ -8,7 +8,7 @@
 #include "plain_array.hpp"
 #include "tensor_place.hpp"
 
-#include "exact/search_limit.hpp"
+#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -26,10 +26,9 @@ std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, c
   const MatrixView y_view = view_of(y, "y");
   const PairwiseParams params{.metric = parse_metric(metric), .check_finite = check_finite};
   Call call(options);
-  const auto needed = [&] { return pairwise_host_bytes(x_view, y_view, !out, call.resources()); };
-  return naming_host_limit(needed, call.resources(), [&] {
-    auto output = MatrixOutput::floats(x_view.rows(), y_view.rows(), "the distances", out, call.resources());
-    call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, call.resources()); });
+  return within_limits("the distances", call.resources(), [&](const Resources& resources) {
+    auto output = MatrixOutput::floats(x_view.rows(), y_view.rows(), "the distances", out, resources);
+    call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, resources); });
     return output.take();
   });
 }

@@ -9,7 +9,7 @@
 #include <kith/metric.hpp>
 #include <kith/vector_file.hpp>
 
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -42,25 +42,14 @@ void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& optio
   call.run([&] { self.train(file, call.resources()); });
 }
 
-// An OutOfMemory names a limit with room for the codes too, where they go to an array that the call makes.
-template <typename Quantizer, typename Work>
-auto naming_encoding_limit(const Quantizer& self, const MatrixView& rows, bool given, const Resources& resources,
-                           const Work& work) {
-  const auto needed = [&] {
-    const int64_t fresh = given ? 0 : rows.rows() * self.code_bytes();
-    return fresh + self.encoding_bytes(rows.rows(), rows.dtype(), resources.threads());
-  };
-  return naming_whole_host_limit(needed, resources, work);
-}
-
 template <typename Quantizer>
 std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, const CallOptions& options,
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return naming_encoding_limit(self, rows, out.has_value(), call.resources(), [&] {
-    auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
-    call.run([&] { self.encode(rows, codes.view(), call.resources()); });
+  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+    auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, resources);
+    call.run([&] { self.encode(rows, codes.view(), resources); });
     return codes.take();
   });
 }
@@ -70,13 +59,9 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
-  const auto needed = [&] {
-    const int64_t fresh = out ? 0 : rows.rows() * self.cols() * size_of(DType::f32);
-    return fresh + self.decoding_bytes(call.resources().threads());
-  };
-  return naming_whole_host_limit(needed, call.resources(), [&] {
-    auto vectors = MatrixOutput::floats(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
-    call.run([&] { self.decode(rows, vectors.view(), call.resources()); });
+  return within_limits("the decoded vectors", call.resources(), [&](const Resources& resources) {
+    auto vectors = MatrixOutput::floats(rows.rows(), self.cols(), "the decoded vectors", out, resources);
+    call.run([&] { self.decode(rows, vectors.view(), resources); });
     return vectors.take();
   });
 }

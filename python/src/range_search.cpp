@@ -7,7 +7,7 @@
 #include "range_output.hpp"
 #include "row_filter.hpp"
 
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <kith/vector_file.hpp>
 

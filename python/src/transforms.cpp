@@ -8,7 +8,7 @@
 
 #include <kith/vector_file.hpp>
 
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -51,16 +51,11 @@ void train_file(VectorTransform& self, const nb::bytes& path, const CallOptions&
 
 // An OutOfMemory names a limit with room for the output too, where it goes to an array that the call makes.
 template <typename Work>
-std::optional<nb::object> transformed(const VectorTransform& self, int64_t rows, int64_t cols,
-                                      const Resources& resources, const std::optional<GivenFloats>& out,
-                                      const Work& work) {
-  const auto needed = [&] {
-    const int64_t fresh = out ? 0 : rows * cols * size_of(DType::f32);
-    return fresh + self.transforming_bytes(rows, resources.threads());
-  };
-  return naming_whole_host_limit(needed, resources, [&] {
-    auto output = MatrixOutput::floats(rows, cols, "the vectors", out, resources);
-    work(output.view());
+std::optional<nb::object> transformed(int64_t rows, int64_t cols, const Resources& resources,
+                                      const std::optional<GivenFloats>& out, const Work& work) {
+  return within_limits("the vectors", resources, [&](const Resources& used) {
+    auto output = MatrixOutput::floats(rows, cols, "the vectors", out, used);
+    work(output.view(), used);
     return output.take();
   });
 }
@@ -69,18 +64,20 @@ std::optional<nb::object> apply(const VectorTransform& self, const VectorArray& 
                                 const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return transformed(self, rows.rows(), self.out(), call.resources(), out, [&](const MutableMatrixView& to) {
-    call.run([&] { self.apply(rows, to, call.resources()); });
-  });
+  return transformed(rows.rows(), self.out(), call.resources(), out,
+                     [&](const MutableMatrixView& to, const Resources& resources) {
+                       call.run([&] { self.apply(rows, to, resources); });
+                     });
 }
 
 std::optional<nb::object> reverse(const VectorTransform& self, const VectorArray& x, const CallOptions& options,
                                   const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return transformed(self, rows.rows(), self.in(), call.resources(), out, [&](const MutableMatrixView& to) {
-    call.run([&] { self.reverse(rows, to, call.resources()); });
-  });
+  return transformed(rows.rows(), self.in(), call.resources(), out,
+                     [&](const MutableMatrixView& to, const Resources& resources) {
+                       call.run([&] { self.reverse(rows, to, resources); });
+                     });
 }
 
 nb::object floats(const std::vector<float>& from) {

@@ -1,7 +1,7 @@
 #include "cluster/candidate_draws_cuda.hpp"
 
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 
@@ -95,34 +95,25 @@ __global__ void __launch_bounds__(kThreads)
   drawn[draw] = drawable_row(tree, block, row, [&](int64_t i) { return step_of(task, i); });
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-
 }  // namespace
 
 void launch_no_candidates(const DrawTask& task, cudaStream_t stream) {
-  no_candidates_kernel<<<blocks_for(task.tree.rows), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("no_candidates_kernel");
+  launch(no_candidates_kernel, Grid::over(task.tree.rows, kThreads), stream, task);
 }
 
 void launch_take_nearer(const DrawTask& task, const float* keys, const int32_t* labels, int64_t first,
                         cudaStream_t stream) {
-  take_nearer_kernel<<<blocks_for(task.tree.rows), kThreads, 0, stream>>>(task, keys, labels,
-                                                                          static_cast<int32_t>(first));
-  KITH_CUDA_CHECK_LAUNCH("take_nearer_kernel");
+  launch(take_nearer_kernel, Grid::over(task.tree.rows, kThreads), stream, task, keys, labels,
+         static_cast<int32_t>(first));
 }
 
 void launch_add_up(const DrawTask& task, cudaStream_t stream) {
-  block_sums_kernel<<<blocks_for(task.tree.blocks() * 32), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("block_sums_kernel");
-  if (task.tree.levels == 1) return;
-  levels_kernel<<<1, kTreeThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("levels_kernel");
+  launch(block_sums_kernel, Grid::over(task.tree.blocks() * 32, kThreads), stream, task);
+  if (task.tree.levels > 1) launch(levels_kernel, Grid::of(1, kTreeThreads), stream, task);
 }
 
 void launch_draw(const DrawTask& task, const double* shares, int64_t count, uint32_t* drawn, cudaStream_t stream) {
-  if (count == 0) return;
-  draw_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(task, shares, count, drawn);
-  KITH_CUDA_CHECK_LAUNCH("draw_kernel");
+  launch(draw_kernel, Grid::over(count * 32, kThreads), stream, task, shares, count, drawn);
 }
 
 }  // namespace kith

@@ -1,13 +1,12 @@
 #include "cluster/centre_means.hpp"
 
+#include "core/typed_row.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <vector>
 
 namespace kith {
 namespace {
-
-float* row_of_centre(const MutableMatrixView& centres, int64_t i) { return reinterpret_cast<float*>(centres.row(i)); }
 
 // `mean` as it is, or scaled to length 1; false where that cannot be.
 bool write_centre(std::vector<double>& mean, bool spherical, float* out, double* moves) {
@@ -33,7 +32,7 @@ void normalise_centres(const MutableMatrixView& centres) {
   std::vector<double> values(static_cast<size_t>(centres.cols()));
   double ignored = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    float* const centre = row_of_centre(centres, i);
+    float* const centre = typed_row<float>(centres, i);
     for (size_t c = 0; c < values.size(); ++c) values[c] = centre[c];
     write_centre(values, true, centre, &ignored);
   }
@@ -47,7 +46,7 @@ double move_to_means(const SumsView& sums, const MutableMatrixView& centres, boo
     for (size_t c = 0; c < mean.size(); ++c) {
       mean[c] = sums.sums[i * centres.cols() + static_cast<int64_t>(c)] / sums.weights[i];
     }
-    write_centre(mean, spherical, row_of_centre(centres, i), &moves);
+    write_centre(mean, spherical, typed_row<float>(centres, i), &moves);
   }
   return moves;
 }
@@ -57,7 +56,7 @@ void move_by_batch(const SumsView& sums, const MutableMatrixView& centres, doubl
   double ignored = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
     if (!(sums.weights[i] > 0)) continue;
-    float* const centre = row_of_centre(centres, i);
+    float* const centre = typed_row<float>(centres, i);
     const double total = counts[i] + sums.weights[i];
     for (size_t c = 0; c < mean.size(); ++c) {
       const double before = static_cast<double>(centre[c]) * counts[i];

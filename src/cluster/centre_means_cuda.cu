@@ -1,8 +1,7 @@
 #include "cluster/centre_means_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/canonical.hpp"
 
 namespace kith {
@@ -112,8 +111,8 @@ __global__ void __launch_bounds__(kWideThreads) move_wide_kernel(MoveTask task) 
   bool moves = centre.weight > 0;
   double inverse = 1;
   if (moves && task.spherical) {
-    inverse = canonical_inverse_norm(
-        wide_squares(task.cols, [&](int64_t col) { return centre.mean(col); }, chunk, &results[0]));
+    inverse = canonical_inverse_norm(wide_squares(
+        task.cols, [&](int64_t col) { return centre.mean(col); }, chunk, &results[0]));
     moves = inverse > 0;
   }
   const double squared = wide_squares(
@@ -125,13 +124,10 @@ __global__ void __launch_bounds__(kWideThreads) move_wide_kernel(MoveTask task) 
 
 void launch_move_centres(const MoveTask& task, cudaStream_t stream) {
   if (task.cols >= kWideCols) {
-    move_wide_kernel<<<static_cast<unsigned>(task.clusters), kWideThreads, 0, stream>>>(task);
-    KITH_CUDA_CHECK_LAUNCH("move_wide_kernel");
-    return;
+    launch(move_wide_kernel, Grid::of(task.clusters, kWideThreads), stream, task);
+  } else {
+    launch(move_kernel, Grid::over(task.clusters * kCanonicalLanes, kThreads), stream, task);
   }
-  const auto blocks = static_cast<unsigned>(divide_up(task.clusters * kCanonicalLanes, kThreads));
-  move_kernel<<<blocks, kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("move_kernel");
 }
 
 }  // namespace kith

@@ -3,8 +3,7 @@
 #include "cluster/few_centre_screen.hpp"
 #include "cluster/few_centres_cuda.hpp"
 #include "cluster/row_lists_cuda.hpp"
-#include "core/host_array.hpp"
-#include "cuda/error.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
 #include "rows/finite_check.hpp"
@@ -36,17 +35,11 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
   } else if (shape.dtype == DType::u8 || shape.dtype == DType::i8) {
     for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
   }
-  context_->copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols));
+  context_->copy_values(at(layout_.origin), sample.origin.data(), shape.cols);
 }
 
 OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
-  return {rows,
-          shape_.cols,
-          shape_.kind,
-          OperandType::half,
-          at<float>(layout_.origin),
-          at<BaseFacts>(layout_.centre_facts),
-          operands};
+  return {rows, shape_.cols, shape_.kind, OperandType::half, at(layout_.origin), at(layout_.centre_facts), operands};
 }
 
 void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
@@ -54,10 +47,10 @@ void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   centre_count_ = count;
   if (!plan_.products) return;
   const BaseFacts facts{largest_, {0, 0}, 0};
-  context_->copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
+  context_->copy_values(at(layout_.centre_facts), &facts, 1);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
-  launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
-                       {at<float>(layout_.centre_terms), nullptr, at<OperandFacts>(layout_.centre_rows)}, stream());
+  launch_base_operands(operand_task(rows, at(layout_.centre_operands)),
+                       {at(layout_.centre_terms), nullptr, at(layout_.centre_rows)}, stream());
 }
 
 // What rows compare the centres by: once their operands are there.
@@ -66,12 +59,12 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
   task.cols = shape_.cols;
   task.rows = rows;
   task.facts = facts;
-  task.centres = at<OperandFacts>(layout_.centre_rows);
-  task.terms = at<float>(layout_.centre_terms);
+  task.centres = at(layout_.centre_rows);
+  task.terms = at(layout_.centre_terms);
   task.places = operand_tiles(centre_count_) * kOperandTile;
-  task.lowered = at<float>(layout_.lowered_terms);
-  task.widths = at<float>(layout_.widths);
-  task.part_widths = at<float>(layout_.part_widths);
+  task.lowered = at(layout_.lowered_terms);
+  task.widths = at(layout_.widths);
+  task.part_widths = at(layout_.part_widths);
   task.typical = typical();
   launch_lower_terms(task, stream());
 }
@@ -84,26 +77,26 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   slacks.cols = shape_.cols;
   slacks.rows = task.rows.count;
   slacks.facts = facts;
-  slacks.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  slacks.centre_facts = at(layout_.centre_facts);
   slacks.typical = typical();
   if (task.squared_moves != nullptr) {
     slacks.labels = task.labels;
     slacks.keys = task.keys;
     slacks.squared_moves = task.squared_moves;
   }
-  slacks.slacks = at<float>(layout_.slacks);
-  slacks.limits = at<float>(layout_.limits);
+  slacks.slacks = at(layout_.slacks);
+  slacks.limits = at(layout_.limits);
   launch_row_slacks(slacks, stream());
 
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
-      OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.lowered_terms), padded,
+      OperandType::half, operands, at(layout_.centre_operands),     at(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(
       plan_.engine, product, schedule,
-      {slacks.slacks, slacks.limits, at<float>(layout_.widths), at<float>(layout_.part_widths),
-       at<NearestRows>(layout_.candidates), padded, int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+      {slacks.slacks, slacks.limits, at(layout_.widths), at(layout_.part_widths), at(layout_.candidates), padded,
+       int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
       stream());
   return schedule.items / schedule.query_tiles;
 }
@@ -111,14 +104,14 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
 // One pass; the host looks at what was seen of the rows alone.
 void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
   const bool looks = task.check_finite || task.probe >= 0;
-  RowsSeen* const seen = looks ? &at<CentreSearchCounts>(layout_.counts)->seen : nullptr;
-  if (looks) KITH_CUDA_CHECK(cudaMemsetAsync(seen, 0xFF, sizeof *seen, stream()));
+  RowsSeen* const seen = looks ? &at(layout_.counts)->seen : nullptr;
+  if (looks) context_->fill(seen, 0xFF, 1);
   const FewCentresTask few{
       shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels, task.wants_keys ? task.keys : nullptr,
       seen,        task.probe};
   if (plan_.few) {
-    const auto launch = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
-    launch(few, plan_.multiprocessors, stream());
+    const auto launch_few = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
+    launch_few(few, plan_.multiprocessors, stream());
   } else if (plan_.tiled) {
     launch_tiled_centres(few, stream());
   } else {
@@ -133,7 +126,7 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
   }
   if (!looks) return;
   RowsSeen found{};
-  context_->copy(&found, seen, sizeof found);
+  context_->copy_values(&found, seen, 1);
   context_->synchronize();
   if (task.check_finite && found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
   plain_ = found.no_extreme != 0 && found.probe_near == 0;
@@ -143,13 +136,12 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (plan_.compares_pairs()) return compare_pairs(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
-  std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
-  auto* const facts = at<QueryFacts>(layout_.row_facts) + kept;
-  auto* const counts = at<CentreSearchCounts>(layout_.counts);
+  std::byte* const operands = at(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
+  auto* const facts = at(layout_.row_facts) + kept;
+  auto* const counts = at(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.
-  KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
-  KITH_CUDA_CHECK(
-      cudaMemsetAsync(&counts->seen.first_bad, 0xFF, sizeof counts->seen.first_bad, stream()));  // kNoBadRow
+  context_->fill(counts, 0, 1);
+  context_->fill(&counts->seen.first_bad, 0xFF, 1);  // kNoBadRow
   if (!task.operands_kept) {
     uint32_t* const first_bad = task.check_finite ? &counts->seen.first_bad : nullptr;
     launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
@@ -162,22 +154,22 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.centres = centres_;
   settle.cols = shape_.cols;
   settle.facts = facts;
-  settle.centre_facts = at<BaseFacts>(layout_.centre_facts);
+  settle.centre_facts = at(layout_.centre_facts);
   settle.typical = typical();
-  settle.widths = at<float>(layout_.widths);
-  settle.found = at<NearestRows>(layout_.candidates);
+  settle.widths = at(layout_.widths);
+  settle.found = at(layout_.candidates);
   settle.stride = operand_tiles(task.rows.count) * kOperandTile;
   settle.labels = task.labels;
   settle.keys = task.keys;
-  settle.unsettled = at<uint32_t>(layout_.unsettled);
+  settle.unsettled = at(layout_.unsettled);
   settle.unsettled_count = &counts->unsettled;
-  settle.several = at<uint32_t>(layout_.several);
+  settle.several = at(layout_.several);
   settle.several_count = &counts->several;
-  settle.thresholds = at<float>(layout_.slacks);  // whose work is done
+  settle.thresholds = at(layout_.slacks);  // whose work is done
   launch_settle(settle, stream());
   CentreSearchCounts found{};
   if (task.check_finite || !marks()) {
-    context_->copy(&found, counts, sizeof found);
+    context_->copy_values(&found, counts, 1);
     context_->synchronize();
     const uint32_t first_bad = found.seen.first_bad;
     if (task.check_finite && first_bad != kNoBadRow) throw_not_finite("data", task.number + first_bad);
@@ -201,26 +193,22 @@ void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte
   constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again
   ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
   schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
-  schedule.list_count = &at<CentreSearchCounts>(layout_.counts)->marked_items;
+  schedule.list_count = &at(layout_.counts)->marked_items;
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   UnsettledTask unsettled;
   unsettled.clusters = centre_count_;
   unsettled.most_few =
       static_cast<uint32_t>(std::max(static_cast<int64_t>(kFewerSteps / each), settle.rows.count / kProductIsFaster));
   unsettled.items = schedule.items;
-  unsettled.marked_items = &at<CentreSearchCounts>(layout_.counts)->marked_items;
+  unsettled.marked_items = &at(layout_.counts)->marked_items;
   static_assert(mark_words(kMostMarkedCentres) * sizeof(uint32_t) <= sizeof(NearestRows));
-  auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
+  auto* const marks = vectors<uint32_t>(at(layout_.candidates));  // which have been chosen among
   unsettled.marks = marks;
   if (settle.rows.count > unsettled.most_few) {
     launch_choose_marking(settle, unsettled, stream());
-    const ProductOperands product{OperandType::half,
-                                  operands,
-                                  at<std::byte>(layout_.centre_operands),
-                                  at<float>(layout_.lowered_terms),
-                                  settle.rows.count,
-                                  centre_count_,
-                                  chunks_};
+    const ProductOperands product{
+        OperandType::half, operands, at(layout_.centre_operands), at(layout_.lowered_terms), settle.rows.count,
+        centre_count_,     chunks_};
     launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
   }
   launch_settle_unsettled(settle, unsettled, stream());
@@ -236,14 +224,14 @@ void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t coun
   }
   const MemorySpace space = MemorySpace::cuda(context_->device());
   const MatrixView centres(centres_, DType::f32, {centre_count_, shape_.cols, shape_.cols}, space);
-  auto* const found = at<uint64_t>(layout_.gathered_found);
+  auto* const found = at(layout_.gathered_found);
   for (int64_t done = 0; done < count; done += plan_.unsettled_rows) {
     const int64_t part = std::min(plan_.unsettled_rows, count - done);
-    DeviceRowsView some{at<std::byte>(layout_.gathered), shape_.dtype, shape_.cols, part, nullptr};
+    DeviceRowsView some{at(layout_.gathered), shape_.dtype, shape_.cols, part, nullptr};
     if (listed == nullptr) {
       some = slice_rows(task.rows, done, part);
     } else {
-      launch_gather_rows(task.rows, shape_.cols, listed + done, part, at<std::byte>(layout_.gathered), stream());
+      launch_gather_rows(task.rows, shape_.cols, listed + done, part, at(layout_.gathered), stream());
     }
     const MatrixView rows(some.data, shape_.dtype, {part, shape_.cols, some.stride}, space);
     context_->synchronize();  // exact search has a stream of its own, unless it is the caller's
@@ -255,7 +243,7 @@ void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t coun
       exact_->finish(found_.data() + at_row);
       meter.poll();
     }
-    context_->copy(found, found_.data(), array_bytes<uint64_t>(part));
+    context_->copy_values(found, found_.data(), part);
     const int64_t offset = listed == nullptr ? done : 0;
     launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, task.labels + offset,
                       task.keys + offset, stream());

@@ -55,16 +55,14 @@ class CentreSearchCuda {
 
  private:
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_ + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_);
   }
   cudaStream_t stream() const { return context_->stream(); }
   // Products mark centres, and no row is searched for exactly.
   bool marks() const { return shape_.centres <= kMostMarkedCentres; }
   // Where centres have bounds of their own.
-  OperandFacts* typical() const {
-    return shape_.kind == KeyKind::inner_product ? nullptr : at<OperandFacts>(layout_.typical);
-  }
+  OperandFacts* typical() const { return shape_.kind == KeyKind::inner_product ? nullptr : at(layout_.typical); }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
   void lower_terms(const QueryFacts* facts, int64_t rows) const;
   int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;

@@ -6,8 +6,6 @@
 #include "core/divide.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
-#include "kernels/matrix/nearest_rows.hpp"
-#include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
@@ -99,31 +97,31 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   const int64_t rows = plan.products ? shape.rows : 0;
   const int64_t with_operands = plan.products ? std::max(shape.rows, shape.kept_rows) : 0;
   const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kTileChunkBytes);
-  operands = take(operand_tiles(with_operands), tile_bytes);
-  row_facts = take(with_operands, sizeof(QueryFacts));
+  operands = take<std::byte>(operand_tiles(with_operands), tile_bytes);
+  row_facts = take<QueryFacts>(with_operands);
 
   const int64_t padded = operand_tiles(rows) * kOperandTile;
   // Few rows have the centres in parts: as many as fill the machine twice.
   const int64_t few = (2 * int64_t{plan.multiprocessors} + kFewQueryTiles) * kQueryTile;
-  slacks = take(rows, sizeof(float));
-  limits = take(rows, sizeof(float));
-  candidates = take(std::max(padded, std::min(kMostNearestParts * padded, few)), sizeof(NearestRows));
-  unsettled = take(rows, sizeof(uint32_t));
-  several = take(rows, sizeof(uint32_t));
-  gathered = take(plan.products ? plan.unsettled_rows : 0, saturating_multiply(shape.cols, size_of(shape.dtype)));
-  gathered_found = take(plan.unsettled_rows, sizeof(uint64_t));
+  slacks = take<float>(rows);
+  limits = take<float>(rows);
+  candidates = take<NearestRows>(std::max(padded, std::min(kMostNearestParts * padded, few)));
+  unsettled = take<uint32_t>(rows);
+  several = take<uint32_t>(rows);
+  gathered = take_rows(plan.products ? plan.unsettled_rows : 0, shape.cols, shape.dtype);
+  gathered_found = take<uint64_t>(plan.unsettled_rows);
 
-  centre_operands = take(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
+  centre_operands = take<std::byte>(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
   const int64_t places = operand_tiles(shape.centres) * kOperandTile;
-  centre_terms = take(places, sizeof(float));
-  lowered_terms = take(plan.products ? places : 0, sizeof(float));
-  widths = take(plan.products ? places : 0, sizeof(float));
-  part_widths = take(plan.products ? places / kGroupRowsPerTile : 0, sizeof(float));
-  centre_rows = take(plan.products ? places : 0, sizeof(OperandFacts));
-  typical = take(1, sizeof(OperandFacts));
-  centre_facts = take(1, sizeof(BaseFacts));
-  origin = take(shape.cols, sizeof(float));
-  counts = take(1, sizeof(CentreSearchCounts));
+  centre_terms = take<float>(places);
+  lowered_terms = take<float>(plan.products ? places : 0);
+  widths = take<float>(plan.products ? places : 0);
+  part_widths = take<float>(plan.products ? places / kGroupRowsPerTile : 0);
+  centre_rows = take<OperandFacts>(plan.products ? places : 0);
+  typical = take<OperandFacts>(1);
+  centre_facts = take<BaseFacts>(1);
+  origin = take<float>(shape.cols);
+  counts = take<CentreSearchCounts>(1);
 }
 
 }  // namespace kith

@@ -10,6 +10,8 @@
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
@@ -67,27 +69,27 @@ struct CentreSearchCounts {
   RowsSeen seen;
 };
 
-// Offsets; a part that is not needed has no bytes. `bytes` is what the search needs, but for exact search.
+// A part that is not needed has no values. `bytes` is what the search needs, but for exact search.
 struct CentreSearchLayout : WorkspaceLayout {
-  int64_t operands = 0;        // of the kept rows, or of one call's
-  int64_t row_facts = 0;       // QueryFacts, likewise
-  int64_t slacks = 0;          // f32
-  int64_t limits = 0;          // f32
-  int64_t candidates = 0;      // NearestRows for each part
-  int64_t unsettled = 0;       // u32: rows that products are not sure of
-  int64_t several = 0;         // u32: rows with more than one candidate
-  int64_t gathered = 0;        // unsettled_rows, as they came
-  int64_t gathered_found = 0;  // unsettled_rows packed neighbours, u64
-  int64_t centre_operands = 0;
-  int64_t centre_terms = 0;   // f32
-  int64_t lowered_terms = 0;  // f32, centre_window.hpp's
-  int64_t widths = 0;         // f32, likewise
-  int64_t part_widths = 0;    // f32, kGroupsPerTile for each tile of centres
-  int64_t centre_rows = 0;    // OperandFacts, of each centre
-  int64_t centre_facts = 0;   // BaseFacts
-  int64_t typical = 0;        // OperandFacts
-  int64_t origin = 0;         // cols, f32
-  int64_t counts = 0;         // CentreSearchCounts
+  Slot<std::byte> operands;    // of the kept rows, or of one call's
+  Slot<QueryFacts> row_facts;  // likewise
+  Slot<float> slacks;
+  Slot<float> limits;
+  Slot<NearestRows> candidates;   // for each part
+  Slot<uint32_t> unsettled;       // rows that products are not sure of
+  Slot<uint32_t> several;         // rows with more than one candidate
+  Slot<std::byte> gathered;       // unsettled_rows, as they came
+  Slot<uint64_t> gathered_found;  // unsettled_rows packed neighbours
+  Slot<std::byte> centre_operands;
+  Slot<float> centre_terms;
+  Slot<float> lowered_terms;       // centre_window.hpp's
+  Slot<float> widths;              // likewise
+  Slot<float> part_widths;         // kGroupsPerTile for each tile of centres
+  Slot<OperandFacts> centre_rows;  // of each centre
+  Slot<BaseFacts> centre_facts;
+  Slot<OperandFacts> typical;
+  Slot<float> origin;
+  Slot<CentreSearchCounts> counts;
 
   CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan);
 };

@@ -6,6 +6,7 @@
 #include "core/divide.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -116,8 +117,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-
 cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
 
 // Stably by key; returns which of the two buffers holds the result.
@@ -163,42 +162,33 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   const SumBlocks blocks = sum_blocks_of(task);
   const int64_t run_count = blocks.count * task.clusters;
 
-  sort_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],
-                                                              task.runs.rows[0]);
-  KITH_CUDA_CHECK_LAUNCH("sort_keys_kernel");
+  launch(sort_keys_kernel, Grid::over(rows, kThreads), stream, task.labels, rows, blocks, task.runs.keys[0],
+         task.runs.rows[0]);
   const int sorted = sort_runs(task.runs, rows, run_count, stream);
   if (sorted < 0) throw InvalidState("sorting rows by centre left keys and rows apart");
-  run_starts_kernel<<<blocks_for(rows + 1), kThreads, 0, stream>>>(task.runs.keys[sorted], rows, run_count,
-                                                                   task.runs.starts);
-  KITH_CUDA_CHECK_LAUNCH("run_starts_kernel");
+  launch(run_starts_kernel, Grid::over(rows + 1, kThreads), stream, task.runs.keys[sorted], rows, run_count,
+         task.runs.starts);
   if (task.keys == nullptr) {
     launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
   } else {
     launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
   }
-  add_runs_kernel<<<blocks_for(task.clusters * (task.cols + 1)), kThreads, 0, stream>>>(task.cols, blocks, task.runs,
-                                                                                        task.sums);
-  KITH_CUDA_CHECK_LAUNCH("add_runs_kernel");
+  launch(add_runs_kernel, Grid::over(task.clusters * (task.cols + 1), kThreads), stream, task.cols, blocks, task.runs,
+         task.sums);
 }
 
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream) {
-  if (rows == 0) return;
-  objectives_kernel<<<static_cast<unsigned>(divide_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights, rows,
-                                                                                                blocks);
-  KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
+  launch(objectives_kernel, Grid::of(divide_up(rows, kSumBlock), kThreads), stream, keys, weights, rows, blocks);
 }
 
 void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream) {
-  if (rows == 0) return;
   if (clusters <= kFewLabels) {
-    count_few_labels_kernel<<<static_cast<unsigned>(divide_up(rows, kRowsCounted)), kThreads, 0, stream>>>(
-        labels, rows, static_cast<int>(clusters), counts);
-    KITH_CUDA_CHECK_LAUNCH("count_few_labels_kernel");
-    return;
+    launch(count_few_labels_kernel, Grid::of(divide_up(rows, kRowsCounted), kThreads), stream, labels, rows,
+           static_cast<int>(clusters), counts);
+  } else {
+    launch(count_labels_kernel, Grid::over(rows, kThreads), stream, labels, rows, counts);
   }
-  count_labels_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(labels, rows, counts);
-  KITH_CUDA_CHECK_LAUNCH("count_labels_kernel");
 }
 
 }  // namespace kith

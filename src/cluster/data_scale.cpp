@@ -2,6 +2,7 @@
 
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "rows/row_source.hpp"
 #include "rows/stored_row.hpp"
 
@@ -47,7 +48,7 @@ class ScaledSource final : public RowSource {
       } else {
         std::vector<uint32_t> numbers(static_cast<size_t>(some));
         std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first + done));
-        gather_as_floats(*from_, numbers, reinterpret_cast<float*>(out.row(done)), outer_);
+        gather_as_floats(*from_, numbers, typed_row<float>(out, done), outer_);
       }
     }
     scale_values(out, exponent_);
@@ -61,7 +62,7 @@ class ScaledSource final : public RowSource {
 
  private:
   static void widen(const MatrixView& rows, const MutableMatrixView& out) {
-    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, reinterpret_cast<float*>(out.row(i)));
+    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, typed_row<float>(out, i));
   }
 
   const int exponent_;
@@ -74,7 +75,7 @@ class ScaledSource final : public RowSource {
 float largest_magnitude(const MatrixView& rows) {
   float largest = 0;
   for (int64_t i = 0; i < rows.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(rows.row(i));
+    const auto* const row = typed_row<float>(rows, i);
     for (int64_t c = 0; c < rows.cols(); ++c) {
       if (std::isfinite(row[c])) largest = std::max(largest, std::fabs(row[c]));
     }
@@ -121,7 +122,7 @@ Reach reach_of(const DataSample& sample, const MatrixView& centres) {
   float nearest = kLargestFinite;
   float farthest = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    const auto* const centre = typed_row<float>(centres, i);
     const float apart = farthest_from(centre, sample.origin);
     nearest = std::min(nearest, apart);
     farthest = std::max(farthest, apart);
@@ -184,7 +185,7 @@ void scale_values(const MutableMatrixView& rows, int exponent) {
   constexpr auto kMost = static_cast<double>(kLargestFinite);
   const double scale = std::ldexp(1.0, exponent);
   for (int64_t i = 0; i < rows.rows(); ++i) {
-    auto* const row = reinterpret_cast<float*>(rows.row(i));
+    auto* const row = typed_row<float>(rows, i);
     for (int64_t c = 0; c < rows.cols(); ++c) {
       if (!std::isfinite(row[c])) continue;
       row[c] = static_cast<float>(std::clamp(static_cast<double>(row[c]) * scale, -kMost, kMost));

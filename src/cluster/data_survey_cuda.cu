@@ -7,9 +7,10 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/host_array.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
@@ -116,12 +117,9 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   const int64_t blocks = divide_up(task.rows.count, kSumBlock);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(divide_up(task.cols, kThreads)));
   visit_dtype(task.rows.dtype, [&](auto stored) {
-    survey_kernel<typename decltype(stored)::type><<<grid, kThreads, 0, stream>>>(task);
+    launch(survey_kernel<typename decltype(stored)::type>, {grid, dim3(kThreads)}, stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("survey_kernel");
-  add_blocks_kernel<<<static_cast<unsigned>(divide_up(2 * task.cols, kThreads)), kThreads, 0, stream>>>(
-      task.blocks, blocks, 2 * task.cols, task.sums);
-  KITH_CUDA_CHECK_LAUNCH("add_blocks_kernel");
+  launch(add_blocks_kernel, Grid::over(2 * task.cols, kThreads), stream, task.blocks, blocks, 2 * task.cols, task.sums);
 }
 
 }  // namespace
@@ -130,20 +128,17 @@ DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources&
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const int64_t cols = rows.cols();
-  const DeviceBuffer found((cols + 1) * 4, "a sample of the rows", context, resources);
-  auto* const origin = reinterpret_cast<float*>(found.data());
-  auto* const largest = reinterpret_cast<uint32_t*>(origin + cols);
-  KITH_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof *largest, context->stream()));
+  const DeviceArray<float> found(cols + 1, "a sample of the rows", context, resources);
+  auto* const largest = vectors<uint32_t>(found.data() + cols);  // the bits of a float that is not negative
+  context->fill(largest, 0, 1);
   visit_dtype(rows.dtype(), [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto blocks = static_cast<unsigned>(divide_up(cols, kSampleCols));
-    sample_kernel<X><<<blocks, kSampleCols * kSampleWarps, 0, context->stream()>>>(
-        device_rows(rows), cols, static_cast<int>(samples), origin, largest);
+    launch(sample_kernel<X>, Grid::of(divide_up(cols, kSampleCols), kSampleCols * kSampleWarps), context->stream(),
+           device_rows(rows), cols, static_cast<int>(samples), found.data(), largest);
   });
-  KITH_CUDA_CHECK_LAUNCH("sample_kernel");
   DataSample sample;
   sample.origin.resize(static_cast<size_t>(cols) + 1);
-  context->copy(sample.origin.data(), found.data(), found.bytes());
+  context->copy_values(sample.origin.data(), found.data(), cols + 1);
   context->synchronize();
   sample.largest = sample.origin.back();
   sample.origin.pop_back();
@@ -153,13 +148,13 @@ DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources&
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
-  const DeviceBuffer found(sizeof(uint32_t), "the check for NaN", context, resources);
+  const DeviceArray<uint32_t> found(1, "the check for NaN", context, resources);
   RowFindings findings;
-  findings.first_bad = reinterpret_cast<uint32_t*>(found.data());
-  KITH_CUDA_CHECK(cudaMemsetAsync(findings.first_bad, 0xFF, sizeof(uint32_t), context->stream()));  // kNoBadRow
+  findings.first_bad = found.data();
+  context->fill(findings.first_bad, 0xFF, 1);  // kNoBadRow
   launch_inspect_rows(device_rows(rows), rows.cols(), findings, context->stream());
   uint32_t bad = kNoBadRow;
-  context->copy(&bad, findings.first_bad, sizeof bad);
+  context->copy_values(&bad, findings.first_bad, 1);
   context->synchronize();
   return bad == kNoBadRow ? -1 : int64_t{bad};
 }
@@ -173,33 +168,33 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
   const int64_t part_blocks = std::max<int64_t>(kBlockSumsBytes / (16 * cols), 1);
   const int64_t most_blocks = directions ? std::min(part_blocks, kScaledRows / kSumBlock) : part_blocks;
   const int64_t blocks = std::min(divide_up(rows.rows(), kSumBlock), most_blocks);
-  const DeviceBuffer scales(directions ? array_bytes<double>(blocks * kSumBlock) : 0, "the rows' lengths", context,
-                            resources);
-  const DeviceBuffer block_sums(blocks * 2 * cols * 8, "the columns' variances", context, resources);
-  const DeviceBuffer totals(cols * (2 * 8 + 4) + 8, "the columns' variances", context, resources);
+  const DeviceArray<double> scales(directions ? blocks * kSumBlock : 0, "the rows' lengths", context, resources);
+  const DeviceArray<double> block_sums(blocks * 2 * cols, "the columns' variances", context, resources);
+  const DeviceArray<double> totals(2 * cols, "the columns' variances", context, resources);
+  const DeviceArray<float> device_origin(cols, "the columns' variances", context, resources);
+  const DeviceArray<uint32_t> any_not_finite(1, "the columns' variances", context, resources);
   SurveyTask task;
   task.cols = cols;
-  task.blocks = reinterpret_cast<double*>(block_sums.data());
-  task.sums = reinterpret_cast<double*>(totals.data());
-  auto* const device_origin = reinterpret_cast<float*>(task.sums + 2 * cols);
-  task.origin = device_origin;
-  task.not_finite = reinterpret_cast<uint32_t*>(device_origin + cols);
-  context->copy(task.sums, sums.data(), 2 * cols * 8);
-  context->copy(device_origin, origin.data(), cols * 4);
-  KITH_CUDA_CHECK(cudaMemsetAsync(task.not_finite, 0, sizeof(uint32_t), stream));
+  task.blocks = block_sums.data();
+  task.sums = totals.data();
+  task.origin = device_origin.data();
+  task.not_finite = any_not_finite.data();
+  context->copy_values(task.sums, sums.data(), 2 * cols);
+  context->copy_values(device_origin.data(), origin.data(), cols);
+  context->fill(task.not_finite, 0, 1);
   for (int64_t first = 0; first < rows.rows(); first += blocks * kSumBlock) {
     task.rows = device_rows(rows.slice(first, std::min(blocks * kSumBlock, rows.rows() - first)));
     if (directions) {
       RowFindings lengths;
-      lengths.inverse_norms = reinterpret_cast<double*>(scales.data());
+      lengths.inverse_norms = scales.data();
       launch_inspect_rows(task.rows, cols, lengths, stream);
       task.scales = lengths.inverse_norms;
     }
     launch_survey(task, stream);
   }
   uint32_t not_finite = 0;
-  context->copy(sums.data(), task.sums, 2 * cols * 8);
-  context->copy(&not_finite, task.not_finite, sizeof not_finite);
+  context->copy_values(sums.data(), task.sums, 2 * cols);
+  context->copy_values(&not_finite, task.not_finite, 1);
   context->synchronize();
   return check_finite && not_finite != 0 ? first_not_finite_cuda(rows, resources) : -1;
 }

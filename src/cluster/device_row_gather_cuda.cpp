@@ -1,7 +1,7 @@
 #include "cluster/device_row_gather_cuda.hpp"
 
 #include "cluster/row_lists_cuda.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "exact/prepared_base_cuda.hpp"
 
@@ -28,13 +28,12 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
     return context->synchronize();
   }
   const int64_t at_once = std::min(count, kGatherBytes / 2 / (row_bytes + 4));
-  const DeviceBuffer list(at_once * 4, "rows to be gathered", context, resources);
+  const DeviceArray<uint32_t> list(at_once, "rows to be gathered", context, resources);
   const DeviceBuffer gathered(at_once * row_bytes, "rows to be gathered", context, resources);
-  auto* const on_device = reinterpret_cast<uint32_t*>(list.data());
   for (int64_t first = 0; first < count; first += at_once) {
     const int64_t part = std::min(at_once, count - first);
-    context->copy(on_device, numbers.data() + first, part * 4);
-    launch_gather_rows(device_rows(rows), rows.cols(), on_device, part, gathered.data(), stream);
+    context->copy_values(list.data(), numbers.data() + first, part);
+    launch_gather_rows(device_rows(rows), rows.cols(), list.data(), part, gathered.data(), stream);
     context->copy(out + first * row_bytes, gathered.data(), part * row_bytes);
     context->synchronize();
   }
@@ -45,10 +44,9 @@ void gather_floats_cuda(const MatrixView& rows, const std::vector<uint32_t>& num
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const auto count = static_cast<int64_t>(numbers.size());
-  const DeviceBuffer list(count * 4, "rows to be gathered", context, resources);
-  context->copy(list.data(), numbers.data(), count * 4);
-  launch_gather_floats(device_rows(rows), rows.cols(), reinterpret_cast<const uint32_t*>(list.data()), count, out,
-                       context->stream());
+  const DeviceArray<uint32_t> list(count, "rows to be gathered", context, resources);
+  context->copy_values(list.data(), numbers.data(), count);
+  launch_gather_floats(device_rows(rows), rows.cols(), list.data(), count, out, context->stream());
   context->synchronize();
 }
 

@@ -2,9 +2,11 @@
 
 #include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/stored_four_cuda.hpp"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ __device__ __forceinline__ RowValues<kCols> load_row(const DeviceRowsView& rows,
   if (rows.dtype == DType::f32) {
     KITH_UNROLL
     for (int c = 0; c < kCols; c += 4) {
-      const Four<float> four = load_four(reinterpret_cast<const float*>(from), c, cols, aligned);
+      const Four<float> four = load_four(vectors<float>(from), c, cols, aligned);
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) loaded.values[c + i] = four.values[i];
     }
@@ -50,7 +52,7 @@ __device__ __forceinline__ float screened(const RowValues<kCols>& row, const flo
   float sums[4] = {};
   KITH_UNROLL
   for (int c = 0; c < kCols; c += 4) {
-    const float4 four = *reinterpret_cast<const float4*>(centre + c);
+    const auto four = load_vector<float4>(centre + c);
     const float with[4] = {four.x, four.y, four.z, four.w};
     KITH_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -148,28 +150,25 @@ __global__ void __launch_bounds__(kThreads) few_centres_kernel(FewCentresTask ta
 }
 
 template <int kCols>
-void launch(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
+void launch_width(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
   const auto kernel =
       task.kind == KeyKind::inner_product ? few_centres_kernel<kCols, true> : few_centres_kernel<kCols, false>;
   const int64_t blocks =
       std::min<int64_t>(divide_up(task.rows.count, kThreads), int64_t{multiprocessors} * kBlocksEach);
-  const auto bytes = static_cast<size_t>(task.centre_count) * kCols * sizeof(float);
-  kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("few_centres_kernel");
+  launch(kernel, Grid::of(blocks, kThreads).with_shared(array_bytes<float>(task.centre_count * kCols)), stream, task);
 }
 
 }  // namespace
 
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
-  if (task.rows.count == 0) return;
   switch (few_centre_width(task.cols)) {
-    case 4: return launch<4>(task, multiprocessors, stream);
-    case 8: return launch<8>(task, multiprocessors, stream);
-    case 16: return launch<16>(task, multiprocessors, stream);
-    case 24: return launch<24>(task, multiprocessors, stream);
-    case 32: return launch<32>(task, multiprocessors, stream);
-    case 48: return launch<48>(task, multiprocessors, stream);
-    default: return launch<64>(task, multiprocessors, stream);
+    case 4: return launch_width<4>(task, multiprocessors, stream);
+    case 8: return launch_width<8>(task, multiprocessors, stream);
+    case 16: return launch_width<16>(task, multiprocessors, stream);
+    case 24: return launch_width<24>(task, multiprocessors, stream);
+    case 32: return launch_width<32>(task, multiprocessors, stream);
+    case 48: return launch_width<48>(task, multiprocessors, stream);
+    default: return launch_width<64>(task, multiprocessors, stream);
   }
 }
 

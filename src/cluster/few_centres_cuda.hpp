@@ -7,7 +7,7 @@
 
 #include "cluster/rows_seen.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -7,8 +7,10 @@
 #include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <algorithm>
 
@@ -30,8 +32,9 @@ struct BlockList {
   uint32_t* counts;  // kWarps x centres
   uint16_t* order;   // sum_block
 };
+constexpr int64_t block_list_words(int64_t centres) { return centres + 1 + kWarps * centres; }  // before the order
 constexpr int64_t block_list_bytes(int64_t centres) {
-  return (centres + 1 + kWarps * centres) * 4 + sum_block(centres) * 2;
+  return array_bytes<uint32_t>(block_list_words(centres)) + array_bytes<uint16_t>(sum_block(centres));
 }
 
 // Lists the `count` rows from `labels` on, stably. Each warp has its own run of them.
@@ -99,8 +102,7 @@ template <typename X>
 __global__ void __launch_bounds__(kThreads) few_sums_kernel(SumsTask task, SumBlocks blocks) {
   extern __shared__ __align__(16) uint32_t memory[];
   const int centres = static_cast<int>(blocks.clusters);
-  const BlockList list{memory, memory + centres + 1,
-                       reinterpret_cast<uint16_t*>(memory + centres + 1 + kWarps * centres)};
+  const BlockList list{memory, memory + centres + 1, vectors<uint16_t>(memory + block_list_words(centres))};
   const int64_t block = blockIdx.x;
   const int64_t begins = (blocks.first / blocks.size + block) * blocks.size - blocks.first;
   const int64_t low = begins > 0 ? begins : 0;
@@ -205,16 +207,13 @@ void launch_add_few(const SumsTask& task, int multiprocessors, cudaStream_t stre
   constexpr int64_t kBlocksEach = 4;
   const int64_t parts =
       std::clamp<int64_t>(divide_up(kBlocksEach * multiprocessors, blocks.count), 1, divide_up(sums, kThreads));
-  const auto bytes = static_cast<size_t>(block_list_bytes(task.clusters));
-  const dim3 grid(static_cast<unsigned>(blocks.count), static_cast<unsigned>(parts));
+  const Grid grid{dim3(static_cast<unsigned>(blocks.count), static_cast<unsigned>(parts)), dim3(kThreads),
+                  block_list_bytes(task.clusters)};
   visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    few_sums_kernel<X><<<grid, kThreads, bytes, stream>>>(task, blocks);
+    launch(few_sums_kernel<typename decltype(stored)::type>, grid, stream, task, blocks);
   });
-  KITH_CUDA_CHECK_LAUNCH("few_sums_kernel");
-  add_few_kernel<<<static_cast<unsigned>(divide_up(sums, kAddSums)), kThreads, 0, stream>>>(task.cols, blocks,
-                                                                                            task.runs, task.sums);
-  KITH_CUDA_CHECK_LAUNCH("add_few_kernel");
+  launch(add_few_kernel, Grid::of(divide_up(sums, kAddSums), kThreads), stream, task.cols, blocks, task.runs,
+         task.sums);
 }
 
 }  // namespace kith

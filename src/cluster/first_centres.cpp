@@ -8,6 +8,7 @@
 #include "cluster/oversampled_start.hpp"
 #include "cluster/plus_plus_in_cells.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/typed_row.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ class PlusPlusChoice {
     } else {
       sample = MatrixBuffer(DType::f32, count(), source_.info().cols, "the rows to choose centres from", resources_);
       for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
-        gather_as_floats(source_, numbers, reinterpret_cast<float*>(sample.mutable_view().row(first)), resources_);
+        gather_as_floats(source_, numbers, typed_row<float>(sample.mutable_view(), first), resources_);
       });
       from.rows = sample.view();
     }
@@ -166,7 +167,7 @@ void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, 
 void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, const Resources& resources) {
   int64_t next = 0;
   for (int64_t c = 0; c < centres.rows(); ++c) {
-    auto* const centre = reinterpret_cast<float*>(centres.row(c));
+    auto* const centre = typed_row<float>(centres, c);
     const auto is_zero = [&] { return std::all_of(centre, centre + centres.cols(), [](float x) { return x == 0; }); };
     while (is_zero() && next < source.rows()) {
       gather_as_floats(source, {static_cast<uint32_t>(next++)}, centre, resources);

@@ -10,7 +10,8 @@
 #include "cluster/kmeans_run.hpp"
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
-#include "exact/knn_checks.hpp"
+#include "core/typed_row.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -319,7 +320,7 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
                         [&] { return HostArray<float>(floats, "rows as f32", resources); });
   parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
     float* const row = scratch.data() + slot * rows.cols();
-    auto* const keys = reinterpret_cast<float*>(out.row(i));
+    auto* const keys = typed_row<float>(out, i);
     widen_row(rows, i, row);
     canonical_keys_cpu(kind, {row, 0.0}, all, every.data(), all.rows(), keys);
     for (int64_t c = 0; params().spherical && c < all.rows(); ++c) keys[c] = 0.0f - keys[c];

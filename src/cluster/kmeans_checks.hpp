@@ -4,7 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 #include <string_view>
 

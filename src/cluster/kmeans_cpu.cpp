@@ -9,6 +9,7 @@
 #include "cluster/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/nearest_of_few_cpu.hpp"
 
@@ -133,7 +134,7 @@ class KMeansCpu final : public KMeansBackend {
       for (int64_t i = task * block_; i < end; ++i) {
         const auto label = static_cast<uint32_t>(rows_.labels[first_row + i]);
         float key;
-        canonical_keys_cpu(kind_, {reinterpret_cast<const float*>(rows.row(i))}, centres_, &label, 1, &key);
+        canonical_keys_cpu(kind_, {typed_row<float>(rows, i)}, centres_, &label, 1, &key);
         rows_.keys[first_row + i] = key_of_ordered(ordered_key(key));
       }
       meter.add(end - task * block_);

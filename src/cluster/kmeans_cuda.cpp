@@ -40,8 +40,7 @@ class KMeansCuda final : public KMeansBackend {
         context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "k-means", context_, resources),
         upload_(plan.cuda.pinned_bytes > 0, resources),
-        search_(layout_.search_shape, plan.cuda.search, std::move(sample), at<std::byte>(layout_.search), context_,
-                resources),
+        search_(layout_.search_shape, plan.cuda.search, std::move(sample), at(layout_.search), context_, resources),
         host_weights_(static_cast<size_t>(shape.clusters)) {
     if (!plan.cuda.rows_ahead) return;
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
@@ -52,13 +51,13 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     rows_ = rows;
     labelled_ = guesses_ = false;
-    if (rows.weights != nullptr) context_->copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
+    if (rows.weights != nullptr) context_->copy_values(at(layout_.weights), rows.weights, rows.count);
   }
 
   void set_centres(const MatrixView& centres) override {
     const DeviceGuard guard(context_->device());
     centre_count_ = centres.rows();
-    context_->copy(centres_now(), centres.data(), centres.rows() * centres.cols() * 4);
+    context_->copy(centres_now(), centres.data(), array_bytes<float>(centres.rows() * centres.cols()));
     centres_ready_ = labelled_ = guesses_ = moved_ahead_ = false;
   }
 
@@ -67,9 +66,7 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     adds_up_ = pass.adds_up;
     moved_ahead_ = false;
-    if (pass.adds_up) {
-      KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(sums_bytes()), stream()));
-    }
+    if (pass.adds_up) context_->fill(at(layout_.sums), 0, layout_.sums.count);
     if (!centres_ready_) search_.set_centres(centres_now(), centre_count_);
     centres_ready_ = true;
   }
@@ -102,17 +99,14 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     labelled_ = true;
     guesses_ = false;
-    launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
-                            stream());
+    launch_block_objectives(at(layout_.keys), weights_on_device(), rows_.count, at(layout_.objectives), stream());
     const int64_t blocks = divide_up(rows_.count, kSumBlock);
     if (adds_up_) launch_move(nullptr, centres_next());
     moved_ahead_ = adds_up_;
     // The weights, the moves and the objective's blocks follow each other.
-    const std::byte* const first =
-        adds_up_ ? reinterpret_cast<std::byte*>(weight_sums()) : at<std::byte>(layout_.objectives);
-    const std::byte* const objectives = at<std::byte>(layout_.objectives);
-    report_.resize(static_cast<size_t>((objectives - first) / 8 + blocks));
-    context_->copy(report_.data(), first, static_cast<int64_t>(report_.size()) * 8);
+    const double* const first = adds_up_ ? weight_sums() : at(layout_.objectives);
+    report_.resize(static_cast<size_t>(at(layout_.objectives) - first + blocks));
+    context_->copy_values(report_.data(), first, std::ssize(report_));
     context_->synchronize();
     if (adds_up_) std::copy_n(report_.begin(), shape_.clusters, host_weights_.begin());
     double total = 0;
@@ -125,27 +119,26 @@ class KMeansCuda final : public KMeansBackend {
   SumsView sums() override {
     const DeviceGuard guard(context_->device());
     if (host_sums_.size() == 0) {
-      host_sums_ = HostArray<double>(shape_.clusters * (shape_.cols + 1), "the centres' sums", resources_);
+      host_sums_ = HostArray<double>(layout_.sums.count, "the centres' sums", resources_);
     }
-    context_->copy(host_sums_.data(), at<double>(layout_.sums), sums_bytes());
+    context_->copy_values(host_sums_.data(), at(layout_.sums), layout_.sums.count);
     context_->synchronize();
     return {host_sums_.data(), host_sums_.data() + shape_.clusters * shape_.cols};
   }
   void put_sums() override {
     const DeviceGuard guard(context_->device());
-    context_->copy(at<double>(layout_.sums), host_sums_.data(), sums_bytes());
+    context_->copy_values(at(layout_.sums), host_sums_.data(), layout_.sums.count);
     context_->synchronize();
     moved_ahead_ = false;
   }
 
   double move_to_means(const MutableMatrixView&) override {
     const DeviceGuard guard(context_->device());
-    const auto moves_place =
-        static_cast<size_t>((at<std::byte>(layout_.moves) - reinterpret_cast<std::byte*>(weight_sums())) / 8);
+    const auto moves_place = static_cast<size_t>(at(layout_.moves) - weight_sums());
     if (!moved_ahead_) {
       launch_move(nullptr, centres_next());
       report_.resize(moves_place + static_cast<size_t>(shape_.clusters));
-      context_->copy(report_.data() + moves_place, at<double>(layout_.moves), shape_.clusters * 8);
+      context_->copy_values(report_.data() + moves_place, at(layout_.moves), shape_.clusters);
       context_->synchronize();
     }
     turn_centres_ ^= 1;
@@ -157,8 +150,8 @@ class KMeansCuda final : public KMeansBackend {
 
   void move_by_batch(const MutableMatrixView&, double* counts) override {
     const DeviceGuard guard(context_->device());
-    context_->copy(at<double>(layout_.counts), counts, shape_.clusters * 8);
-    launch_move(at<double>(layout_.counts), centres_now());
+    context_->copy_values(at(layout_.counts), counts, shape_.clusters);
+    launch_move(at(layout_.counts), centres_now());
     have_moved();
     context_->synchronize();
     for (int64_t c = 0; c < shape_.clusters; ++c) {
@@ -168,18 +161,18 @@ class KMeansCuda final : public KMeansBackend {
 
   void get_centres(const MutableMatrixView& centres) override {
     const DeviceGuard guard(context_->device());
-    context_->copy(centres.data(), centres_now(), shape_.clusters * shape_.cols * 4);
+    context_->copy(centres.data(), centres_now(), layout_.centres[0].bytes());
     context_->synchronize();
   }
 
   void get_rows() override {
     const DeviceGuard guard(context_->device());
-    context_->copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    context_->copy_values(rows_.keys, at(layout_.keys), rows_.count);
     get_labels();
   }
   void get_labels() override {
     const DeviceGuard guard(context_->device());
-    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
+    context_->copy_values(rows_.labels, at(layout_.labels), rows_.count);
     context_->synchronize();
   }
 
@@ -192,11 +185,11 @@ class KMeansCuda final : public KMeansBackend {
   void get_counts(double* counts) override {
     if (rows_.weights != nullptr) return count_labels(rows_, shape_.clusters, counts);
     const DeviceGuard guard(context_->device());
-    auto* const found = at<uint32_t>(layout_.counts);
+    uint32_t* const found = at(layout_.run_starts);  // whose work is done
     std::vector<uint32_t> whole(static_cast<size_t>(shape_.clusters));
-    KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
-    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, shape_.clusters, found, stream());
-    context_->copy(whole.data(), found, shape_.clusters * 4);
+    context_->fill(found, 0, shape_.clusters);
+    launch_count_labels(at(layout_.labels), rows_.count, shape_.clusters, found, stream());
+    context_->copy_values(whole.data(), found, shape_.clusters);
     context_->synchronize();
     std::copy(whole.begin(), whole.end(), counts);
   }
@@ -209,14 +202,12 @@ class KMeansCuda final : public KMeansBackend {
     const auto count = static_cast<int64_t>(rows.size());
     if (const std::optional<MatrixView> matrix = on_gpu(source)) {
       const DeviceGuard guard(context_->device());
-      context_->copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
-      launch_gather_rows(device_rows(*matrix), shape_.cols, at<uint32_t>(layout_.gather_list), count,
-                         at<std::byte>(layout_.gathered), stream());
+      context_->copy_values(at(layout_.gather_list), rows.data(), count);
+      launch_gather_rows(device_rows(*matrix), shape_.cols, at(layout_.gather_list), count, at(layout_.gathered),
+                         stream());
       context_->synchronize();  // the list may change
-      return {at<std::byte>(layout_.gathered),
-              shape_.dtype,
-              {count, shape_.cols, shape_.cols},
-              MemorySpace::cuda(context_->device())};
+      return {
+          at(layout_.gathered), shape_.dtype, {count, shape_.cols, shape_.cols}, MemorySpace::cuda(context_->device())};
     }
     if (batch_.rows() == 0) {
       batch_ = MatrixBuffer(shape_.dtype, wish_.batch_rows, shape_.cols, "a mini-batch", resources_);
@@ -233,12 +224,12 @@ class KMeansCuda final : public KMeansBackend {
       const DeviceGuard guard(own.context_->device());
       const KMeansWorkspace& layout = own.layout_;
       task_.tree = DrawTree(rows.count);
-      task_.nearest = own.at<float>(layout.nearest);
-      task_.owner = own.at<int32_t>(layout.owners);
-      task_.sums = own.at<double>(layout.draw_sums);
+      task_.nearest = own.at(layout.nearest);
+      task_.owner = own.at(layout.owners);
+      task_.sums = own.at(layout.draw_sums);
       if (rows.weights != nullptr) {
-        own.context_->copy(own.at<float>(layout.weights), rows.weights, rows.count * 4);
-        task_.weights = own.at<float>(layout.weights);
+        own.context_->copy_values(own.at(layout.weights), rows.weights, rows.count);
+        task_.weights = own.at(layout.weights);
       }
       launch_no_candidates(task_, own.stream());
     }
@@ -253,7 +244,7 @@ class KMeansCuda final : public KMeansBackend {
       launch_add_up(task_, own_.stream());
       const int level = task_.tree.top();
       std::vector<double> top(static_cast<size_t>(task_.tree.sizes[level]));
-      own_.context_->copy(top.data(), task_.sums + task_.tree.offsets[level], array_bytes<double>(std::ssize(top)));
+      own_.context_->copy_values(top.data(), task_.sums + task_.tree.offsets[level], std::ssize(top));
       own_.context_->synchronize();
       return sum_children([&](int i) { return top[static_cast<size_t>(i)]; }, static_cast<int>(top.size()));
     }
@@ -261,11 +252,11 @@ class KMeansCuda final : public KMeansBackend {
     std::vector<uint32_t> draw(const std::vector<double>& shares) override {
       const DeviceGuard guard(own_.context_->device());
       const auto count = static_cast<int64_t>(shares.size());
-      auto* const on_device = own_.at<uint32_t>(own_.layout_.drawn);
-      own_.context_->copy(own_.at<double>(own_.layout_.shares), shares.data(), array_bytes<double>(count));
-      launch_draw(task_, own_.at<double>(own_.layout_.shares), count, on_device, own_.stream());
+      auto* const on_device = own_.at(own_.layout_.drawn);
+      own_.context_->copy_values(own_.at(own_.layout_.shares), shares.data(), count);
+      launch_draw(task_, own_.at(own_.layout_.shares), count, on_device, own_.stream());
       std::vector<uint32_t> drawn(shares.size());
-      own_.context_->copy(drawn.data(), on_device, array_bytes<uint32_t>(count));
+      own_.context_->copy_values(drawn.data(), on_device, count);
       own_.context_->synchronize();
       return drawn;
     }
@@ -274,15 +265,15 @@ class KMeansCuda final : public KMeansBackend {
     std::vector<float> weights(int64_t candidates) override {
       const DeviceGuard guard(own_.context_->device());
       if (rows_.weights == nullptr) {
-        auto* const found = own_.at<uint32_t>(own_.layout_.candidate_rows);
+        auto* const found = own_.at(own_.layout_.candidate_rows);
         std::vector<uint32_t> counts(static_cast<size_t>(candidates));
-        KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, counts.size() * 4, own_.stream()));
+        own_.context_->fill(found, 0, candidates);
         launch_count_labels(task_.owner, rows_.count, candidates, found, own_.stream());
-        own_.context_->copy(counts.data(), found, array_bytes<uint32_t>(candidates));
+        own_.context_->copy_values(counts.data(), found, candidates);
         own_.context_->synchronize();
         return {counts.begin(), counts.end()};
       }
-      own_.context_->copy(rows_.labels, task_.owner, rows_.count * 4);
+      own_.context_->copy_values(rows_.labels, task_.owner, rows_.count);
       own_.context_->synchronize();
       std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
       for (int64_t i = 0; i < rows_.count; ++i) {
@@ -298,25 +289,22 @@ class KMeansCuda final : public KMeansBackend {
   };
 
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(workspace_.data() + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(workspace_.data());
   }
   cudaStream_t stream() const { return context_->stream(); }
   // Where a pass writes to.
-  int32_t* labels() const {
-    return rows_.on_device && rows_.labels != nullptr ? rows_.labels : at<int32_t>(layout_.labels);
-  }
-  float* keys() const { return rows_.on_device && rows_.keys != nullptr ? rows_.keys : at<float>(layout_.keys); }
+  int32_t* labels() const { return rows_.on_device && rows_.labels != nullptr ? rows_.labels : at(layout_.labels); }
+  float* keys() const { return rows_.on_device && rows_.keys != nullptr ? rows_.keys : at(layout_.keys); }
 
-  float* centres_now() const { return at<float>(layout_.centres[turn_centres_]); }
-  float* centres_next() const { return at<float>(layout_.centres[turn_centres_ ^ 1]); }
-  int64_t sums_bytes() const { return array_bytes<double>(shape_.clusters * (shape_.cols + 1)); }
-  double* weight_sums() const { return at<double>(layout_.sums) + shape_.clusters * shape_.cols; }
-  const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
+  float* centres_now() const { return at(layout_.centres[turn_centres_]); }
+  float* centres_next() const { return at(layout_.centres[turn_centres_ ^ 1]); }
+  double* weight_sums() const { return at(layout_.sums) + shape_.clusters * shape_.cols; }
+  const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at(layout_.weights); }
 
   // The room for rows `first` and those after it.
   std::byte* place_of(int64_t first) const {
-    return at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * shape_.row_bytes() : 0);
+    return at(layout_.rows) + (plan_.cuda.rows_stay ? first * shape_.row_bytes() : 0);
   }
   DeviceRowsView rows_at(const std::byte* place, int64_t count) const {
     return {place, shape_.dtype, shape_.cols, count, nullptr};
@@ -353,7 +341,7 @@ class KMeansCuda final : public KMeansBackend {
     }
     return rows_at(ahead_place(turn_), std::min(piece_rows, rows_.count - first));
   }
-  std::byte* ahead_place(int buffer) const { return at<std::byte>(buffer == 0 ? layout_.rows : layout_.rows_ahead); }
+  std::byte* ahead_place(int buffer) const { return at(buffer == 0 ? layout_.rows : layout_.rows_ahead); }
 
   void work_on(const DeviceRowsView& piece, int64_t first, ProgressMeter& meter) {
     CentreSearchTask task;
@@ -365,7 +353,7 @@ class KMeansCuda final : public KMeansBackend {
     task.labels = labels() + first;
     task.keys = keys() + first;
     task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
-    if (guesses_) task.squared_moves = at<double>(layout_.moves);
+    if (guesses_) task.squared_moves = at(layout_.moves);
     if (rows_.on_device && piece.count == shape_.rows) task.probe = last_sampled_row(shape_.rows);
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
@@ -394,20 +382,20 @@ class KMeansCuda final : public KMeansBackend {
     task.clusters = shape_.clusters;
     task.first = first;
     task.last = first + rows.count == rows_.count;
-    task.labels = at<int32_t>(layout_.labels) + first;
-    task.weights = rows_.weights == nullptr ? nullptr : at<float>(layout_.weights) + first;
+    task.labels = at(layout_.labels) + first;
+    task.weights = rows_.weights == nullptr ? nullptr : at(layout_.weights) + first;
     for (int i = 0; i < 2; ++i) {
-      task.runs.keys[i] = at<uint32_t>(layout_.sort_keys[i]);
-      task.runs.rows[i] = at<uint32_t>(layout_.sort_rows[i]);
+      task.runs.keys[i] = at(layout_.sort_keys[i]);
+      task.runs.rows[i] = at(layout_.sort_rows[i]);
     }
-    task.runs.sort = at<std::byte>(layout_.sort);
-    task.runs.sort_bytes = layout_.sort_bytes;
-    task.runs.starts = at<uint32_t>(layout_.run_starts);
-    task.runs.sums = at<double>(layout_.run_sums);
-    task.runs.weights = at<double>(layout_.run_weights);
-    task.sums = {at<double>(layout_.sums), at<double>(layout_.open_sums)};
+    task.runs.sort = at(layout_.sort);
+    task.runs.sort_bytes = layout_.sort.count;
+    task.runs.starts = at(layout_.run_starts);
+    task.runs.sums = at(layout_.run_sums);
+    task.runs.weights = at(layout_.run_weights);
+    task.sums = {at(layout_.sums), at(layout_.open_sums)};
     if (keys_with_sums()) {
-      task.keys = at<float>(layout_.keys) + first;
+      task.keys = at(layout_.keys) + first;
       task.centres = centres_now();
     }
     if (plan_.cuda.lists_rows) return launch_add_few(task, plan_.cuda.search.multiprocessors, stream());
@@ -415,8 +403,8 @@ class KMeansCuda final : public KMeansBackend {
   }
 
   void launch_move(const double* counts, float* moved) const {
-    launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, centres_now(), moved,
-                         at<double>(layout_.moves), shape_.clusters, shape_.cols, wish_.spherical},
+    launch_move_centres({at(layout_.sums), weight_sums(), counts, centres_now(), moved, at(layout_.moves),
+                         shape_.clusters, shape_.cols, wish_.spherical},
                         stream());
   }
   void have_moved() {

@@ -10,6 +10,7 @@
 #include "cluster/row_sample.hpp"
 #include "cluster/rows_seen.hpp"
 #include "core/cpu_target.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 
 #include <fmt/format.h>
@@ -370,7 +371,7 @@ void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const
 bool plain_values(const MatrixView& centres) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    const auto* const centre = typed_row<float>(centres, i);
     for (int64_t c = 0; c < centres.cols(); ++c) {
       largest = std::max(largest, std::bit_cast<uint32_t>(centre[c]) & 0x7FFFFFFFu);
     }

@@ -5,6 +5,7 @@
 #include "cluster/row_sample.hpp"
 #include "cluster/weighted_draw.hpp"
 #include "core/divide.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_product.hpp"
 #include "rows/sample_mean.hpp"
@@ -162,10 +163,11 @@ class KMeansPlusPlus::Hits final : public PanelHits {
   void on_hit(int64_t i, int64_t panel, const float* values) override {
     const PackedRows& trials = own_.packed_trials_;
     const float limit = scratch_.limits[i] + product_.bound(i, panel);
-    const auto* row = reinterpret_cast<const float*>(rows_.row(i));
-    if (rows_.dtype() != DType::f32) {
+    const float* row = scratch_.rows.data();
+    if (rows_.dtype() == DType::f32) {
+      row = typed_row<float>(rows_, i);
+    } else {
       widen_row(rows_, i, scratch_.rows.data());
-      row = scratch_.rows.data();
     }
     const int64_t first = panel * trials.rows_per_panel();
     for (int64_t t = first; t < std::min(first + trials.rows_per_panel(), trials.rows()); ++t) {

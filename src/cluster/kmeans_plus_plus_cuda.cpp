@@ -6,6 +6,7 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/row_upload.hpp"
+#include "cuda/vector_access.hpp"
 #include "exact/prepared_base_cuda.hpp"
 
 #include <memory>
@@ -26,30 +27,30 @@ class PlusPlusCuda {
     round_.tree = DrawTree(shape_.rows);
     round_.cols = shape_.cols;
     round_.stride = layout_.stride;
-    round_.distances = at<float>(layout_.distances);
-    round_.segments = at<double>(layout_.segments);
-    round_.sums = at<double>(layout_.sums);
-    round_.state = at<PlusPlusState>(layout_.state);
+    round_.distances = at(layout_.distances);
+    round_.segments = at(layout_.segments);
+    round_.sums = at(layout_.sums);
+    round_.state = at(layout_.state);
   }
 
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
     bring_rows(meter, resources);
     if (shape_.weighted) {
-      context_->copy(at<float>(layout_.weights), input_.weights, shape_.rows * 4);
-      round_.weights = at<float>(layout_.weights);
+      context_->copy_values(at(layout_.weights), input_.weights, shape_.rows);
+      round_.weights = at(layout_.weights);
     }
     std::vector<double> shares(static_cast<size_t>(shape_.clusters * shape_.trials));
     for (size_t i = 0; i < shares.size(); ++i) shares[i] = plus_plus_share(rng, 1 + i);
-    context_->copy(at<double>(layout_.shares), shares.data(), static_cast<int64_t>(shares.size()) * 8);
+    context_->copy_values(at(layout_.shares), shares.data(), std::ssize(shares));
     PlusPlusState state{};
     state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights, rng);
-    context_->copy(round_.state, &state, sizeof state);
+    context_->copy_values(round_.state, &state, 1);
     for (int64_t centre = 0; centre < shape_.clusters; ++centre) {
       round_.first = centre == 0;
       round_.trials = static_cast<int>(centre == 0 ? 1 : shape_.trials);
       round_.next_trials = static_cast<int>(centre + 1 == shape_.clusters ? 0 : shape_.trials);
-      round_.shares = at<double>(layout_.shares) + centre * shape_.trials;
-      round_.chosen = at<uint32_t>(layout_.chosen) + centre;
+      round_.shares = at(layout_.shares) + centre * shape_.trials;
+      round_.chosen = at(layout_.chosen) + centre;
       launch_try_rows(round_, context_->stream());
       launch_take_best(round_, context_->stream());
       if (centre % kRoundsAtOnce == kRoundsAtOnce - 1) context_->synchronize();
@@ -57,7 +58,7 @@ class PlusPlusCuda {
       meter.poll();
     }
     std::vector<uint32_t> chosen(static_cast<size_t>(shape_.clusters));
-    context_->copy(chosen.data(), at<uint32_t>(layout_.chosen), shape_.clusters * 4);
+    context_->copy_values(chosen.data(), at(layout_.chosen), shape_.clusters);
     context_->synchronize();
     return chosen;
   }
@@ -77,7 +78,7 @@ class PlusPlusCuda {
   }
 
   void bring_rows(ProgressMeter& meter, const Resources& resources) {
-    auto* const own = at<float>(layout_.rows);
+    auto* const own = at(layout_.rows);
     round_.rows = own;
     round_.row_stride = shape_.cols;
     if (shape_.in_place) {
@@ -85,17 +86,17 @@ class PlusPlusCuda {
       round_.row_stride = input_.rows.row_stride();
     } else if (input_.rows.space().host_readable()) {
       RowUpload upload(input_.pinned, resources);
-      upload.copy(input_.rows, reinterpret_cast<std::byte*>(own), context_->stream(), meter);
+      upload.copy(input_.rows, vectors<std::byte>(own), context_->stream(), meter);
     } else {
-      if (shape_.listed) context_->copy(at<uint32_t>(layout_.list), input_.list.data(), shape_.rows * 4);
-      const uint32_t* const list = shape_.listed ? at<uint32_t>(layout_.list) : nullptr;
+      if (shape_.listed) context_->copy_values(at(layout_.list), input_.list.data(), shape_.rows);
+      const uint32_t* const list = shape_.listed ? at(layout_.list) : nullptr;
       launch_gather_floats(device_rows(input_.rows), shape_.cols, list, shape_.rows, own, context_->stream());
     }
   }
 
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(workspace_.data() + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(workspace_.data());
   }
   const PlusPlusInput& input_;
   const PlusPlusShape shape_;

@@ -15,100 +15,94 @@ namespace kith {
 // What sorting so many rows by centre takes beside them: counts of 256 digits for every 2,048 rows, and little else.
 inline int64_t centre_sort_bytes(int64_t rows) { return rows / 2 + (int64_t{1} << 20); }
 
-// Offsets from the start of the block; a part that is not needed has no bytes. "Piece" is the largest
-// number of rows handled at a time, "runs" are the rows of one centre in one sum_block.
+// A part that is not needed has no values. "Piece" is the largest number of rows handled at a time, "runs" are the rows
+// of one centre in one sum_block.
 struct KMeansWorkspace : WorkspaceLayout {
   int64_t piece_capacity = 0;
   int64_t run_capacity = 0;
   CentreSearchShape search_shape;
 
   // Of every row.
-  int64_t labels = 0;      // i32
-  int64_t keys = 0;        // f32
-  int64_t weights = 0;     // f32, where given
-  int64_t rows = 0;        // as they came: all, or a piece
-  int64_t rows_ahead = 0;  // every other piece, where they come ahead
+  Slot<int32_t> labels;
+  Slot<float> keys;
+  Slot<float> weights;         // where given
+  Slot<std::byte> rows;        // as they came: all, or a piece
+  Slot<std::byte> rows_ahead;  // every other piece, where they come ahead
 
   // Of a piece.
-  int64_t search = 0;         // CentreSearchLayout
-  int64_t gathered = 0;       // a mini-batch of rows that lie on the device
-  int64_t gather_list = 0;    // u32
-  int64_t sort_keys[2] = {};  // u32
-  int64_t sort_rows[2] = {};  // u32
-  int64_t sort = 0;           // for sorting
-  int64_t run_starts = 0;     // u32, run_capacity + 1
-  int64_t run_sums = 0;       // run_capacity x cols, f64
-  int64_t run_weights = 0;    // run_capacity, f64
+  Slot<std::byte> search;    // CentreSearchLayout
+  Slot<std::byte> gathered;  // a mini-batch of rows that lie on the device
+  Slot<uint32_t> gather_list;
+  Slot<uint32_t> sort_keys[2];
+  Slot<uint32_t> sort_rows[2];
+  Slot<std::byte> sort;       // for sorting
+  Slot<uint32_t> run_starts;  // run_capacity + 1
+  Slot<double> run_sums;      // run_capacity x cols
+  Slot<double> run_weights;   // run_capacity
 
   // Of candidates for the first centres, where they are drawn in rounds.
-  int64_t nearest = 0;         // f32, of every row
-  int64_t owners = 0;          // i32, likewise
-  int64_t draw_sums = 0;       // f64, of the draws' tree
-  int64_t shares = 0;          // f64, of a round's draws
-  int64_t drawn = 0;           // u32, likewise
-  int64_t candidate_rows = 0;  // u32, of each candidate
+  Slot<float> nearest;            // of every row
+  Slot<int32_t> owners;           // likewise
+  Slot<double> draw_sums;         // of the draws' tree
+  Slot<double> shares;            // of a round's draws
+  Slot<uint32_t> drawn;           // likewise
+  Slot<uint32_t> candidate_rows;  // of each candidate
 
   // Of the centres.
-  int64_t centres[2] = {};  // f32; as they are, and as they will be
-  int64_t open_sums = 0;    // of a block that has not ended: as the sums
-  int64_t counts = 0;       // f64
-  int64_t sums = 0;         // f64, then a weight for each centre
+  Slot<float> centres[2];  // as they are, and as they will be
+  Slot<double> open_sums;  // of a block that has not ended: as the sums
+  Slot<double> counts;
+  Slot<double> sums;  // then a weight for each centre
   // What the host looks at after a pass, in one copy: the sums' weights, and these.
-  int64_t moves = 0;       // f64
-  int64_t objectives = 0;  // f64, one for each kSumBlock
-
-  int64_t sort_bytes = 0;
+  Slot<double> moves;
+  Slot<double> objectives;  // one for each kSumBlock
 
   KMeansWorkspace(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
     const KMeansCudaPlan& cuda = plan.cuda;
     const bool host_rows = shape.space.host_readable();
     const bool sums_up = wish.moves_centres;
-    const int64_t row_bytes = saturating_multiply(shape.cols, size_of(shape.dtype));
     const int64_t all = sums_up ? shape.rows : plan.piece_rows;
     piece_capacity = std::max(std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1)), wish.batch_rows);
     run_capacity = (piece_capacity / sum_block(shape.clusters) + 2) * shape.clusters;
     search_shape = {piece_capacity, cuda.operands_stay ? all : 0, shape.clusters, shape.cols, shape.dtype, wish.kind()};
 
-    labels = take(all, sizeof(int32_t));
-    keys = take(all, sizeof(float));
-    weights = take(shape.weighted ? all : 0, sizeof(float));
-    rows = take(!host_rows ? 0 : cuda.rows_stay ? all : piece_capacity, row_bytes);
-    rows_ahead = take(cuda.rows_ahead ? piece_capacity : 0, row_bytes);
+    labels = take<int32_t>(all);
+    keys = take<float>(all);
+    weights = take<float>(shape.weighted ? all : 0);
+    rows = take_rows(!host_rows ? 0 : cuda.rows_stay ? all : piece_capacity, shape.cols, shape.dtype);
+    rows_ahead = take_rows(cuda.rows_ahead ? piece_capacity : 0, shape.cols, shape.dtype);
 
-    search = take(CentreSearchLayout(search_shape, cuda.search).bytes, 1);
-    gathered = take(host_rows ? 0 : wish.batch_rows, row_bytes);
-    gather_list = take(host_rows ? 0 : wish.batch_rows, sizeof(uint32_t));
+    search = take_layout(CentreSearchLayout(search_shape, cuda.search));
+    gathered = take_rows(host_rows ? 0 : wish.batch_rows, shape.cols, shape.dtype);
+    gather_list = take<uint32_t>(host_rows ? 0 : wish.batch_rows);
     const int64_t sorted = sums_up && !cuda.lists_rows ? piece_capacity : 0;
     for (int i = 0; i < 2; ++i) {
-      sort_keys[i] = take(sorted, sizeof(uint32_t));
-      sort_rows[i] = take(sorted, sizeof(uint32_t));
+      sort_keys[i] = take<uint32_t>(sorted);
+      sort_rows[i] = take<uint32_t>(sorted);
     }
-    sort_bytes = sorted > 0 ? centre_sort_bytes(sorted) : 0;
-    sort = take(sort_bytes, 1);
+    sort = take<std::byte>(sorted > 0 ? centre_sort_bytes(sorted) : 0);
     const int64_t runs = sums_up ? run_capacity : 0;
-    run_starts = take(runs + 1, sizeof(uint32_t));
-    run_sums = take(runs, saturating_multiply(shape.cols, sizeof(double)));
-    run_weights = take(runs, sizeof(double));
+    run_starts = take<uint32_t>(runs + 1);
+    run_sums = take<double>(runs, shape.cols);
+    run_weights = take<double>(runs);
 
     const int64_t drawing = wish.candidates > 0 ? all : 0;
     const int64_t draws = wish.candidates > 0 ? shape.clusters : 0;
-    nearest = take(drawing, sizeof(float));
-    owners = take(drawing, sizeof(int32_t));
-    draw_sums = take(drawing > 0 ? DrawTree(drawing).size : 0, sizeof(double));
-    shares = take(draws, sizeof(double));
-    drawn = take(draws, sizeof(uint32_t));
-    candidate_rows = take(wish.candidates, sizeof(uint32_t));
+    nearest = take<float>(drawing);
+    owners = take<int32_t>(drawing);
+    draw_sums = take<double>(drawing > 0 ? DrawTree(drawing).size : 0);
+    shares = take<double>(draws);
+    drawn = take<uint32_t>(draws);
+    candidate_rows = take<uint32_t>(wish.candidates);
 
     const int64_t totals = sums_up ? shape.clusters : 0;
-    const int64_t sum_bytes = saturating_multiply(shape.cols + 1, sizeof(double));
-    const int64_t centre_bytes = saturating_multiply(shape.cols, sizeof(float));
-    centres[0] = take(shape.clusters, centre_bytes);
-    centres[1] = take(totals, centre_bytes);
-    open_sums = take(totals, sum_bytes);
-    counts = take(totals, sizeof(double));
-    sums = take(totals, sum_bytes);
-    moves = take(totals, sizeof(double));
-    objectives = take(all / kSumBlock + 1, sizeof(double));
+    centres[0] = take<float>(shape.clusters, shape.cols);
+    centres[1] = take<float>(totals, shape.cols);
+    open_sums = take<double>(totals, shape.cols + 1);
+    counts = take<double>(totals);
+    sums = take<double>(totals, shape.cols + 1);
+    moves = take<double>(totals);
+    objectives = take<double>(all / kSumBlock + 1);
   }
 };
 

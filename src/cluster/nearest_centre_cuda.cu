@@ -5,7 +5,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/lane_sums_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operand_layout.hpp"
@@ -219,35 +219,25 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
   }
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-
 }  // namespace
 
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream) {
   if (task.rows == 0) return;
-  lower_terms_kernel<<<blocks_for(task.places), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("lower_terms_kernel");
+  launch(lower_terms_kernel, Grid::over(task.places, kThreads), stream, task);
 }
 
 void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
-  if (task.rows == 0) return;
-  slacks_kernel<<<blocks_for(task.rows), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
+  launch(slacks_kernel, Grid::over(task.rows, kThreads), stream, task);
 }
 
 void launch_settle(const SettleTask& task, cudaStream_t stream) {
-  if (task.rows.count == 0) return;
-  settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("settle_kernel");
-  const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * kCanonicalLanes, kThreads), kMostBlocks));
+  launch(settle_kernel, Grid::over(task.rows.count, kThreads), stream, task);
+  const int64_t blocks = std::min(divide_up(task.rows.count * kCanonicalLanes, kThreads), kMostBlocks);
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? choose_kernel<true, X> : choose_kernel<false, X>;
-    kernel<<<blocks, kThreads, 0, stream>>>(task);
+    launch(product ? choose_kernel<true, X> : choose_kernel<false, X>, Grid::of(blocks, kThreads), stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("choose_kernel");
 }
 
 }  // namespace kith

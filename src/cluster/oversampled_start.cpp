@@ -3,6 +3,7 @@
 #include "cluster/candidate_draws.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/typed_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,7 @@ class Rounds {
 
 void copy_rows(const MatrixView& from, const std::vector<uint32_t>& places, float* out) {
   for (const uint32_t place : places) {
-    std::copy_n(reinterpret_cast<const float*>(from.row(place)), from.cols(), out);
+    std::copy_n(typed_row<float>(from, place), from.cols(), out);
     out += from.cols();
   }
 }

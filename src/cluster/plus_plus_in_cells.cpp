@@ -6,6 +6,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/random.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/nearest_of_few_cpu.hpp"
 #include "rows/row_source.hpp"
 #include "rows/sample_mean.hpp"
@@ -30,8 +31,8 @@ struct SomeRows {
   SomeRows(const PlusPlusCells& from, const uint32_t* numbers, int64_t count, const Resources& resources)
       : rows(DType::f32, count, from.rows.cols(), "the rows of a cell", resources) {
     for (int64_t i = 0; i < count; ++i) {
-      const auto* const row = reinterpret_cast<const float*>(from.rows.row(numbers[i]));
-      std::copy_n(row, from.rows.cols(), reinterpret_cast<float*>(rows.mutable_view().row(i)));
+      const auto* const row = typed_row<float>(from.rows, numbers[i]);
+      std::copy_n(row, from.rows.cols(), typed_row<float>(rows.mutable_view(), i));
     }
     if (from.weights == nullptr) return;
     for (int64_t i = 0; i < count; ++i) weights.push_back(from.weights[numbers[i]]);
@@ -65,8 +66,8 @@ HostArray<int32_t> cells_of(const PlusPlusCells& from, int64_t cells, ProgressMe
   const std::vector<uint32_t> places = sample.choose(from.format, cells, random_of(from, -1), meter, resources);
   MatrixBuffer centres(DType::f32, cells, cols, "the cells", resources);
   for (int64_t c = 0; c < cells; ++c) {
-    const auto* const row = reinterpret_cast<const float*>(sample.rows.view().row(places[static_cast<size_t>(c)]));
-    std::copy_n(row, cols, reinterpret_cast<float*>(centres.mutable_view().row(c)));
+    const auto* const row = typed_row<float>(sample.rows.view(), places[static_cast<size_t>(c)]);
+    std::copy_n(row, cols, typed_row<float>(centres.mutable_view(), c));
   }
   ViewSource source(from.rows);
   FewRows few(KeyKind::squared_l2, sample_mean(source, cols), cells, resources);

@@ -2,10 +2,11 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cuda_pipeline_primitives.h>
@@ -132,7 +133,7 @@ __device__ void finish_tile(const PlusPlusRound& round, int64_t tile, const floa
 template <int kTrials, int kRows>
 __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound round) {
   extern __shared__ __align__(16) std::byte memory[];
-  auto& shared = *reinterpret_cast<TryShared<kTrials, kRows>*>(memory);
+  auto& shared = *vectors<TryShared<kTrials, kRows>>(memory);
   const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
   const int group = static_cast<int>(threadIdx.x) / kCanonicalLanes;
   const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(kThreads) try_narrow_rows_kernel(PlusPlusRound
         KITH_UNROLL
         for (int c = 0; c < kCols; c += 4) {
           if (c >= round.cols) continue;
-          const float4 four = *reinterpret_cast<const float4*>(from + c);
+          const auto four = load_vector<float4>(from + c);
           values[c] = four.x;
           values[c + 1] = four.y;
           values[c + 2] = four.z;
@@ -333,8 +334,7 @@ template <int kCols>
 void launch_try_narrow(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int64_t kMostBlocks = 132 * 6;
   const int64_t tiles = divide_up(round.tree.rows, kThreads);
-  launch_chained({std::min(tiles, kMostBlocks), dim3(kThreads), 0, stream}, "try_narrow_rows_kernel",
-                 try_narrow_rows_kernel<kCols>, round);
+  launch(try_narrow_rows_kernel<kCols>, Grid::of(std::min(tiles, kMostBlocks), kThreads).chained(), stream, round);
 }
 
 template <int kTrials, int kRows>
@@ -344,8 +344,8 @@ void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
   const int64_t tiles = divide_up(round.tree.rows, kGroups * kRows);
   const auto kernel = try_rows_kernel<kTrials, kRows>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes)));
-  launch_chained({std::min<int64_t>(tiles, kMostBlocks), dim3(kThreads), kBytes, stream}, "try_rows_kernel", kernel,
-                 round);
+  launch(kernel, Grid::of(std::min<int64_t>(tiles, kMostBlocks), kThreads).with_shared(kBytes).chained(), stream,
+         round);
 }
 
 }  // namespace
@@ -365,7 +365,7 @@ void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
 
 void launch_take_best(const PlusPlusRound& round, cudaStream_t stream) {
   const auto kernel = round.weights != nullptr ? take_best_kernel<true> : take_best_kernel<false>;
-  launch_chained({1, dim3(kTakeThreads), 0, stream}, "take_best_kernel", kernel, round);
+  launch(kernel, Grid::of(1, kTakeThreads).chained(), stream, round);
 }
 
 }  // namespace kith

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "cluster/draw_tree.hpp"
-#include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
 
 #include <cstdint>
@@ -31,28 +30,28 @@ struct PlusPlusState {
 struct PlusPlusWorkspace : WorkspaceLayout {
   int64_t stride = 0;  // of distances: whole blocks
 
-  int64_t rows = 0;       // f32
-  int64_t list = 0;       // u32
-  int64_t weights = 0;    // f32
-  int64_t distances = 0;  // trials x stride, f32
-  int64_t segments = 0;   // trials x stride / kDrawFan, f64
-  int64_t sums = 0;       // trials x tree, f64
-  int64_t shares = 0;     // of all draws but the first, f64
-  int64_t chosen = 0;     // u32
-  int64_t state = 0;      // PlusPlusState
+  Slot<float> rows;
+  Slot<uint32_t> list;
+  Slot<float> weights;
+  Slot<float> distances;  // trials x stride
+  Slot<double> segments;  // trials x stride / kDrawFan
+  Slot<double> sums;      // trials x tree
+  Slot<double> shares;    // of all draws but the first
+  Slot<uint32_t> chosen;
+  Slot<PlusPlusState> state;
 
   explicit PlusPlusWorkspace(const PlusPlusShape& shape) {
     const DrawTree tree(shape.rows);
     stride = tree.blocks() * kDrawBlock;
-    rows = take(shape.in_place ? 0 : shape.rows, saturating_multiply(shape.cols, 4));
-    list = take(shape.listed ? shape.rows : 0, 4);
-    weights = take(shape.weighted ? shape.rows : 0, 4);
-    distances = take(shape.trials, saturating_multiply(stride, 4));
-    segments = take(shape.trials, saturating_multiply(stride / kDrawFan, 8));
-    sums = take(shape.trials, saturating_multiply(tree.size, 8));
-    shares = take(shape.clusters, saturating_multiply(shape.trials, 8));
-    chosen = take(shape.clusters, 4);
-    state = take(1, sizeof(PlusPlusState));
+    rows = take<float>(shape.in_place ? 0 : shape.rows, shape.cols);
+    list = take<uint32_t>(shape.listed ? shape.rows : 0);
+    weights = take<float>(shape.weighted ? shape.rows : 0);
+    distances = take<float>(shape.trials, stride);
+    segments = take<double>(shape.trials, stride / kDrawFan);
+    sums = take<double>(shape.trials, tree.size);
+    shares = take<double>(shape.clusters, shape.trials);
+    chosen = take<uint32_t>(shape.clusters);
+    state = take<PlusPlusState>(1);
   }
 };
 

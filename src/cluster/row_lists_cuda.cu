@@ -1,9 +1,9 @@
 #include "cluster/row_lists_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <cmath>
 
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
   std::byte* const to = out + i * row_bytes;
   if (words) {
     for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
-      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
+      store_vector(to + at, load_vector<uint32_t>(row + at));
     }
     return;
   }
@@ -56,45 +56,35 @@ __global__ void __launch_bounds__(kThreads)
   keys[i] = spherical ? 0.0f - key : static_cast<float>(static_cast<double>(__fsqrt_rn(key)) * scale);
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-
 }  // namespace
 
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
                        cudaStream_t stream) {
-  if (count == 0) return;
-  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
-  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
+  launch(take_found_kernel, Grid::over(count, kThreads), stream, found, count, rows, labels, keys);
 }
 
 void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream) {
-  if (count == 0) return;
-  distances_of_keys_kernel<<<blocks_for(count), kThreads, 0, stream>>>(keys, count, spherical,
-                                                                       std::ldexp(1.0, -exponent));
-  KITH_CUDA_CHECK_LAUNCH("distances_of_keys_kernel");
+  launch(distances_of_keys_kernel, Grid::over(count, kThreads), stream, keys, count, spherical,
+         std::ldexp(1.0, -exponent));
 }
 
 void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
                         cudaStream_t stream) {
-  if (count == 0) return;
   const int64_t size = size_of(from.dtype);
   const auto* const data = static_cast<const std::byte*>(from.data);
   const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
                      reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
-  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
-                                                                      count, out, words);
-  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
+  launch(gather_rows_kernel, Grid::over(count * 32, kThreads), stream, data, from.stride * size, cols * size, rows,
+         count, out, words);
 }
 
 void launch_gather_floats(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, float* out,
                           cudaStream_t stream) {
-  if (count == 0) return;
   visit_dtype(from.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    gather_floats_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(static_cast<const X*>(from.data), from.stride,
-                                                                          cols, rows, count, out);
+    launch(gather_floats_kernel<X>, Grid::over(count * 32, kThreads), stream, static_cast<const X*>(from.data),
+           from.stride, cols, rows, count, out);
   });
-  KITH_CUDA_CHECK_LAUNCH("gather_floats_kernel");
 }
 
 }  // namespace kith

@@ -7,7 +7,9 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cuda_fp16.h>
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 12 : 16)
   } else {
     const auto prefetch = [&](int64_t at) {
       if (at >= end) return;
-      const auto* const row = reinterpret_cast<const std::byte*>(data - lane + int64_t{order[at]} * task.rows.stride);
+      const auto* const row = vectors<std::byte>(data - lane + int64_t{order[at]} * task.rows.stride);
       constexpr int kLine = 128;
       for (int byte = lane * kLine; byte < cols * static_cast<int>(sizeof(X)); byte += kCanonicalLanes * kLine) {
         ptx::prefetch(row + byte);
@@ -117,17 +119,16 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 12 : 16)
 }
 
 template <int kColumns>
-void launch(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
-  const auto grid = static_cast<unsigned>(divide_up(blocks.count * blocks.clusters, kRuns));
+void launch_columns(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
+  const int64_t grid = divide_up(blocks.count * blocks.clusters, kRuns);
   constexpr int kBytes = kRuns * kColumns * kCanonicalLanes * 8;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = task.cols == kColumns * kCanonicalLanes ? run_sums_and_keys_kernel<kColumns, true, X>
                                                                 : run_sums_and_keys_kernel<kColumns, false, X>;
     KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-    kernel<<<grid, kThreads, kBytes, stream>>>(task, blocks, order);
+    launch(kernel, Grid::of(grid, kThreads).with_shared(kBytes), stream, task, blocks, order);
   });
-  KITH_CUDA_CHECK_LAUNCH("run_sums_and_keys_kernel");
 }
 
 }  // namespace
@@ -136,10 +137,10 @@ void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, con
                               cudaStream_t stream) {
   const int64_t columns = divide_up(task.cols, kCanonicalLanes);
   static_assert(kMostKeyCols == 49 * kCanonicalLanes);
-  if (columns <= 8) return launch<8>(task, blocks, order, stream);
-  if (columns <= 16) return launch<16>(task, blocks, order, stream);
-  if (columns <= 32) return launch<32>(task, blocks, order, stream);
-  launch<49>(task, blocks, order, stream);
+  if (columns <= 8) return launch_columns<8>(task, blocks, order, stream);
+  if (columns <= 16) return launch_columns<16>(task, blocks, order, stream);
+  if (columns <= 32) return launch_columns<32>(task, blocks, order, stream);
+  launch_columns<49>(task, blocks, order, stream);
 }
 
 }  // namespace kith

@@ -4,7 +4,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 
 namespace kith {
@@ -68,20 +68,15 @@ __global__ void __launch_bounds__(kThreads)
   if (col == 0) runs.weights[run] = weight;
 }
 
-unsigned run_blocks(const SumBlocks& blocks) {
-  return static_cast<unsigned>(divide_up(blocks.count * blocks.clusters, kThreads / 32));
-}
-
 }  // namespace
 
 void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
-  const dim3 grid(run_blocks(blocks), static_cast<unsigned>(divide_up(task.cols, kSlabCols)));
+  const dim3 grid(static_cast<unsigned>(divide_up(blocks.count * blocks.clusters, kThreads / 32)),
+                  static_cast<unsigned>(divide_up(task.cols, kSlabCols)));
   visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    run_sums_kernel<X>
-        <<<grid, kThreads, 0, stream>>>(task.rows, task.cols, blocks, order, task.weights, task.runs, task.sums.open);
+    launch(run_sums_kernel<typename decltype(stored)::type>, {grid, dim3(kThreads)}, stream, task.rows, task.cols,
+           blocks, order, task.weights, task.runs, task.sums.open);
   });
-  KITH_CUDA_CHECK_LAUNCH("run_sums_kernel");
 }
 
 }  // namespace kith

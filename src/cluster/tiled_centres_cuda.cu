@@ -10,9 +10,10 @@
 #include "cluster/few_centres_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "kernels/distance/lane_sums_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
@@ -224,15 +225,12 @@ __global__ void __launch_bounds__(kThreads, 3) tiled_centres_kernel(FewCentresTa
 }  // namespace
 
 void launch_tiled_centres(const FewCentresTask& task, cudaStream_t stream) {
-  if (task.rows.count == 0) return;
-  const auto bytes = static_cast<int>(kRows * task.centre_count * 4);
+  const int64_t bytes = array_bytes<float>(kRows * task.centre_count);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     const auto kernel = tiled_centres_kernel<typename decltype(stored)::type>;
-    if (bytes > kUnaskedBytes) allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    kernel<<<static_cast<unsigned>(divide_up(task.rows.count, kRows)), kThreads, static_cast<size_t>(bytes), stream>>>(
-        task);
+    if (bytes > kUnaskedBytes) allow_all_shared_memory(kernel);
+    launch(kernel, Grid::of(divide_up(task.rows.count, kRows), kThreads).with_shared(bytes), stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("tiled_centres_kernel");
 }
 
 }  // namespace kith

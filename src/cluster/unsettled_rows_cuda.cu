@@ -6,7 +6,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kThreads) search_all_kernel(SettleTask task, i
     }
     if (bad) atomicMin(first_bad, static_cast<uint32_t>(row));
     __syncwarp();
-    const uint64_t nearest = nearest_by_warp<kProduct>(task, values, clusters, aligned,
-                                                       [](int64_t i) { return static_cast<uint32_t>(i); });
+    const uint64_t nearest =
+        nearest_by_warp<kProduct>(task, values, clusters, aligned, [](int64_t i) { return static_cast<uint32_t>(i); });
     if (lane == 0) take_nearest(task, row, nearest);
   }
 }
@@ -178,20 +178,16 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
 }  // namespace
 
 void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
-  choose_marking_kernel<<<1, 1, 0, stream>>>(task.unsettled_count, unsettled);
-  KITH_CUDA_CHECK_LAUNCH("choose_marking_kernel");
+  launch(choose_marking_kernel, Grid::of(1, 1), stream, task.unsettled_count, unsettled);
 }
 
 void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream) {
-  if (task.rows.count == 0) return;
   const bool product = task.kind == KeyKind::inner_product;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * 32, kThreads), kMostBlocks));
+  const Grid grid = Grid::of(std::min(divide_up(task.rows.count * 32, kThreads), kMostBlocks), kThreads);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? search_all_kernel<true, X> : search_all_kernel<false, X>;
-    kernel<<<blocks, kThreads, 0, stream>>>(task, clusters, first_bad);
+    launch(product ? search_all_kernel<true, X> : search_all_kernel<false, X>, grid, stream, task, clusters, first_bad);
   });
-  KITH_CUDA_CHECK_LAUNCH("search_all_kernel");
 }
 
 void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
@@ -201,39 +197,29 @@ void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsett
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto by_marks = product ? settle_marked_kernel<true, X> : settle_marked_kernel<false, X>;
-    if (task.rows.count > unsettled.most_few) {
-      by_marks<<<static_cast<unsigned>(marked), kThreads, 0, stream>>>(task, unsettled);
-    }
+    if (task.rows.count > unsettled.most_few) launch(by_marks, Grid::of(marked, kThreads), stream, task, unsettled);
     const auto by_all = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
-    if (few > 0) {
-      by_all<<<static_cast<unsigned>(few), kFewThreads, 0, stream>>>(task, unsettled.clusters, unsettled.most_few);
-    }
+    launch(by_all, Grid::of(few, kFewThreads), stream, task, unsettled.clusters, unsettled.most_few);
   });
-  KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }
 
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {
-  if (count == 0) return;
   const bool product = task.kind == KeyKind::inner_product;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(count, kMostFewBlocks));
+  const Grid grid = Grid::of(std::min(count, kMostFewBlocks), kFewThreads);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
-    kernel<<<blocks, kFewThreads, 0, stream>>>(task, clusters, static_cast<uint32_t>(count));
+    launch(product ? search_few_kernel<true, X> : search_few_kernel<false, X>, grid, stream, task, clusters,
+           static_cast<uint32_t>(count));
   });
-  KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }
 
 void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
-  if (task.rows.count == 0) return;
   const bool product = task.kind == KeyKind::inner_product;
-  const auto blocks = static_cast<unsigned>(divide_up(task.rows.count * kRowThreads, kThreads));
+  const Grid grid = Grid::over(task.rows.count * kRowThreads, kThreads);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? row_keys_kernel<true, X> : row_keys_kernel<false, X>;
-    kernel<<<blocks, kThreads, 0, stream>>>(task);
+    launch(product ? row_keys_kernel<true, X> : row_keys_kernel<false, X>, grid, stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("row_keys_kernel");
 }
 
 }  // namespace kith

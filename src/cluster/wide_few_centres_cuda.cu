@@ -7,7 +7,7 @@
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/lane_sums_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 
@@ -122,23 +122,22 @@ __global__ void __launch_bounds__(kThreads) wide_few_centres_kernel(FewCentresTa
 }
 
 template <int kCentres>
-void launch(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
+void launch_count(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
   const int64_t blocks = std::min<int64_t>(divide_up(divide_up(task.rows.count, kRows) * 32, kThreads),
                                            int64_t{multiprocessors} * kBlocksEach);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    wide_few_centres_kernel<kCentres, X><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(task);
+    launch(wide_few_centres_kernel<kCentres, X>, Grid::of(blocks, kThreads), stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("wide_few_centres_kernel");
 }
 
 }  // namespace
 
 void launch_wide_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
   static_assert(kWideFewCentres == 8);
-  if (task.centre_count <= 2) return launch<2>(task, multiprocessors, stream);
-  if (task.centre_count <= 4) return launch<4>(task, multiprocessors, stream);
-  launch<8>(task, multiprocessors, stream);
+  if (task.centre_count <= 2) return launch_count<2>(task, multiprocessors, stream);
+  if (task.centre_count <= 4) return launch_count<4>(task, multiprocessors, stream);
+  launch_count<8>(task, multiprocessors, stream);
 }
 
 }  // namespace kith

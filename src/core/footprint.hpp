@@ -21,29 +21,36 @@ namespace kith {
 struct Footprint {
   int64_t host = 0;
   int64_t device = 0;
+  bool at_least = false;  // more may turn out to be needed: nobody knows how many rows are in a range
 
   // Both at once. Sums that cannot be counted are kNoLimit.
   constexpr Footprint beside(const Footprint& other) const {
-    return {saturating_add(host, other.host), saturating_add(device, other.device)};
+    return {saturating_add(host, other.host), saturating_add(device, other.device), at_least || other.at_least};
   }
   // One after the other.
   constexpr Footprint then(const Footprint& other) const {
-    return {std::max(host, other.host), std::max(device, other.device)};
+    return {std::max(host, other.host), std::max(device, other.device), at_least || other.at_least};
   }
   // Several alike at once, for instance one for each thread.
   constexpr Footprint times(int64_t count) const {
-    return {saturating_multiply(host, count), saturating_multiply(device, count)};
+    return {saturating_multiply(host, count), saturating_multiply(device, count), at_least};
   }
 
   friend constexpr bool operator==(const Footprint&, const Footprint&) = default;
 };
+
+// An array on the host, where no class states it.
+template <typename T>
+constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
+  return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
+}
 
 // What `make` holds at most at a time when it allocates with the resources it is given.
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
   const auto device = std::make_shared<MemoryBudget>("device", MemoryBudget::Counting());
-  make(resources.with_budgets(host, device));
+  make(resources.with_log({}).with_progress({}).with_budgets(host, device));
   return {host->peak(), device->peak()};
 }
 

@@ -85,7 +85,10 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
     : bytes_(bytes), budget_(resources.host_memory()) {
   if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
-  if (budget_->counts_only()) return;
+  if (budget_->counts_only()) {
+    data_ = counted_only_memory();
+    return;
+  }
   try {
     check_machine_has(bytes, budget_->used(), purpose);
   } catch (...) {
@@ -102,11 +105,10 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
 }
 
 void HostBuffer::release() noexcept {
-  if (budget_ == nullptr) return;
-  if (data_ != nullptr) give_back(data_, bytes_, *budget_);
+  if (data_ == nullptr) return;
+  if (!budget_->counts_only()) give_back(data_, bytes_, *budget_);
   budget_->release(bytes_);
   data_ = nullptr;
-  budget_ = nullptr;
 }
 
 }  // namespace kith

@@ -6,7 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+
 namespace kith {
+
+std::byte* counted_only_memory() {
+  static auto* const page =
+      static_cast<std::byte*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  return page;
+}
 
 void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
   if (whole_) whole_->reserve(bytes, purpose);  // whose limit it is

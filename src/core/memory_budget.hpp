@@ -6,12 +6,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 namespace kith {
+
+// Where buffers of a counting budget point: no null pointer, but a page that nobody can read or write.
+std::byte* counted_only_memory();
 
 class MemoryBudget {
  public:

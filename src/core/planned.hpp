@@ -7,6 +7,7 @@
 #include <kith/error.hpp>
 
 #include "core/cpu_target.hpp"
+#include "core/footprint.hpp"
 #include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
 #include "core/plan_budget.hpp"
@@ -92,6 +93,26 @@ Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resou
       if (i == kTries) throw;
     }
   }
+}
+
+// The footprint of the smallest plan. Where a GPU itself has too little memory for any, no limit would do, and the
+// error is the plan's.
+template <typename PlanWith>
+Footprint least_plan(const PlanWith& plan_with, const Resources& resources) {
+  PlanBudget budget;
+  budget.threads = resources.threads();
+  budget.cpu = cpu_extensions();
+  const auto least = [&](int64_t host, int64_t device) -> Footprint {
+    budget.host = host;
+    budget.device = device;
+    try {
+      const PlanBytes bytes = bytes_of(plan_with(budget));
+      return {host == 0 ? bytes.host : 0, device == 0 ? bytes.device : 0};
+    } catch (const OutOfMemory& error) {
+      return {host == 0 ? error.bytes_needed() : 0, device == 0 ? error.bytes_needed() : 0};
+    }
+  };
+  return least(0, kNoLimit).beside(least(kNoLimit, 0));
 }
 
 // Whether any plan fits what is left now.

@@ -31,4 +31,14 @@ struct ResultExit {
   static constexpr uint32_t kInfiniteKey = 0xFF800000u;  // ordered_key(+inf)
 };
 
+// The ids and distances of so many packed neighbours, all in host memory. (kernels/select/write_neighbors_cuda.hpp does it
+// on a device.)
+inline void write_results(const ResultExit& exit, const uint64_t* packed, int64_t count, int64_t* ids,
+                          float* distances) {
+  for (int64_t i = 0; i < count; ++i) {
+    ids[i] = exit.id(packed[i]);
+    distances[i] = exit.distance(packed[i]);
+  }
+}
+
 }  // namespace kith

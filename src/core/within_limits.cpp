@@ -9,24 +9,28 @@
 namespace kith {
 namespace {
 
-void require(std::string_view which, std::string_view job, int64_t needed, const MemoryBudget& budget) {
+void require(std::string_view which, std::string_view job, int64_t needed, bool at_least, const MemoryBudget& budget) {
   const int64_t used = budget.used();
   if (needed <= budget.limit() - used) return;
   throw NamedLimit(which, saturating_add(used, needed),
-                   fmt::format("not enough memory for {}: {} needed, {} left of the {} memory limit of {}", job,
-                               format_bytes_up(needed), format_bytes(budget.limit() - used), which,
-                               format_bytes(budget.limit())));
+                   fmt::format("not enough memory for {}: {}{} needed, {} left of the {} memory limit of {}", job,
+                               at_least ? "at least " : "", format_bytes_up(needed),
+                               format_bytes(budget.limit() - used), which, format_bytes(budget.limit())));
 }
 
 }  // namespace
 
-bool has_limits(const Resources& resources) {
-  return resources.host_memory()->limit() != kNoLimit || resources.device_memory()->limit() != kNoLimit;
+bool counts_memory(const Resources& resources) {
+  return resources.host_memory()->limit() != kNoLimit || resources.device_memory()->limit() != kNoLimit ||
+         resources.host_memory()->counts_only();
 }
 
 void require_memory(std::string_view job, const Footprint& needed, const Resources& resources) {
-  require("host", job, needed.host, *resources.host_memory());
-  require("device", job, needed.device, *resources.device_memory());
+  const MemoryBudget& host = *resources.host_memory();
+  const MemoryBudget& device = *resources.device_memory();
+  if (host.counts_only()) throw CountedCall{needed.beside({host.used(), device.used()})};
+  require("host", job, needed.host, needed.at_least, host);
+  require("device", job, needed.device, needed.at_least, device);
 }
 
 }  // namespace kith

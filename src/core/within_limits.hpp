@@ -1,8 +1,12 @@
 // The one place where a call meets the memory limits. Every public call goes through it: what the call needs at least is
 // stated as a footprint and compared with what is left before anything is done, so an error names a limit with which the
 // whole call works, and a limit of one byte less is refused with the same words.
+//
+// Who makes a public call as a part of something larger asks for its footprint by making it: footprint_of_call() runs the
+// call with resources that count, and within_limits() then hands out the footprint instead of doing the work.
 #pragma once
 
+#include <kith/export.hpp>
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
@@ -11,18 +15,44 @@
 
 namespace kith {
 
-// Whether anyone has set a limit. Without one nothing is counted.
-bool has_limits(const Resources& resources);
+// Thrown in the place of work that is only counted; never leaves footprint_of_call().
+struct KITH_EXPORT CountedCall {
+  Footprint footprint;
+};
 
-// Throws a NamedLimit where less than `needed` is left, the host's before the device's. `job` as in "not enough memory for
-// k-means".
-void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
+// Whether within_limits() looks at footprints: someone has set a limit, or the call is counted.
+KITH_EXPORT bool counts_memory(const Resources& resources);
+
+// Throws a NamedLimit where less than `needed` is left, the host's before the device's; a CountedCall where the call is
+// counted. `job` as in "not enough memory for k-means".
+KITH_EXPORT void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
 
 // Does the work if the limits leave room for least(), its footprint.
 template <typename Least, typename Work>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Least& least, const Work& work) {
-  if (has_limits(resources)) require_memory(job, least(), resources);
+  if (counts_memory(resources)) require_memory(job, least(), resources);
   return work();
+}
+
+// The footprint of a public call, which is made with the resources that `call` is given.
+template <typename Call>
+Footprint footprint_of_call(const Resources& resources, const Call& call) {
+  Footprint inside;
+  const Footprint outside = counted(resources, [&](const Resources& counting) {
+    try {
+      call(counting);
+    } catch (const CountedCall& counted_call) {
+      inside = counted_call.footprint;
+    }
+  });
+  return outside.then(inside);
+}
+
+// For a call that makes room for results and then makes another public call: counted as it stands, then made.
+template <typename Call>
+decltype(auto) within_limits(std::string_view job, const Resources& resources, const Call& call) {
+  return within_limits(
+      job, resources, [&] { return footprint_of_call(resources, call); }, [&] { return call(resources); });
 }
 
 }  // namespace kith

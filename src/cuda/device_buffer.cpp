@@ -15,7 +15,10 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
     : bytes_(bytes), context_(std::move(context)), budget_(resources.device_memory()) {
   if (bytes == 0) return;
   budget_->reserve(bytes, purpose);
-  if (budget_->counts_only()) return;
+  if (budget_->counts_only()) {
+    data_ = counted_only_memory();
+    return;
+  }
   void* memory = nullptr;
   const cudaError_t error =
       cudaMallocFromPoolAsync(&memory, static_cast<size_t>(bytes), context_->pool(), context_->stream());
@@ -32,11 +35,10 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
 }
 
 void DeviceBuffer::release() noexcept {
-  if (budget_ == nullptr) return;
-  if (data_ != nullptr) (void)cudaFreeAsync(data_, context_->stream());
+  if (data_ == nullptr) return;
+  if (!budget_->counts_only()) (void)cudaFreeAsync(data_, context_->stream());
   budget_->release(bytes_);
   data_ = nullptr;
-  budget_ = nullptr;
 }
 
 }  // namespace kith

@@ -6,27 +6,48 @@
 
 namespace kith {
 
-Device resolve_device(const DeviceRequest& request, const Resources& resources) {
+namespace {
+
+// The device asked for, or the GPU where some of the data lies; automatic where neither says.
+Device device_of(std::string_view job, const std::vector<MemorySpace>& spaces, const Resources& resources) {
   Device device = resources.device();
-  for (const MemorySpace& space : request.spaces) {
+  for (const MemorySpace& space : spaces) {
     if (space.host_readable()) continue;
     const Device there = Device::cuda(space.device);
     if (device.kind == DeviceKind::automatic) device = there;
     if (device == there) continue;
     const std::string text = fmt::format(
         "data in the memory of cuda:{0} was given to {1} on {2}; run it on cuda:{0}, or copy the data to the host",
-        space.device, request.job, name_of(device));
+        space.device, job, name_of(device));
     if (device == Device::cpu()) throw Unsupported(text);
     throw InvalidArgument(text);
   }
-  if (device.kind == DeviceKind::automatic) {
-    const int threads = resources.threads();
-    device = worth_a_gpu(request.work, threads) ? choose_device(request.work, threads, cuda_devices()) : Device::cpu();
-    if (device != Device::cpu() && !request.fits(device)) device = Device::cpu();  // it is busy or small
-    resources.log(LogLevel::info, fmt::format("{} on {}", request.description(), name_of(device)));
-    return device;
-  }
   return device.kind == DeviceKind::cuda ? usable_gpu_when_idle(device).device : device;
+}
+
+}  // namespace
+
+Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
+                     const std::function<bool(Device)>& fits, const Resources& resources) {
+  constexpr int kAnyThreads = 8;
+  Device device = device_of(job.name, spaces, resources);
+  if (device.kind != DeviceKind::automatic) return device;
+  const int threads = job.changes_result ? kAnyThreads : resources.threads();
+  device = worth_a_gpu(counts, threads) ? faster_device(counts, threads, cuda_devices()) : Device::cpu();
+  if (job.changes_result) return device;
+  if (device != Device::cpu() && fits && !fits(device)) device = Device::cpu();  // it is busy or small
+  resources.log(LogLevel::info, fmt::format("{} on {}", job.description(), name_of(device)));
+  return device;
+}
+
+Device resolve_device(const DeviceRequest& request, const Resources& resources) {
+  Device device = device_of(request.job, request.spaces, resources);
+  if (device.kind != DeviceKind::automatic) return device;
+  const int threads = resources.threads();
+  device = worth_a_gpu(request.work, threads) ? choose_device(request.work, threads, cuda_devices()) : Device::cpu();
+  if (device != Device::cpu() && !request.fits(device)) device = Device::cpu();
+  resources.log(LogLevel::info, fmt::format("{} on {}", request.description(), name_of(device)));
+  return device;
 }
 
 }  // namespace kith

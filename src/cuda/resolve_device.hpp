@@ -7,16 +7,34 @@
 
 #include "core/device_choice.hpp"
 #include "core/dispatch.hpp"
+#include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/gpu_plan.hpp"
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kith {
 
+struct DeviceJob {
+  std::string_view name;                     // "a search", "k-means"; for the message where it cannot be done there
+  std::function<std::string()> description;  // for the log
+  // Whether the device can change the result: then the machine and the problem alone decide, not the number of threads or
+  // the memory that is free.
+  bool changes_result = false;
+};
+
+// The device for data in these spaces and so much work. `automatic` is where the data is, if that is a GPU's memory;
+// else a GPU where it is predicted to take less time (core/machine_model.hpp) and the job fits there: `fits` says
+// whether there is a plan for it in what memory is left, none that there always is. InvalidArgument where there is no
+// such device, or data lies on another; Unsupported where the CPU would have to read a GPU's memory.
+Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
+                     const std::function<bool(Device)>& fits, const Resources& resources);
+
+// The same for jobs that bring a rate of their own.
 struct DeviceRequest {
   std::string job;                  // "a search", "k-means"; for the message where it cannot be done there
   std::vector<MemorySpace> spaces;  // where its data lies
@@ -25,9 +43,6 @@ struct DeviceRequest {
   std::function<std::string()> description;  // for the log
 };
 
-// `automatic` is where the data is, if that is a GPU's memory; else a GPU where it is predicted to take less time and
-// the job fits. InvalidArgument where there is no such device, or data lies on another; Unsupported where the CPU would
-// have to read a GPU's memory.
 Device resolve_device(const DeviceRequest& request, const Resources& resources);
 
 // A plan by plan_cpu(budget), or by plan_cuda(DeviceInfo, budget) with no more than the device has free.

@@ -5,9 +5,15 @@
 
 #include "core/host_device.hpp"
 
+#include <cstdint>
 #include <type_traits>
 
 namespace kith {
+
+// Whether `values` lie on a multiple of so many bytes.
+KITH_HOST_DEVICE inline bool is_aligned(const void* values, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(values) % static_cast<uintptr_t>(bytes) == 0;
+}
 
 // Memory as an array of vectors, for instructions with a cache hint (__ldcs(vectors<uint2>(code) + i)).
 template <typename V, typename T>

@@ -6,6 +6,8 @@
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <variant>
 
 namespace kith {
 
@@ -16,6 +18,42 @@ enum class CudaEngine : uint8_t {
   direct,   // every canonical key
 };
 
+// Rows that a product finds for each query, and so many of them as near as a neighbour can be.
+struct CandidateRoom {
+  int64_t capacity = 0;
+  int64_t room = 0;
+};
+
+// Groups of rows that are selected for each query by their minima.
+struct SelectedGroups {
+  int64_t count = 0;
+  int64_t bytes = 0;  // of the selection's workspace
+};
+
+// How products find the candidates of a query. All but RangeProduct go by the minima of groups of rows.
+
+// Small k: the rows of the selected groups are the candidates.
+struct GroupedProduct {
+  int rows_per_minimum = 64;
+  SelectedGroups selected;
+};
+// Larger k: a second product finds the rows below the k-th minimum.
+struct SecondProduct {
+  int rows_per_minimum = 64;  // 8 where k is large beside the rows
+  std::optional<SelectedGroups> selected;  // none: only the k-th minimum is found
+  CandidateRoom candidates;
+};
+// Few rows and many queries (kernels/rerank/coarse_plan.hpp).
+struct CoarseProduct {
+  int rows_per_minimum = 64;
+  int64_t room = 0;                        // candidates of a query
+  std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
+};
+// All rows within a radius, which one product finds.
+struct RangeProduct {
+  CandidateRoom candidates;
+};
+
 // Of the product engine.
 struct ProductPlan {
   ProductEngine engine = ProductEngine::automatic;
@@ -23,31 +61,23 @@ struct ProductPlan {
   bool operands_ready = false;  // a prepared base has them
   int64_t queries = 0;          // searched at a time
   int64_t rows = 0;             // of the base, at a time
-  int tiles_per_group = 2;
-  int rows_per_part = 0;       // 8: of so small groups, where k is large beside the rows; 0: of tiles_per_group
-  int rows_per_minimum = 0;    // of the coarse path (kernels/rerank/coarse_plan.hpp); 0: another
-  int64_t row_tile_bytes = 0;  // likewise: shared memory for re-ranking by tiles of rows; 0: query by query
-  int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
-  int64_t room = 0;      // of these, as near as a neighbour can be
-  int64_t retry_capacity = 0;  // the same of a query that has failed, when it is tried again
-  int64_t retry_room = 0;
-  int64_t selected = 0;  // groups selected for each query; 0: only their k-th minimum is found
-  int64_t select_bytes = 0;
   int multiprocessors = 0;
+  std::variant<GroupedProduct, SecondProduct, CoarseProduct, RangeProduct> way;
+  CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
 };
 
 struct KnnCudaPlan : SearchBatches {
   int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
   int64_t gather_bytes = 0;  // the same for rows by number, where none is pinned
-  CudaEngine engine = CudaEngine::direct;
-  int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
+  int64_t query_tile = 0;    // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
   int multiprocessors = 0;
   bool selects_tiles = true;  // of the direct engine, where k is small enough; else lists take less memory
   int64_t hits = 0;           // range search: rows found that the device holds at a time
-  ProductPlan product;
+  std::optional<ProductPlan> product;  // none: the direct engine does it all
 
-  bool products() const { return engine == CudaEngine::product; }
+  CudaEngine engine() const { return product ? CudaEngine::product : CudaEngine::direct; }
+  int64_t product_queries() const { return product ? product->queries : 0; }
 };
 
 }  // namespace kith

@@ -9,9 +9,12 @@
 
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/knn_checks.hpp"
+#include "core/scratch_layout.hpp"
+#include "core/within_limits.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
 #include "rows/finite_check.hpp"
@@ -64,20 +67,49 @@ struct Problem {
 };
 
 // Memory of one thread.
-struct Scratch {
-  float* query_rows;  // kCustomQueryBlock, widened
-  float* rows;        // kPanelRows, widened
-  float* panel;
-  uint64_t* lists;  // kCustomQueryBlock
+struct CustomLayout : ScratchLayout {
+  Slot<uint64_t> lists;    // kCustomQueryBlock
+  Slot<float> query_rows;  // kCustomQueryBlock, widened
+  Slot<float> rows;        // kPanelRows, widened
+  Slot<float> panel;
 
-  static int64_t bytes(int64_t cols, int64_t k) {
-    return (kCustomQueryBlock + 2 * kPanelRows) * cols * 4 + kCustomQueryBlock * BestList::words(k) * 8;
+  CustomLayout(int64_t cols, int64_t k)
+      : lists(take<uint64_t>(kCustomQueryBlock * BestList::words(k))),
+        query_rows(take<float>(kCustomQueryBlock * cols)),
+        rows(take<float>(kPanelRows * cols)),
+        panel(take<float>(kPanelRows * cols)) {}
+};
+struct Scratch {
+  uint64_t* lists;
+  float* query_rows;
+  float* rows;
+  float* panel;
+
+  static int64_t bytes(int64_t cols, int64_t k) { return CustomLayout(cols, k).bytes; }
+  Scratch(std::byte* memory, int64_t cols, int64_t k) {
+    const CustomLayout layout(cols, k);
+    lists = layout.lists.in(memory);
+    query_rows = layout.query_rows.in(memory);
+    rows = layout.rows.in(memory);
+    panel = layout.panel.in(memory);
   }
-  Scratch(std::byte* memory, int64_t cols, int64_t k)
-      : query_rows(reinterpret_cast<float*>(memory + kCustomQueryBlock * BestList::words(k) * 8)),
-        rows(query_rows + kCustomQueryBlock * cols),
-        panel(rows + kPanelRows * cols),
-        lists(reinterpret_cast<uint64_t*>(memory)) {}
+};
+
+// What a search in so many rows holds beside its results and its filter.
+struct SearchMemory {
+  int64_t k;
+  int64_t splits;         // ranges of rows
+  int64_t scratch_bytes;  // of a thread
+  HostArray<uint64_t> best;
+  HostBuffer scratch;
+
+  SearchMemory(int64_t queries, int64_t rows, int64_t cols, int64_t most, const Resources& resources)
+      : k(std::min(most, rows)),
+        splits(std::clamp<int64_t>(4 * resources.threads() / divide_up(queries, kCustomQueryBlock), 1,
+                                   std::max<int64_t>(1, rows / std::max(kCustomRowsPerSplit, 4 * k)))),
+        scratch_bytes(round_up(Scratch::bytes(cols, k), 64)),
+        best(queries * splits * k, "the nearest of every task", resources),
+        scratch(resources.threads() * scratch_bytes, "a search by a custom metric", resources) {}
 };
 
 void scan(const Problem& problem, int64_t first_query, int64_t query_count, int64_t split, const Scratch& scratch,
@@ -97,8 +129,7 @@ void scan(const Problem& problem, int64_t first_query, int64_t query_count, int6
       const int64_t row = problem.list == nullptr ? first + i : problem.list[first + i];
       widen_row(problem.base, row, scratch.rows + i * cols);
     }
-    pack_units(reinterpret_cast<const uint32_t*>(scratch.rows), cols, count, cols, kPanelRows,
-               reinterpret_cast<uint32_t*>(scratch.panel));
+    pack_units(scratch.rows, cols, count, cols, kPanelRows, scratch.panel);
     for (int64_t q = 0; q < query_count; ++q) {
       float distances[kPanelRows];
       problem.metric.distances(problem.metric.metric, scratch.query_rows + q * cols, scratch.panel, cols, distances);
@@ -129,18 +160,8 @@ void write(const Problem& problem, uint64_t* best, const NeighborsView& out) {
   }
 }
 
-}  // namespace
-
-Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
-              const CustomKnnParams& params, const Resources& resources) {
-  check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
-  check_host_readable("queries", queries);
-  check_host_readable("base", base);
-  if (resources.device().kind == DeviceKind::cuda) {
-    throw Unsupported(
-        "a metric from custom_metric.hpp runs on the CPU only; use device cpu or auto, or knn_by_cuda of "
-        "custom_metric.cuh");
-  }
+Neighbors search(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
+                 const CustomKnnParams& params, const Resources& resources) {
   Neighbors result(queries.rows(), params.k, resources);
   KeptRows kept(params.filter, base.rows(), resources);
   if (queries.rows() == 0 || kept.count() == 0) {
@@ -153,27 +174,44 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
     refuse_not_finite("query", queries, {0}, quiet);
     refuse_not_finite("base", base, {0, nullptr, kept.leaves_some_out() ? kept.bits(resources) : nullptr}, quiet);
   }
-  const int64_t k = std::min(params.k, kept.count());
+  const SearchMemory memory(queries.rows(), kept.count(), base.cols(), params.k, resources);
+  const Problem problem{metric,       queries,  base,         kept.leaves_some_out() ? kept.list(resources) : nullptr,
+                        kept.count(), memory.k, memory.splits};
   const int64_t blocks = divide_up(queries.rows(), kCustomQueryBlock);
-  const int64_t most_splits = std::max<int64_t>(1, kept.count() / std::max(kCustomRowsPerSplit, 4 * k));
-  const int64_t splits = std::clamp<int64_t>(4 * resources.threads() / blocks, 1, most_splits);
-  const Problem problem{metric,       queries, base,  kept.leaves_some_out() ? kept.list(resources) : nullptr,
-                        kept.count(), k,       splits};
-  const HostBuffer best(queries.rows() * splits * k * 8, "the nearest of every task", resources);
-  const int64_t bytes = (Scratch::bytes(base.cols(), k) + 63) / 64 * 64;
-  const HostBuffer scratch(resources.threads() * bytes, "a search by a custom metric", resources);
   ProgressMeter meter("search", queries.rows() * kept.count(), resources);
-  parallel_for(blocks * splits, meter, resources, [&](int64_t task, int slot) {
+  parallel_for(blocks * memory.splits, meter, resources, [&](int64_t task, int slot) {
     const int64_t first_query = task % blocks * kCustomQueryBlock;
     const int64_t count = std::min(kCustomQueryBlock, queries.rows() - first_query);
-    scan(problem, first_query, count, task / blocks, Scratch(scratch.data() + slot * bytes, base.cols(), k),
-         best.as<uint64_t>());
-    meter.add(count * kept.count() / splits);
+    scan(problem, first_query, count, task / blocks,
+         Scratch(memory.scratch.data() + slot * memory.scratch_bytes, base.cols(), memory.k), memory.best.data());
+    meter.add(count * kept.count() / memory.splits);
     meter.checkpoint();
   });
-  write(problem, best.as<uint64_t>(), result.view());
+  write(problem, memory.best.data(), result.view());
   meter.finish();
   return result;
+}
+
+}  // namespace
+
+Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
+              const CustomKnnParams& params, const Resources& resources) {
+  check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
+  check_host_readable("queries", queries);
+  check_host_readable("base", base);
+  if (resources.device().kind == DeviceKind::cuda) {
+    throw Unsupported(
+        "a metric from custom_metric.hpp runs on the CPU only; use device cpu or auto, or knn_by_cuda of "
+        "custom_metric.cuh");
+  }
+  const auto least = [&] {
+    const Footprint results = footprint_of<Neighbors>(resources, queries.rows(), params.k)
+                                  .beside(KeptRows::footprint(params.filter, base.rows()));
+    if (queries.rows() == 0 || base.rows() == 0) return results;
+    return results.beside(
+        footprint_of<SearchMemory>(resources, queries.rows(), base.rows(), base.cols(), params.k));
+  };
+  return within_limits("the search", resources, least, [&] { return search(metric, queries, base, params, resources); });
 }
 
 }  // namespace kith::custom

@@ -2,10 +2,11 @@
 // selection, progress and cancellation are those of every exact search.
 #include <kith/custom_metric_cuda.hpp>
 
+#include "core/within_limits.hpp"
 #include "exact/custom_device.hpp"
-#include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
+#include "exact/search_footprint.hpp"
 
 namespace kith::custom {
 
@@ -14,13 +15,20 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
   const Device device = custom_device({queries.space(), base.space()}, resources, "knn_by_cuda", "knn_by");
   // Its keys are their own unit, the smaller the nearer, as those of l2 are.
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2});
-  Neighbors result(queries.rows(), params.k, resources);
-  ViewSource query_rows(queries);
-  ViewSource base_rows(base);
-  ArrayOutput output(result.view());
-  search_knn(shape, {.k = params.k, .given_keys = true, .check_finite = params.check_finite},
-             {query_rows, {base_rows}, params.filter, &metric}, output, resources.with_device(device));
-  return result;
+  const SearchWish wish{.k = params.k, .given_keys = true, .check_finite = params.check_finite};
+  const Resources there = resources.with_device(device);
+  const auto least = [&] {
+    return footprint_of<Neighbors>(there, queries.rows(), params.k)
+        .beside(search_footprint(shape, wish, params.filter, there));
+  };
+  return within_limits("the search", there, least, [&] {
+    Neighbors result(queries.rows(), params.k, there);
+    ViewSource query_rows(queries);
+    ViewSource base_rows(base);
+    ArrayOutput output(result.view());
+    search_knn(shape, wish, {query_rows, base_rows, params.filter, nullptr, &metric}, output, there);
+    return result;
+  });
 }
 
 }  // namespace kith::custom

@@ -1,5 +1,6 @@
 #include "exact/dense_scan.hpp"
 
+#include "core/slot.hpp"
 #include "exact/dense_block.hpp"
 
 #include <algorithm>
@@ -85,7 +86,7 @@ void DenseScan::scan(const std::vector<int64_t>& queries, int64_t first, int64_t
   const int64_t cols = context_.base.cols();
   if (memory_.bytes() == 0) memory_ = HostBuffer(dense_block_bytes(cols), "a block of pairs", context_.resources);
   std::byte* const scratch = memory_.data();
-  auto* const keys = reinterpret_cast<float*>(scratch + canonical_block_bytes(cols));
+  float* const keys = Slot<float>{canonical_block_bytes(cols)}.in(scratch);
   CanonicalQuery some[kDenseQueries];
   for (int64_t at = 0; at < static_cast<int64_t>(queries.size()); at += kDenseQueries) {
     const int64_t count = std::min<int64_t>(kDenseQueries, static_cast<int64_t>(queries.size()) - at);

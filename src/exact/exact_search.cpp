@@ -3,11 +3,10 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/cpu_target.hpp"
-#include "exact/knn_checks.hpp"
-#include "exact/search_limit.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -56,23 +55,23 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   if (!anything_to_find()) return;
   const Device device = resolve_device(task_, resources);
   const bool cuda = device.kind == DeviceKind::cuda;
-  BaseLayouts* const layouts = input.base.layouts;
+  BaseLayouts* const layouts = input.layouts;
   const auto prepare = [&] { return layouts != nullptr && layouts->prepare(task_, device, resources); };
   // A GPU goes by what there is; what is there for the CPU is made where it will be used.
   bool prepared = cuda && prepare();
   const bool can_be = cuda ? prepared : layouts != nullptr && layouts->can_prepare();
   const FilterPath path = filter_path(task_, kept_.count(), device, can_be, cpu_extensions());
   if (!cuda && (path == FilterPath::none || path == FilterPath::mask)) prepared = prepare();
-  plan(path, prepared, device, resources);
+  make_plan(path, prepared, device, resources);
   if (!cuda || path != FilterPath::mask) return;
   // Where no product takes the operands that there are, all rows would be gone over for nothing.
   const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
-  if (!planned.products() || !planned.product.operands_ready) plan(FilterPath::list, prepared, device, resources);
+  if (!planned.product || !planned.product->operands_ready) make_plan(FilterPath::list, prepared, device, resources);
 }
 
-void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
-  task_.scope = scope_of(task_.shape, task_.wish, path, kept_.count());
-  task_.scope.prepared = prepared;
+void SettledSearch::make_plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
+  task_.apply_filter(path, kept_.count());
+  task_.prepared = prepared;
   const bool from_host = !prepared && task_.shape.base_space.host_readable();
   if (path == FilterPath::mask) kept_.bits(resources);
   // Rows that are copied on the host are; a GPU makes the numbers of those that it has from the bits.
@@ -81,24 +80,42 @@ void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Re
   planned_ = plan_knn(task_, device, resources);
 }
 
-void SettledSearch::walk(const BaseStep& step) const {
+SettledSearch::SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input)
+    : input_(input),
+      task_(task),
+      kept_(input.filter, task.shape.rows, planned.resources()),
+      planned_(std::move(planned)) {}
+
+void SettledSearch::open(int64_t batch) const {
+  if (!task_.gathers()) input_.base.open(batches().base_chunk, resources());
+  input_.queries.open(batch, resources());
+}
+
+void SettledSearch::walk(const Step& step) const {
   if (task_.gathers()) return walk_gathered(step);
   // Of a list the backend takes the rows that it wants.
-  const bool whole = task_.scope.filter == FilterPath::list;
-  walk_base(input_.base, whole ? INT64_MAX : batches_of(planned_.plan).base_chunk, step);
+  const bool whole = task_.filter == FilterPath::list;
+  const int64_t chunk = whole ? INT64_MAX : batches().base_chunk;
+  for (int64_t first = 0; first < input_.base.rows();) {
+    const int64_t block = input_.base.together(first);
+    const PreparedBase* const ready = input_.layouts == nullptr ? nullptr : input_.layouts->of(first);
+    const int64_t count = ready != nullptr ? block : std::min(chunk, block);
+    step(input_.base.fetch(first, count), first, ready);
+    first += count;
+  }
 }
 
 // The rows that the filter keeps, copied together piece by piece and numbered by their place in the list. They are
 // looked at here, where their own numbers are known.
-void SettledSearch::walk_gathered(const BaseStep& step) const {
+void SettledSearch::walk_gathered(const Step& step) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
   const SearchShape& shape = task_.shape;
-  const int64_t most = std::min(batches_of(planned_.plan).base_chunk, kept_.count());
+  const int64_t most = std::min(batches().base_chunk, kept_.count());
   MatrixBuffer buffer(shape.base_dtype, most, shape.cols, "the rows that the filter keeps", resources);
   for (int64_t first = 0; first < kept_.count(); first += most) {
     const MutableMatrixView rows = buffer.mutable_view().slice(0, std::min(most, kept_.count() - first));
-    input_.base.rows.gather(kept_.list() + first, rows.rows(), rows, resources);
+    input_.base.gather(kept_.list() + first, rows.rows(), rows, resources);
     const RowNumbers numbers{first, kept_.list()};
     if (!shape.base_checked && task_.wish.check_finite) refuse_not_finite("base", rows, numbers, quiet);
     if (!shape.base_checked && shape.metric == Metric::chi_square) refuse_negative("base", rows, numbers, quiet);
@@ -106,28 +123,9 @@ void SettledSearch::walk_gathered(const BaseStep& step) const {
   }
 }
 
-KnnInput SettledSearch::input() const {
-  if (!task_.gathers()) input_.base.rows.open(batches_of(planned_.plan).base_chunk, planned_.resources());
-  const bool masked = task_.scope.filter == FilterPath::mask;
-  const bool listed = task_.scope.filter == FilterPath::list;
-  return {input_.queries, [this](const BaseStep& step) { walk(step); }, masked || listed ? &kept_ : nullptr, numbers(),
-          input_.metric};
-}
-
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
-                const Resources& resources) {
-  const SettledSearch search = naming_the_limit({shape, wish, input.filter}, resources,
-                                                [&] { return SettledSearch(shape, wish, input, resources); });
-  if (search.anything_to_find()) return run_knn(search.task(), search.planned(), search.input(), output);
-  output.open(1, resources);
-  if (!wish.result_space.host_readable() && shape.queries > 0) {
-    return write_nothing_cuda(shape.metric, output.destination(0, shape.queries), resources);
-  }
-  for (int64_t query = 0; query < shape.queries; ++query) {
-    const NeighborsView out = output.destination(query, 1);
-    write_nothing(shape.metric, out);
-    output.done(query, out);
-  }
+const KeptRows* SettledSearch::kept() const {
+  const bool used = task_.filter == FilterPath::mask || task_.filter == FilterPath::list;
+  return used ? &kept_ : nullptr;
 }
 
 }  // namespace kith

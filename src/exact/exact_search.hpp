@@ -4,22 +4,29 @@
 
 #include <kith/row_filter.hpp>
 
-#include "exact/knn_loop.hpp"
-#include "exact/search_base.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/base_layouts.hpp"
+#include "exact/knn_plan.hpp"
 #include "exact/search_task.hpp"
 #include "rows/kept_rows.hpp"
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <functional>
 
 namespace kith {
 
+namespace custom {
+struct TileMetric;
+}
+
 struct SearchInput {
   RowSource& queries;
-  SearchBase base;
+  RowSource& base;
   const RowFilter& filter;
+  BaseLayouts* layouts = nullptr;              // that an index keeps of the base
   const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };
-
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
-                const Resources& resources);
 
 // How a filter that keeps so many rows is applied. `prepared`: the base has, or would have, a layout for the device;
 // `cpu` is what searches where that is the CPU.
@@ -29,23 +36,44 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
 class SettledSearch {
  public:
   SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const Resources& resources);
+  // With a plan of the caller's, for all rows.
+  SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input);
 
   // False where nothing can be found: then there is no plan.
   bool anything_to_find() const { return task_.shape.queries > 0 && kept_.count() > 0; }
   const SearchTask& task() const { return task_; }
-  const PlannedKnn& planned() const { return planned_; }
-  KnnInput input() const;
+  const KnnPlan& plan() const { return planned_.plan; }
+  const SearchBatches& batches() const { return batches_of(planned_.plan); }
+  // With the memory that the plan has reserved.
+  const Resources& resources() const { return planned_.resources(); }
+  // What a filter leaves of the rows that are walked over, where they are masked or, on a GPU, listed; else null.
+  const KeptRows* kept() const;
   // The ids of the rows that are walked over, where they are not 0, 1, 2, ...
   const uint32_t* numbers() const { return task_.gathers() ? kept_.list() : nullptr; }
+  const custom::TileMetric* metric() const { return input_.metric; }
   // Whether an index may yet lay out its rows for this search.
-  bool prepares() const { return input_.base.layouts != nullptr && !task_.scope.prepared; }
+  bool prepares() const { return input_.layouts != nullptr && !task_.prepared; }
+  // Opens queries and base for reading, before the first batch of up to so many queries.
+  void open(int64_t batch) const;
+  // Gives a backend the queries from number `first` on, and all rows that are gone over, in ascending order: whole
+  // blocks where they are prepared, else at most a chunk at a time.
+  template <typename Backend>
+  void scan(Backend& backend, int64_t first, int64_t count, ProgressMeter& meter) const {
+    backend.begin(input_.queries.fetch(first, count), first);
+    walk([&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
+      backend.scan(rows, first_row, ready, meter);
+      meter.poll();
+    });
+  }
   // After the search: its memory may serve the results.
   void give_memory_back() { planned_ = PlannedKnn(); }
 
  private:
-  void plan(FilterPath path, bool prepared, Device device, const Resources& resources);
-  void walk(const BaseStep& step) const;
-  void walk_gathered(const BaseStep& step) const;
+  void make_plan(FilterPath path, bool prepared, Device device, const Resources& resources);
+  // A run of rows, the first of which is number first_row. `ready` is its layout for the plan's device, or none.
+  using Step = std::function<void(const MatrixView& rows, int64_t first_row, const PreparedBase* ready)>;
+  void walk(const Step& step) const;
+  void walk_gathered(const Step& step) const;
 
   const SearchInput& input_;
   SearchTask task_;

@@ -2,10 +2,10 @@
 
 #include <kith/error.hpp>
 
-#include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "core/within_limits.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <fmt/format.h>
 
@@ -17,11 +17,10 @@ void KnnParams::validate() const {
 }
 
 Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params, const Resources& resources) {
-  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
-  const SearchWish wish{.k = params.k};
-  return naming_the_limit({shape, wish, params.filter, neighbors_bytes(queries.rows(), params.k)}, resources, [&] {
-    Neighbors result(queries.rows(), params.k, resources);
-    knn(queries, base, result.view(), params, resources);
+  (void)check_knn(RowsInfo(queries), RowsInfo(base), params);
+  return within_limits("the search", resources, [&](const Resources& used) {
+    Neighbors result(queries.rows(), params.k, used);
+    knn(queries, base, result.view(), params, used);
     return result;
   });
 }
@@ -31,11 +30,15 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   check_output(out, queries.rows(), params.k);
   warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
-  ViewSource query_rows(queries);
-  ViewSource base_rows(base);
-  ArrayOutput output(out);
-  search_knn(shape, {.k = params.k, .check_finite = params.check_finite, .result_space = out.space},
-             {query_rows, {base_rows}, params.filter}, output, resources);
+  const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .result_space = out.space};
+  within_limits(
+      "the search", resources, [&] { return search_footprint(shape, wish, params.filter, resources); },
+      [&] {
+        ViewSource query_rows(queries);
+        ViewSource base_rows(base);
+        ArrayOutput output(out);
+        search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
+      });
 }
 
 void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink, const KnnParams& params,
@@ -44,14 +47,17 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
   warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
   const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
-  const int64_t reading = queries.memory_bytes() + base.memory_bytes();
-  naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {
+  const auto least = [&] {
+    return Footprint{queries.memory_bytes() + base.memory_bytes()}.beside(
+        search_footprint(shape, wish, params.filter, resources));
+  };
+  within_limits("the search", resources, least, [&] {
     const ReadMemory query_memory = queries.reserve_memory(resources);
     const ReadMemory base_memory = base.reserve_memory(resources);
     FileSource query_rows(queries);
     FileSource base_rows(base);
     SinkOutput output(sink, params.k);
-    search_knn(shape, wish, {query_rows, {base_rows}, params.filter}, output, resources);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
   });
 }
 

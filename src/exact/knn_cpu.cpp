@@ -17,7 +17,7 @@ namespace {
 class KnnCpu final : public KnnBackend, private CandidateUser {
  public:
   KnnCpu(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
-      : k_(task.scope.k),
+      : k_(task.k),
         scanner_(task, plan, kept, resources),
         best_(plan.query_batch * k_, "the nearest so far", resources),
         scratch_memory_(resources.threads() * CandidateScratch::bytes_for(k_), "selection", resources) {

@@ -41,10 +41,10 @@ class KnnCuda final : public KnnBackend {
         resources_(resources),
         metric_(metric),
         rows_(task_, plan_, kept, layout_, resources),
-        products_(product_shape(task_, plan_), rows_.at<std::byte>(layout_.products), rows_.product_counts(),
+        products_(product_shape(task_, plan_), rows_.at(layout_.products), rows_.product_counts(),
                   rows_.stream()),
         in_tiles_(tile_select_shape(task_, plan_).suits()),
-        tile_select_(tile_select_shape(task_, plan_), rows_.at<std::byte>(layout_.select), rows_.stream()) {}
+        tile_select_(tile_select_shape(task_, plan_), rows_.at(layout_.select), rows_.stream()) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(device());
@@ -71,11 +71,7 @@ class KnnCuda final : public KnnBackend {
   void finish(uint64_t* neighbors) override {
     const DeviceGuard guard(device());
     const DeviceLists lists = sorted_lists();
-    const size_t bytes = static_cast<size_t>(lists.queries * lists.k * 8);
-    const auto copy = [&] {
-      if (bytes == 0) return;
-      KITH_CUDA_CHECK(cudaMemcpyAsync(neighbors, lists.neighbors, bytes, cudaMemcpyDeviceToHost, rows_.stream()));
-    };
+    const auto copy = [&] { rows_.context().copy_values(neighbors, lists.neighbors, lists.queries * lists.k); };
     copy();
     if (settle_last()) copy();
     rows_.context().synchronize();
@@ -84,7 +80,7 @@ class KnnCuda final : public KnnBackend {
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
     if (selected_) {
-      launch_write_selected(*selected_, task_.scope.k, task_.shape.metric, out, rows_.stream());
+      launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
       selected_.reset();
       (void)settle_last();
       return;
@@ -103,7 +99,7 @@ class KnnCuda final : public KnnBackend {
 
  private:
   int device() const { return plan_.device.index; }
-  bool products() const { return plan_.products(); }
+  bool products() const { return plan_.product.has_value(); }
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
@@ -114,22 +110,22 @@ class KnnCuda final : public KnnBackend {
   }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
-    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first,
-            count, task_.scope.k};
+    return {rows_.at(layout_.lists) + first * task_.k, rows_.at(layout_.bounds) + first,
+            count, task_.k};
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
-    for (int64_t first = 0; first < queries_.count; first += plan_.product.queries) {
-      const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product.queries, queries_.count - first));
+    for (int64_t first = 0; first < queries_.count; first += plan_.product->queries) {
+      const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product->queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
-      uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at<uint64_t>(layout_.found);
+      uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at(layout_.found);
       products_.search(batch, first, piece, found);
       if (is_all(batch, piece)) {
         unseen_ = piece;
       } else {
         settle(batch, piece, found);
       }
-      if (found != lists) launch_merge_lists(found, lists, batch.count, task_.scope.k, rows_.stream());
+      if (found != lists) launch_merge_lists(found, lists, batch.count, task_.k, rows_.stream());
       meter.add(batch.count * piece.rows.count);
       meter.poll();
     }
@@ -138,7 +134,7 @@ class KnnCuda final : public KnnBackend {
   // Whether nothing comes after it, and its rows stay where they are: then results are on their way before the host
   // looks at how the search went.
   bool is_all(const DeviceRowsView& batch, const ProductBase& piece) const {
-    return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.scope.rows;
+    return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.rows;
   }
 
   // True where results have changed.
@@ -186,7 +182,7 @@ class KnnCuda final : public KnnBackend {
       uint32_t* const unchecked = first == 0 ? rows_.unchecked_rows() : nullptr;
       const bool all = is_all(tile, piece);
       if (all && in_tiles_ && !task_.wish.result_space.host_readable() && !task_.wish.without_self) {
-        compute_keys(tile, rows.rows, keys(), unchecked);
+        compute_keys(tile, rows.rows, unchecked);
         selected_ = tile_select_.select(selected_tile(tile, rows));
       } else {
         search_tile(tile, rows, lists_of(first, tile.count), rows_seen_, unchecked);
@@ -202,13 +198,14 @@ class KnnCuda final : public KnnBackend {
   }
 
   void pad(const DeviceLists& lists) const {
-    const size_t bytes = static_cast<size_t>(lists.queries * lists.k) * sizeof(uint64_t);
-    KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, bytes, rows_.stream()));
+    rows_.context().fill(lists.neighbors, 0xFF, lists.queries * lists.k);
   }
 
-  uint32_t* keys() const { return rows_.at<uint32_t>(layout_.keys); }
+  // Of a tile: ordered, or plain where tiles are selected from at once.
+  uint32_t* keys() const { return rows_.at(layout_.keys); }
+  float* plain_keys() const { return rows_.at(Slot<float>{layout_.keys.offset, layout_.keys.count}); }
   SelectedTile selected_tile(const DeviceRowsView& queries, const DirectTile& tile) const {
-    return {reinterpret_cast<const float*>(keys()), plan_.row_tile, queries.count, tile.rows.count, tile.first_row,
+    return {plain_keys(), plan_.row_tile, queries.count, tile.rows.count, tile.first_row,
             tile.numbers};
   }
 
@@ -216,25 +213,23 @@ class KnnCuda final : public KnnBackend {
   // in row order for launch_sort.
   void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists, int64_t seen,
                    uint32_t* first_bad = nullptr) const {
-    compute_keys(queries, tile.rows, keys(), first_bad);
+    compute_keys(queries, tile.rows, first_bad);
     if (in_tiles_) return tile_select_.run(selected_tile(queries, tile), seen == 0, lists.neighbors);
     launch_select(lists, {keys(), plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
   }
 
-  // Plain where tiles are selected from at once, else ordered.
-  void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* keys,
-                    uint32_t* first_bad) const {
+  void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* first_bad) const {
     if (metric_ == nullptr) {
-      DistanceTask task{queries, rows, task_.shape.cols, key_kind(task_.shape.metric), keys, plan_.row_tile};
+      DistanceTask task{queries, rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
       if (in_tiles_) task.form = KeyForm::plain;
       task.first_bad = first_bad;
       return launch_distance(task, rows_.stream());
     }
     metric_->distances(metric_->metric,
-                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols,
-                        reinterpret_cast<float*>(keys), plan_.row_tile},
+                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols, plain_keys(),
+                        plan_.row_tile},
                        rows_.stream());
-    if (!in_tiles_) launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
+    if (!in_tiles_) launch_order_keys({keys(), queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }
 
   const SearchTask task_;

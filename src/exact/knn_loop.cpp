@@ -2,18 +2,17 @@
 
 #include <kith/error.hpp>
 
-#include "core/cpu_target.hpp"
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/resolve_device.hpp"
+#include "exact/knn_backend.hpp"
 #include "kernels/select/other_neighbors.hpp"
-
-#include <fmt/format.h>
+#include "rows/knn_checks.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <memory>
+#include <variant>
 
 namespace kith {
 namespace {
@@ -24,7 +23,7 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
   const ResultExit result(task.shape.metric, numbers);
   for (int64_t q = 0; q < out.queries; ++q) {
     const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
-    OtherNeighbors others{neighbors + q * task.scope.k, task.scope.k, itself};
+    OtherNeighbors others{neighbors + q * task.k, task.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
       const uint64_t neighbor = others.next();
       out.ids[q * out.k + i] = result.id(neighbor);
@@ -33,90 +32,56 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
   }
 }
 
-KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
-  return plan_on(
-      device, budget, [&](const PlanBudget& left) -> KnnPlan { return plan_knn_cpu(task, left); },
-      [&](const DeviceInfo& gpu, const PlanBudget& left) -> KnnPlan { return plan_knn_cuda(task, gpu, left); });
-}
-
 }  // namespace
 
 void KnnBackend::finish_on_device(const NeighborsView&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
-const SearchBatches& batches_of(const KnnPlan& plan) {
-  return std::visit([](const auto& of) -> const SearchBatches& { return of; }, plan);
-}
-
-Device resolve_device(const SearchTask& task, const Resources& resources) {
-  DeviceRequest request;
-  request.job = "a search";
-  request.spaces = {task.shape.query_space, task.shape.base_space, task.wish.result_space};
-  request.work = work_of(task.shape);
-  request.fits = [&](Device device) {
-    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
-  };
-  request.description = [&] {
-    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.scope.rows,
-                       task.shape.cols);
-  };
-  return resolve_device(request, resources);
-}
-
-PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
-  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
-}
-
-int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, const Resources& resources) {
-  PlanBudget budget;
-  budget.host = limit;
-  budget.device = INT64_MAX;
-  budget.threads = resources.threads();
-  budget.cpu = cpu_extensions();
-  return bytes_of(plan_for(task, device, budget)).host;
-}
-
-int64_t smallest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
-  try {
-    return plan_bytes_under(task, device, 0, resources);
-  } catch (const OutOfMemory& error) {
-    return error.bytes_needed();
-  }
-}
-
-void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
+void search_knn(const SettledSearch& search, KnnOutput& output) {
   const DefaultFloatMode mode;
-  const int64_t batch = batches_of(planned.plan).query_batch;
-  const Resources& resources = planned.resources();
+  const SearchTask& task = search.task();
+  const KnnPlan& plan = search.plan();
+  const Resources& resources = search.resources();
+  const int64_t batch = search.batches().query_batch;
   const std::unique_ptr<KnnBackend> backend = dispatch(
-      batches_of(planned.plan).device,
-      [&] { return make_knn_cpu(task, std::get<KnnCpuPlan>(planned.plan), input.kept, resources); },
+      search.batches().device, [&] { return make_knn_cpu(task, std::get<KnnCpuPlan>(plan), search.kept(), resources); },
       [&](int) {
-        return make_knn_cuda(task, std::get<KnnCudaPlan>(planned.plan), input.kept, input.metric, resources);
+        return make_knn_cuda(task, std::get<KnnCudaPlan>(plan), search.kept(), search.metric(), resources);
       });
-  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.scope.k : 0;
+  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
   const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
-  input.queries.open(batch, resources);
+  search.open(batch);
   output.open(batch, resources);
-  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
+  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
   for (int64_t first = 0; first < task.shape.queries; first += batch) {
     const int64_t count = std::min(batch, task.shape.queries - first);
-    backend->begin(input.queries.fetch(first, count), first);
-    input.walk([&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
-      backend->scan(rows, first_row, ready, meter);
-      meter.poll();
-    });
+    search.scan(*backend, first, count, meter);
     const NeighborsView out = output.destination(first, count);
     if (out.space.host_readable()) {
       backend->finish(neighbors.data());
-      write_neighbors(task, neighbors.data(), input.numbers, first, out);
+      write_neighbors(task, neighbors.data(), search.numbers(), first, out);
     } else {
       backend->finish_on_device(out);
     }
     output.done(first, out);
   }
   meter.finish();
+}
+
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
+                const Resources& resources) {
+  const SettledSearch search(shape, wish, input, resources);
+  if (search.anything_to_find()) return search_knn(search, output);
+  output.open(1, resources);
+  if (!wish.result_space.host_readable() && shape.queries > 0) {
+    return write_nothing_cuda(shape.metric, output.destination(0, shape.queries), resources);
+  }
+  for (int64_t query = 0; query < shape.queries; ++query) {
+    const NeighborsView out = output.destination(query, 1);
+    write_nothing(shape.metric, out);
+    output.done(query, out);
+  }
 }
 
 }  // namespace kith

@@ -1,35 +1,13 @@
-// The loop of every exact search, on every device: batches of queries, pieces of the base, results out.
+// The loop of every k-NN search, on every device: batches of queries, pieces of the base, results out.
 #pragma once
 
 #include <kith/knn.hpp>
 
-#include "core/planned.hpp"
-#include "exact/knn_backend.hpp"
-#include "exact/search_base.hpp"
-#include "rows/row_source.hpp"
+#include "exact/exact_search.hpp"
 
-#include <functional>
-#include <memory>
-#include <variant>
+#include <cstdint>
 
 namespace kith {
-
-// The device that `resources` asks for, `automatic` settled for this search: where its data is, if that is a GPU's
-// memory. InvalidArgument where there is no such device, or data lies on another.
-Device resolve_device(const SearchTask& task, const Resources& resources);
-
-using KnnPlan = std::variant<KnnCpuPlan, KnnCudaPlan>;
-const SearchBatches& batches_of(const KnnPlan& plan);
-inline PlanBytes bytes_of(const KnnPlan& plan) { return {batches_of(plan).host_bytes, batches_of(plan).device_bytes}; }
-
-using PlannedKnn = Planned<KnnPlan>;
-
-// For that device under what the limits still allow.
-PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources);
-
-// The host bytes of the smallest plan, and of the one under a host limit; where the device's memory is no matter.
-int64_t smallest_plan_bytes(const SearchTask& task, Device device, const Resources& resources);
-int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, const Resources& resources);
 
 // Where batches of results go.
 class KnnOutput {
@@ -42,15 +20,9 @@ class KnnOutput {
   virtual void done(int64_t first, const NeighborsView& part) = 0;
 };
 
-// The queries of a search and the rows that it goes over, as `walk` hands them out.
-struct KnnInput {
-  RowSource& queries;
-  std::function<void(const BaseStep& step)> walk;
-  const KeptRows* kept = nullptr;              // of the rows walked over, where they are masked or listed
-  const uint32_t* numbers = nullptr;           // the ids of the rows walked over, where they are not 0, 1, 2, ...
-  const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
-};
-
-void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output);
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
+                const Resources& resources);
+// The same once it is settled; there is something to find.
+void search_knn(const SettledSearch& search, KnnOutput& output);
 
 }  // namespace kith

@@ -58,8 +58,8 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
                                                  task.shape.base_dtype, task.shape.cols, cpu);
   const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
-  const bool few = task.within() || task.scope.k <= task.scope.rows / kScreenFromRowsEach;
-  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows && few;
+  const bool few = task.within() || task.k <= task.rows / kScreenFromRowsEach;
+  const bool screens = (task.prepared || many) && task.rows >= kScreenFromRows && few;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
@@ -105,9 +105,9 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   const int64_t batch = plan.query_batch;
   int64_t bytes = QuerySet::bytes_for(batch, task.shape.cols, plan.packed_queries(), budget.threads);
   bytes += batch * plan.row_splits * CandidateList::bytes_for(plan.list_length);
-  bytes += array_bytes<uint64_t>(2 * batch * task.scope.k);  // the nearest so far, and their copy
+  bytes += array_bytes<uint64_t>(2 * batch * task.k);  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);
-  if (product && !task.scope.prepared) {
+  if (product && !task.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
   if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
@@ -118,7 +118,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
 
 // Cuts the work into enough tasks, by rows where the queries alone do not give them, in at most `most_splits` parts.
 void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most_splits, KnnCpuPlan* plan) {
-  const int64_t rows = std::min(plan->base_chunk, task.scope.rows);
+  const int64_t rows = std::min(plan->base_chunk, task.rows);
   const int64_t work = plan->query_batch * std::max<int64_t>(1, rows * task.shape.cols / kColumnsPerSplit);
   const int64_t most = std::clamp<int64_t>(std::min(rows / kRowsPerSplit, work), 1, most_splits);
   if (plan->engine == CpuEngine::direct) {
@@ -140,17 +140,17 @@ bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
     return true;
   }
   const int64_t smallest_batch = std::min<int64_t>(task.shape.queries, 8);
-  const int64_t smallest_rows = std::min<int64_t>(task.scope.rows, 256);
+  const int64_t smallest_rows = std::min<int64_t>(task.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(plan->list_length);
   const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
   const int64_t batch_bytes =
       plan->query_batch > smallest_batch
-          ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) + task.scope.k * 16 +
+          ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) + task.k * 16 +
                                  task.wish.k * 12) +
                 list_bytes
           : 0;
   const int64_t panel_bytes =
-      plan->engine == CpuEngine::panels && !task.scope.prepared && plan->panel_rows > smallest_rows
+      plan->engine == CpuEngine::panels && !task.prepared && plan->panel_rows > smallest_rows
           ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)
           : 0;
   const int64_t chunk_bytes = plan->base_chunk > smallest_rows ? task.read_bytes(0, plan->base_chunk) : 0;
@@ -176,13 +176,13 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.device = Device::cpu();
   plan.engine = engine;
   plan.format = format;
-  plan.screens = engine == CpuEngine::direct && task.scope.prepared && format == PanelFormat::screened;
+  plan.screens = engine == CpuEngine::direct && task.prepared && format == PanelFormat::screened;
   plan.dense = engine == CpuEngine::panels && !holds_bytes(format);
-  plan.list_length = task.within() ? kRangeList : task.scope.k;
+  plan.list_length = task.within() ? kRangeList : task.k;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
   plan.base_chunk =
-      task.base_in_memory() ? task.scope.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.scope.rows);
+      task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
   plan.panel_rows = std::clamp<int64_t>(kPackedBytes / vector_bytes(plan.format, task.shape.cols), 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
@@ -192,10 +192,6 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   return plan;
 }
 
-// Of a GPU, per second.
-constexpr double kGpuProductFlops = 5e13;  // on matrix units
-constexpr double kGpuFlops = 2.4e12;       // in float64
-
 }  // namespace
 
 bool pays_to_prepare_cpu(const SearchTask& task) { return task.shape.queries >= kProductFrom; }
@@ -204,7 +200,7 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
   const PanelFormat format = packed_format(task, cpu);
   const bool counts_words = format == PanelFormat::bits && cpu.vpopcnt && task.shape.cols >= kFewestCountedColumns;
   if (counts_words && task.shape.queries < kCountedUpTo) return CpuEngine::direct;
-  if (!task.scope.prepared) {
+  if (!task.prepared) {
     const bool counts = format == PanelFormat::bits && task.shape.cols >= kFewestCountedColumns;
     const bool pays = holds_bytes(format) ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
                                           : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu))
@@ -236,17 +232,18 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
   throw OutOfMemory(
       fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "
                   "raise the limit, or lower {}the threads",
-                  nearest ? "search" : "range search", task.scope.rows, task.shape.cols,
+                  nearest ? "search" : "range search", task.rows, task.shape.cols,
                   nearest ? fmt::format("k = {} and ", task.wish.k) : "", budget.threads,
                   format_bytes_up(plan.host_bytes), format_bytes(std::max<int64_t>(budget.host, 0)),
                   nearest ? "k or " : ""),
       plan.host_bytes);
 }
 
-Work work_of(const SearchShape& shape) {
+Counts work_of(const SearchShape& shape) {
   const double values = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
-  return {2.0 * static_cast<double>(shape.queries) * values, values * static_cast<double>(size_of(shape.base_dtype)),
-          is_product(key_kind(shape.metric)) ? kGpuProductFlops : kGpuFlops};
+  const bool products = is_product(key_kind(shape.metric));
+  return {{CostUnit::copied_byte, values * static_cast<double>(size_of(shape.base_dtype))},
+          {products ? CostUnit::ranked_product : CostUnit::f64_step, 2.0 * static_cast<double>(shape.queries) * values}};
 }
 
 }  // namespace kith

@@ -2,7 +2,7 @@
 // and test plans, for any other.
 #pragma once
 
-#include "core/device_choice.hpp"
+#include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
 #include "exact/search_batches.hpp"
 #include "exact/search_task.hpp"
@@ -45,6 +45,6 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
 KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget);
 
 // By which a device is chosen.
-Work work_of(const SearchShape& shape);
+Counts work_of(const SearchShape& shape);
 
 }  // namespace kith

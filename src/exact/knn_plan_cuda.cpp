@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
 namespace kith {
 namespace {
@@ -73,7 +74,7 @@ int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_u
 int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
   const bool packed = task.wish.result_space.host_readable() && !task.within();
-  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.scope.k, 8)) : 0;
+  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   add(plan.pinned_bytes);
   add(plan.gather_bytes);
@@ -97,8 +98,11 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
     return;
   }
   // What one query can have in a tile, or among its candidates, always fits.
-  const int64_t of_products = plan.product.queries * kHitsPerQuery;
-  plan.hits = std::max({plan.row_tile, plan.query_tile * plan.row_tile / 4, of_products, plan.product.capacity});
+  plan.hits = std::max(plan.row_tile, plan.query_tile * plan.row_tile / 4);
+  if (plan.product) {
+    const int64_t candidates = std::get<RangeProduct>(plan.product->way).candidates.capacity;
+    plan.hits = std::max({plan.hits, plan.product->queries * kHitsPerQuery, candidates});
+  }
   plan.device_bytes = RangeWorkspace(task, plan).bytes;
 }
 
@@ -107,7 +111,7 @@ bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.r
 
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
 
   KnnCudaPlan plan;
@@ -117,9 +121,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   const int64_t most_queries = std::clamp(kTileKeys / rows, kQueryTileDirect, kQueryTileFewRows);
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
-  const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
+  const int64_t lists = task.within() ? 1 : std::min(task.k, kTileKeys);
   const int64_t tile_keys = leaves_range(task)                ? kTileKeysStaying
-                            : task.scope.k > kFilterLargestK ? kTileKeysLargeK
+                            : task.k > kFilterLargestK ? kTileKeysLargeK
                                                              : kTileKeys;
   const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
@@ -174,76 +178,90 @@ bool needs_parts(int64_t k, int64_t rows, int64_t room) {
          enough_groups(k, parts, room);
 }
 
-// Of candidates, and of those that re-ranking sorts: where that suffices, so many that two blocks share a
-// multiprocessor, one of which reads rows while the other sorts.
-void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& product) {
-  const int64_t most = rerank_room(task.shape.cols, most_shared);
-  product.capacity = kCandidatesPerNeighbor * task.scope.k + kSpareCandidates;
-  if (task.shape.cols > kWindowMostCols) product.capacity = std::max(product.capacity, kWideCandidates);
-  product.room = std::min(product.capacity, most);
-  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
-  product.retry_room = std::min(product.retry_capacity, most);
+CandidateRoom retry_candidates(const SearchTask& task, int64_t most_shared) {
+  const int64_t capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.k);
+  return {capacity, std::min(capacity, rerank_room(task.shape.cols, most_shared))};
+}
+
+// Of a second product, where the smallest groups that there may be are so many.
+CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int64_t groups) {
+  CandidateRoom candidates;
+  candidates.capacity = kCandidatesPerNeighbor * task.k + kSpareCandidates;
+  if (task.shape.cols > kWindowMostCols) candidates.capacity = std::max(candidates.capacity, kWideCandidates);
+  candidates.room = std::min(candidates.capacity, rerank_room(task.shape.cols, most_shared));
+  // Where that suffices, so many that two blocks share a multiprocessor, one of which reads rows while the other sorts.
   const int64_t of_two = rerank_room(task.shape.cols, half_shared_bytes(most_shared));
-  const int64_t groups = product.rows_per_part > 0 ? minima_of(product, product.rows) : group_count(product.rows, 1);
-  if (product.room > of_two && enough_groups(task.scope.k, groups, of_two)) product.room = of_two;
+  if (candidates.room > of_two && enough_groups(task.k, groups, of_two)) candidates.room = of_two;
+  return candidates;
 }
 
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
   if (choice.coarse != CoarsePath::automatic) return true;
-  return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
-         task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
-         coarse_room(task.scope.k, task.scope.rows, room) >=
-             kLikelyCandidates * plan_coarse(task.scope.k, task.scope.rows).likely;
+  return choice.engine == CudaEngine::automatic && !choice.second_product && task.rows <= kCoarseMostRows &&
+         task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.k, task.rows) &&
+         coarse_room(task.k, task.rows, room) >=
+             kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
 }
 
-void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
-  product.rows_per_part = 0;
+CoarseProduct plan_coarse_product(const SearchTask& task, const CudaChoice& choice, int64_t most_shared,
+                                  const ProductPlan& product) {
+  CoarseProduct way;
+  way.rows_per_minimum = plan_coarse(task.k, product.rows).rows_per_minimum;
+  way.room = coarse_room(task.k, product.rows, rerank_room(task.shape.cols, most_shared));
+  const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.k,
+                           task.shape.query_dtype, task.shape.base_dtype, way.room,        most_shared,
+                           product.multiprocessors};
+  const bool tiled = choice.coarse == CoarsePath::always_by_tiles ? can_use_row_tiles(shape) : suits_row_tiles(shape);
+  if (tiled) way.row_tile_bytes = most_shared;
+  return way;
+}
+
+SelectedGroups plan_selected(const ProductPlan& product, int64_t groups, int64_t wanted) {
+  const int64_t count = std::min(groups, wanted);
+  // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
+  const int64_t sliced = array_bytes<uint64_t>(int64_t{4} * product.multiprocessors * count);
+  const int64_t full = plan_select({product.queries, groups, count}, product.multiprocessors).workspace_bytes;
+  return {count, std::max(sliced, full)};
+}
+
+void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (task.within()) {
-    product.capacity = product.room = kRangeCandidates;
+    product.way = RangeProduct{{kRangeCandidates, kRangeCandidates}};
     return;
   }
-  if (is_coarse(task, choice, rerank_room(task.shape.cols, most_shared))) {
-    choose_room(task, most_shared, product);
-    product.rows_per_minimum = plan_coarse(task.scope.k, product.rows).rows_per_minimum;
-    product.capacity = product.selected = product.select_bytes = 0;
-    product.room = coarse_room(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared));
-    const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.scope.k,
-                             task.shape.query_dtype, task.shape.base_dtype, product.room,    most_shared,
-                             product.multiprocessors};
-    const bool tiled = choice.coarse == CoarsePath::always_by_tiles ? can_use_row_tiles(shape) : suits_row_tiles(shape);
-    product.row_tile_bytes = tiled ? most_shared : 0;
+  const int64_t k = task.k;
+  const int64_t room = rerank_room(task.shape.cols, most_shared);
+  product.retry = retry_candidates(task, most_shared);
+  if (is_coarse(task, choice, room)) {
+    product.way = plan_coarse_product(task, choice, most_shared, product);
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
-  const bool whole_groups =
-      task.scope.k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
+  const bool whole_groups = k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
-  product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * task.scope.k ? 2 : 1;
-  if (needs_parts(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared))) {
-    product.rows_per_part = kPartRows;
+  const bool large = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * k;
+  const bool parts = needs_parts(k, product.rows, room);
+  const int rows_per_minimum = parts ? kPartRows : group_rows(large ? 2 : 1);
+  const int64_t groups = part_count(product.rows, rows_per_minimum);
+  if (whole_groups) {
+    product.way = GroupedProduct{rows_per_minimum, plan_selected(product, groups, k + std::max(kSpareGroups, k / 2))};
+    return;
   }
-  const int64_t groups = minima_of(product, product.rows);
-  choose_room(task, most_shared, product);
-  if (whole_groups) product.capacity = product.room = 0;
-  const int64_t wanted = whole_groups ? task.scope.k + std::max(kSpareGroups, task.scope.k / 2) : task.scope.k;
-  product.selected = wanted <= kSelectLargestK ? std::min(groups, wanted) : 0;
-  product.select_bytes = 0;
-  if (product.selected == 0) return;
-  // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
-  const int64_t sliced = array_bytes<uint64_t>(int64_t{4} * product.multiprocessors * product.selected);
-  const int64_t full =
-      plan_select({product.queries, groups, product.selected}, product.multiprocessors).workspace_bytes;
-  product.select_bytes = std::max(sliced, full);
+  SecondProduct way;
+  way.rows_per_minimum = rows_per_minimum;
+  if (k <= kSelectLargestK) way.selected = plan_selected(product, groups, k);
+  way.candidates = second_candidates(task, most_shared, parts ? groups : group_count(product.rows, 1));
+  product.way = way;
 }
 
 // Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
 // take another, and a write.
 bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
-  const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
+  const bool operands_ready = task.prepared && task.filter != FilterPath::list;
   return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready &&
-         task.shape.queries <= kDirectQueries && task.scope.k <= kFilterLargestK &&
+         task.shape.queries <= kDirectQueries && task.k <= kFilterLargestK &&
          has_fast_doubles(device.compute_capability);
 }
 
@@ -252,39 +270,38 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
                   KnnCudaPlan& plan) {
   if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || !task.wants_products()) return false;
   if (!has_operands(task.shape.metric, task.shape.cols)) return false;
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t piece = divide_up(cut_evenly(rows, kProductRows), kQueryTile) * kQueryTile;
   const int64_t most_shared = most_shared_bytes(device.compute_capability);
   const int64_t room = rerank_room(task.shape.cols, most_shared);
-  if (!task.within() && task.scope.k > room) return false;
+  if (!task.within() && task.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
   const bool chosen =
       forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
   if (!chosen && needs_no_operands(task, device)) return false;
   const int64_t piece_rows = std::min(rows, piece);
   const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
-                          !enough_groups(task.scope.k, group_count(piece_rows, 1), room) &&
-                          !(task.shape.queries > kDirectQueries && needs_parts(task.scope.k, piece_rows, room));
-  const bool many_pairs = task.scope.rows >= kProductFewRows &&
-                          saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
-  const bool enough = task.scope.rows >= kProductFromRows || many_pairs;
+                          !enough_groups(task.k, group_count(piece_rows, 1), room) &&
+                          !(task.shape.queries > kDirectQueries && needs_parts(task.k, piece_rows, room));
+  const bool many_pairs = task.rows >= kProductFewRows &&
+                          saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
+  const bool enough = task.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
   const KeyKind kind = key_kind(task.shape.metric);
   plan = KnnCudaPlan();
   plan.device = device.device;
   plan.multiprocessors = device.multiprocessors;
-  plan.engine = CudaEngine::product;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
-  ProductPlan& product = plan.product;
+  ProductPlan& product = plan.product.emplace();
   product.engine = product_engine(device.compute_capability, choice.product);
   product.operands = operand_type(kind, task.shape.query_dtype, task.shape.base_dtype, task.shape.cols);
   product.operands_ready =
-      task.scope.prepared && task.scope.filter != FilterPath::list &&
+      task.prepared && task.filter != FilterPath::list &&
       product.operands == operand_type(kind, task.shape.base_dtype, task.shape.base_dtype, task.shape.cols);
   product.multiprocessors = device.multiprocessors;
   // The lists of very many queries would leave products no room.
-  const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.scope.k, 8);
+  const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.k, 8);
   while (plan.query_batch > kProductQueries && saturating_multiply(plan.query_batch, list_bytes) > budget.device / 2) {
     plan.query_batch = halve(plan.query_batch, kProductQueries);
   }
@@ -292,12 +309,12 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.rows = piece_rows;
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   plan.row_tile = std::min(rows, (leaves_range(task) ? kTileKeysStaying : kTileKeys) / plan.query_tile);
-  const int64_t k = task.within() ? 1 : task.scope.k;
+  const int64_t k = task.within() ? 1 : task.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
-    choose_selection(task, choice, most_shared, product);
+    choose_way(task, choice, most_shared, product);
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (plan.selects_tiles && budget.device < kSelectBytes) {
@@ -339,24 +356,24 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
                           const CudaChoice& choice) {
   KnnCudaPlan plan;
   if (!plan_product(task, device, budget, choice, plan)) plan = plan_direct(task, device, budget);
-  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
   const auto shrink_batch = [&] {
     plan.query_batch = divide_up(plan.query_batch, 2);
     plan.query_tile = std::min(plan.query_tile, plan.query_batch);
-    plan.product.queries = std::min(plan.product.queries, plan.query_batch);
+    if (plan.product) plan.product->queries = std::min(plan.product->queries, plan.query_batch);
   };
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   // For products a chunk is a piece, and wants groups for a large k.
-  const bool in_groups = plan.engine == CudaEngine::product && !task.within();
-  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.scope.k, kProductRows) : 1;
+  const bool in_groups = plan.product && !task.within();
+  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.k, kProductRows) : 1;
   const int64_t most_chunk = std::max(kFileChunkBytes / row_bytes, least_chunk);
   plan.base_chunk = task.base_in_memory() ? rows : cut_evenly(rows, most_chunk);
-  const bool comes_from_host = !task.scope.prepared && task.shape.base_space.kind == MemoryKind::host;
+  const bool comes_from_host = !task.prepared && task.shape.base_space.kind == MemoryKind::host;
   const int64_t all_bytes = saturating_multiply(rows, row_bytes);
   plan.pinned_bytes = comes_from_host && all_bytes >= kPinnedFrom ? kPinnedBytes : 0;
-  const bool gathers = comes_from_host && task.scope.filter == FilterPath::list;
+  const bool gathers = comes_from_host && task.filter == FilterPath::list;
   int64_t most_gathered = kGatherBytes;
   for (;;) {
     plan.gather_bytes = gathers && plan.pinned_bytes == 0 ? std::min(all_bytes, most_gathered) : 0;

@@ -1,5 +1,6 @@
 // Stands in for what searches on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
+#include "exact/knn_backend.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "exact/range_backend.hpp"
 
@@ -10,10 +11,7 @@ std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask&, const KnnCudaPlan&,
   throw_no_cuda();
 }
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask&, const PlannedKnn&, const KnnInput&, float,
-                                              const Resources&) {
-  throw_no_cuda();
-}
+std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch&, float, const Resources&) { throw_no_cuda(); }
 
 void write_range_cuda(const RangeView&, const RangeOnDevice&, int, const Resources&) { throw_no_cuda(); }
 

@@ -10,21 +10,20 @@ namespace kith {
 
 // Of the direct engine, which takes what the product engine leaves.
 inline TileSelectShape tile_select_shape(const SearchTask& task, const KnnCudaPlan& plan) {
-  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.scope.k : 0, plan.multiprocessors};
+  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.k : 0, plan.multiprocessors};
 }
 
 struct KnnWorkspace : SearchWorkspace {
-  int64_t lists = 0;   // query_batch x k neighbours, u64
-  int64_t bounds = 0;  // of the direct engine: query_batch keys, u32
-  int64_t found = 0;   // of products: the neighbours in one piece, batch x k, u64
-  int64_t select = 0;  // a TileSelectLayout
+  Slot<uint64_t> lists;    // query_batch x k neighbours
+  Slot<uint32_t> bounds;   // of the direct engine: query_batch keys
+  Slot<uint64_t> found;    // of products: the neighbours in one piece, batch x k
+  Slot<std::byte> select;  // a TileSelectLayout
 
   KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
-    const int64_t list_bytes = saturating_multiply(task.scope.k, 8);
-    lists = take(plan.query_batch, list_bytes);
-    bounds = take(plan.products() ? 0 : plan.query_batch, 4);
-    found = take(plan.products() ? plan.product.queries : 0, list_bytes);
-    select = take(1, TileSelectLayout(tile_select_shape(task, plan)).bytes);
+    lists = take<uint64_t>(plan.query_batch, task.k);
+    bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
+    found = take<uint64_t>(plan.product_queries(), task.k);
+    select = take_layout(TileSelectLayout(tile_select_shape(task, plan)));
   }
 };
 

@@ -1,5 +1,6 @@
 #include "exact/pairwise_cuda.hpp"
 
+#include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
 #include "exact/knn_workspace_cuda.hpp"
@@ -50,11 +51,11 @@ void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const Matr
         DistanceTask distances{part, piece.rows, task.shape.cols, key_kind(task.shape.metric)};
         distances.form = KeyForm::distance;
         if (task.keys_in_place()) {
-          distances.keys = reinterpret_cast<uint32_t*>(out.row(batch + first)) + piece.first_row;
+          distances.keys = typed_row<uint32_t>(out, batch + first) + piece.first_row;
           distances.stride = out.row_stride();
           launch_distance(distances, rows.stream());
         } else {
-          distances.keys = rows.at<uint32_t>(layout.keys);
+          distances.keys = rows.at(layout.keys);
           distances.stride = plan.row_tile;
           launch_distance(distances, rows.stream());
           copy_tile(distances, out, batch + first, piece.first_row, rows.stream());

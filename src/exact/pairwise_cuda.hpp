@@ -3,7 +3,7 @@
 
 #include <kith/view.hpp>
 
-#include "exact/knn_loop.hpp"
+#include "exact/knn_plan.hpp"
 
 #include <string_view>
 

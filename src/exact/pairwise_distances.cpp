@@ -8,12 +8,12 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "exact/dense_block.hpp"
-#include "exact/knn_checks.hpp"
-#include "exact/knn_loop.hpp"
-#include "exact/metric_unit.hpp"
+#include "exact/search_checks.hpp"
+#include "exact/knn_plan.hpp"
+#include "core/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
-#include "exact/search_limit.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -110,19 +110,12 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
 
 }  // namespace
 
-int64_t pairwise_host_bytes(const MatrixView& x, const MatrixView& y, bool with_result, const Resources& resources) {
-  const int64_t result = with_result ? saturating_multiply(saturating_multiply(x.rows(), y.rows()), 4) : 0;
-  const int64_t scratch = smallest_block(x).bytes_of(resources.threads());
-  return result > INT64_MAX - scratch ? INT64_MAX : result + scratch;
-}
-
 MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
                                 const Resources& resources) {
   check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
-  const auto needed = [&] { return pairwise_host_bytes(x, y, true, resources); };
-  return naming_host_limit(needed, resources, [&] {
-    MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
-    pairwise_distances(x, y, result.mutable_view(), params, resources);
+  return within_limits("the distances", resources, [&](const Resources& used) {
+    MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", used);
+    pairwise_distances(x, y, result.mutable_view(), params, used);
     return result;
   });
 }
@@ -142,11 +135,17 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
   const SearchTask task =
       search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
   const Device device = resolve_device(task, resources);
-  dispatch(
-      device, [&] { pairwise_cpu(x, y, out, params, resources); },
-      [&](int) {
-        if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(task, plan_knn(task, device, resources), x, y, out);
-      });
+  const auto least = [&] {
+    if (device.kind == DeviceKind::cpu) return Footprint{smallest_block(x).bytes_of(resources.threads())};
+    return x.rows() > 0 && y.rows() > 0 ? least_plan(task, device, resources) : Footprint();
+  };
+  within_limits("the distances", resources, least, [&] {
+    dispatch(
+        device, [&] { pairwise_cpu(x, y, out, params, resources); },
+        [&](int) {
+          if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(task, plan_knn(task, device, resources), x, y, out);
+        });
+  });
 }
 
 }  // namespace kith

@@ -4,6 +4,7 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
+#include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "rows/finite_check.hpp"
@@ -12,6 +13,21 @@
 #include <string>
 
 namespace kith {
+namespace {
+
+struct FactsLayout : WorkspaceLayout {
+  Slot<BaseFacts> facts;
+  Slot<float> centre;
+  Slot<uint32_t> terms;
+
+  FactsLayout(int64_t rows, int64_t cols) {
+    facts = take<BaseFacts>(1);
+    centre = take<float>(cols);
+    terms = take<uint32_t>(operand_tiles(rows) * kOperandTile);
+  }
+};
+
+}  // namespace
 
 bool lies_on(const MatrixView& matrix, int device) { return matrix.space() == MemorySpace::cuda(device); }
 
@@ -40,26 +56,27 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
     : context_(std::make_shared<DeviceContext>(device)), device_(device) {
   rows_ = device_rows(base);
   if (!lies_on(base, device)) bring(base, resources);
-  const int64_t norm_bytes = options.metric == Metric::cosine ? base.rows() * 8 : 0;
-  norms_ = DeviceBuffer(norm_bytes, "the index's norms", context_, resources);
-  const DeviceBuffer status(2 * sizeof(uint32_t), "the check of values", context_, resources);
-  auto* const bad_rows = reinterpret_cast<uint32_t*>(status.data());  // not finite, below zero
-  KITH_CUDA_CHECK(cudaMemsetAsync(bad_rows, 0xFF, 2 * sizeof(uint32_t), context_->stream()));
+  const int64_t norms = options.metric == Metric::cosine ? base.rows() : 0;
+  norms_ = DeviceArray<double>(norms, "the index's norms", context_, resources);
+  const DeviceArray<uint32_t> bad_rows(2, "the check of values", context_, resources);  // not finite, below zero
+  context_->fill(bad_rows.data(), 0xFF, 2);
   const bool check = options.check_finite && can_be_infinite(base.dtype());
   // Rows on the host have been looked at there.
   const bool signs = options.metric == Metric::chi_square && !base.space().host_readable() && base.dtype() != DType::u8;
   inspect_rows(rows_, base.cols(),
-               {check ? bad_rows : nullptr, signs ? bad_rows + 1 : nullptr, reinterpret_cast<double*>(norms_.data())},
+               {check ? bad_rows.data() : nullptr, signs ? bad_rows.data() + 1 : nullptr, norms_.data()},
                context_->stream());
   if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
   uint32_t bad[2] = {kNoBadRow, kNoBadRow};
-  KITH_CUDA_CHECK(cudaMemcpyAsync(bad, bad_rows, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
+  context_->copy_values(bad, bad_rows.data(), 2);
   context_->synchronize();  // searches use it on streams of their own
   if (bad[1] != kNoBadRow) throw_negative("base", options.first_row + bad[1]);
   if (bad[0] != kNoBadRow) throw_not_finite("base", options.first_row + bad[0]);
-  for (DeviceBuffer* const buffer : {&matrix_, &norms_, &operand_memory_, &fact_memory_}) {
-    buffer->free_in_order_of(freeing_context(device));  // callers' streams may read them
+  // Callers' streams may read them.
+  for (DeviceBuffer* const buffer : {&matrix_, &operand_memory_, &fact_memory_}) {
+    buffer->free_in_order_of(freeing_context(device));
   }
+  norms_.free_in_order_of(freeing_context(device));
   context_ = nullptr;  // its stream is of use to others
 }
 
@@ -90,15 +107,10 @@ void PreparedBaseCuda::prepare_operands(const MatrixView& base, Metric metric, c
   const OperandType type = operand_type(key_kind(metric), base.dtype(), base.dtype(), base.cols());
   const int64_t chunks = operand_chunks(base.cols(), operand_value_bytes(type));
   operand_memory_ = DeviceBuffer(operand_bytes(base.rows(), chunks), "the index's operands", context_, resources);
-  constexpr int64_t kFactsBytes = 256;
-  static_assert(sizeof(BaseFacts) <= kFactsBytes);
-  const int64_t centre_bytes = (base.cols() * 4 + 255) / 256 * 256;
-  const int64_t term_bytes = operand_tiles(base.rows()) * kOperandTile * 4;
-  fact_memory_ = DeviceBuffer(kFactsBytes + centre_bytes + term_bytes, "the index's operands", context_, resources);
-  operands_.operands = operand_memory_.data();
-  operands_.facts = reinterpret_cast<BaseFacts*>(fact_memory_.data());
-  operands_.centre = reinterpret_cast<float*>(fact_memory_.data() + kFactsBytes);
-  operands_.terms = fact_memory_.data() + kFactsBytes + centre_bytes;
+  const FactsLayout layout(base.rows(), base.cols());
+  fact_memory_ = DeviceBuffer(layout.bytes, "the index's operands", context_, resources);
+  std::byte* const memory = fact_memory_.data();
+  operands_ = {operand_memory_.data(), layout.terms.in(memory), layout.centre.in(memory), layout.facts.in(memory)};
   make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
 }
 

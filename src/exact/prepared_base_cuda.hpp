@@ -6,7 +6,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "exact/prepared_base.hpp"
 #include "exact/product_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
@@ -35,7 +35,7 @@ class PreparedBaseCuda final : public PreparedBase {
   std::shared_ptr<const DeviceContext> context_;  // while it is made
   int device_;
   DeviceBuffer matrix_;
-  DeviceBuffer norms_;
+  DeviceArray<double> norms_;
   DeviceBuffer operand_memory_;
   DeviceBuffer fact_memory_;
   DeviceRowsView rows_;

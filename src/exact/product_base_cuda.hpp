@@ -18,13 +18,13 @@ namespace kith {
 // The operands of a base on the device.
 struct OperandsView {
   std::byte* operands = nullptr;
-  std::byte* terms = nullptr;  // 4 bytes a row
+  uint32_t* terms = nullptr;  // f32 or i32, one for each row
   float* centre = nullptr;
   BaseFacts* facts = nullptr;
 
   // From row `first`, a multiple of kQueryTile, on.
   OperandsView from(int64_t first, int64_t chunks) const {
-    return {operands + first / kOperandTile * chunks * kTileChunkBytes, terms + first * 4, centre, facts};
+    return {operands + first / kOperandTile * chunks * kTileChunkBytes, terms + first, centre, facts};
   }
 };
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "exact/product_step_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 
 #include <cstdint>
@@ -35,8 +36,17 @@ class ProductSearch : public ProductStep {
                         const DirectSearch& search_directly) const;
 
  private:
-  void search_coarse(const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const;
-  void select_groups(int64_t queries, int64_t groups) const;
+  void search_by(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const;
+  void search_by(const SecondProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const;
+  void search_by(const CoarseProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const;
+  void search_by(const RangeProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const;
+  KnnWindowTask find_minima(int rows_per_minimum, int64_t queries, const ProductBase& base) const;
+  // The groups with the smallest minima, for the window to go by.
+  void select_groups(int64_t count, KnnWindowTask& window) const;
   int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const;
 };
 

@@ -19,16 +19,16 @@ void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_que
                          shape_.product.operands,
                          base.operands.centre,
                          base.operands.facts,
-                         at<std::byte>(layout_.query_operands)};
+                         at(layout_.query_operands)};
   launch_query_operands(
       task,
-      {at<QueryFacts>(layout_.query_facts), check ? counts_.bad_query : nullptr, static_cast<uint32_t>(first_query)},
+      {at(layout_.query_facts), check ? counts_.bad_query : nullptr, static_cast<uint32_t>(first_query)},
       stream_);
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
   return {shape_.product.operands,
-          at<std::byte>(layout_.query_operands),
+          at(layout_.query_operands),
           base.operands.operands,
           base.operands.terms,
           queries,
@@ -64,17 +64,17 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
 
 DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
-  const GatheredQueries to{at<std::byte>(layout_.failed_rows), unit ? at<double>(layout_.failed_norms) : nullptr,
-                           at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_limits)};
+  const GatheredQueries to{at(layout_.failed_rows), unit ? at(layout_.failed_norms) : nullptr,
+                           at(layout_.failed_thresholds), at(layout_.failed_limits)};
   launch_gather_failed(
-      failed(), {queries, shape_.cols, at<float>(layout_.thresholds), at<uint32_t>(layout_.key_limits), first, count},
+      failed(), {queries, shape_.cols, at(layout_.thresholds), at(layout_.key_limits), first, count},
       to, stream_);
   return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
 }
 
 DeviceRowsView ProductStep::gather_left(const DeviceRowsView& queries, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
-  const GatheredQueries to{at<std::byte>(layout_.left_rows), unit ? at<double>(layout_.left_norms) : nullptr};
+  const GatheredQueries to{at(layout_.left_rows), unit ? at(layout_.left_norms) : nullptr};
   launch_gather_failed(left(), {queries, shape_.cols, nullptr, nullptr, 0, count}, to, stream_);
   return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
 }

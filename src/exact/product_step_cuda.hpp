@@ -32,11 +32,11 @@ class ProductStep {
       : shape_(shape), layout_(shape), chunks_(shape.chunks()), stream_(stream), memory_(memory), counts_(counts) {}
 
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_ + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_);
   }
-  FailedQueries failed() const { return {counts_.failed, at<uint32_t>(layout_.failed)}; }
-  FailedQueries left() const { return {counts_.left, at<uint32_t>(layout_.left)}; }
+  FailedQueries failed() const { return {counts_.failed, at(layout_.failed)}; }
+  FailedQueries left() const { return {counts_.left, at(layout_.left)}; }
 
   void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;

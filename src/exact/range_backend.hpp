@@ -9,8 +9,8 @@
 
 #include <kith/range_search.hpp>
 
-#include "exact/knn_loop.hpp"
-#include "exact/range_hits.hpp"
+#include "exact/exact_search.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -50,10 +50,8 @@ class RangeBackend {
 };
 
 // Rows with keys up to `most` are in range. They are kept in memory of `results`, which the plan does not count.
-std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
-                                             float most, const Resources& results);
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
-                                              float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results);
 
 // A result from the host to a device's memory; waits.
 void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources);

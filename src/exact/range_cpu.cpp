@@ -6,15 +6,14 @@
 
 namespace kith {
 
-RangeCpu::RangeCpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, float most,
-                   const Resources& results)
+RangeCpu::RangeCpu(const SettledSearch& search, float most, const Resources& results)
     : most_(most),
-      scanner_(task, std::get<KnnCpuPlan>(planned.plan), input.kept == nullptr ? nullptr : input.kept->bits(),
-               planned.resources()),
+      scanner_(search.task(), std::get<KnnCpuPlan>(search.plan()),
+               search.kept() == nullptr ? nullptr : search.kept()->bits(), search.resources()),
       hits_(results) {
-  const int64_t length = std::get<KnnCpuPlan>(planned.plan).list_length;
+  const int64_t length = std::get<KnnCpuPlan>(search.plan()).list_length;
   const int64_t bytes = CandidateScratch::bytes_for(length);
-  scratch_memory_ = HostBuffer(results.threads() * bytes, "selection", planned.resources());
+  scratch_memory_ = HostBuffer(results.threads() * bytes, "selection", search.resources());
   for (int slot = 0; slot < results.threads(); ++slot) {
     scratch_.emplace_back(scratch_memory_.data() + slot * bytes, length);
   }
@@ -69,9 +68,8 @@ void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, i
   }
 }
 
-std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
-                                             float most, const Resources& results) {
-  return std::make_unique<RangeCpu>(task, planned, input, most, results);
+std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results) {
+  return std::make_unique<RangeCpu>(search, most, results);
 }
 
 }  // namespace kith

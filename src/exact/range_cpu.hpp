@@ -6,7 +6,7 @@
 
 #include "exact/cpu_scanner.hpp"
 #include "exact/range_backend.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -16,8 +16,7 @@ namespace kith {
 class RangeCpu final : public RangeBackend, private CandidateUser {
  public:
   // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
-  RangeCpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, float most,
-           const Resources& results);
+  RangeCpu(const SettledSearch& search, float most, const Resources& results);
 
   void begin(const MatrixView& queries, int64_t first_query) override { scanner_.load(queries, first_query); }
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {

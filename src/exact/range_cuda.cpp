@@ -18,9 +18,11 @@
 #include "kernels/rerank/range_tile_cuda.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <variant>
 #include <vector>
 
 namespace kith {
@@ -34,23 +36,23 @@ class RangeDelivery {
       : layout_(layout), plan_(plan), rows_(rows), runs_(runs), staying_(staying) {}
 
   RangeTarget target() const {
-    return {rows_.at<uint64_t>(layout_.hits), static_cast<uint32_t>(plan_.hits), &rows_.status()->hits,
-            rows_.at<uint32_t>(layout_.starts), rows_.at<uint32_t>(layout_.counts)};
+    return {rows_.at(layout_.hits), static_cast<uint32_t>(plan_.hits), &rows_.status()->hits,
+            rows_.at(layout_.starts), rows_.at(layout_.counts)};
   }
   // Before anything is found for `queries` queries, or found again for those not delivered.
   void begin(int64_t queries) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(target().counts, 0xFF, static_cast<size_t>(queries) * 4, rows_.stream()));
+    rows_.context().fill(target().counts, 0xFF, queries);
     begin_again();
   }
-  void begin_again() const { KITH_CUDA_CHECK(cudaMemsetAsync(target().total, 0, sizeof(uint32_t), rows_.stream())); }
+  void begin_again() const { rows_.context().fill(target().total, 0, 1); }
 
   // Waits. `numbers[i]` is the batch's number of query i. Returns how many have not been delivered.
   int64_t take(const std::vector<uint32_t>& numbers, std::vector<bool>* taken = nullptr) {
     const size_t queries = numbers.size();
     std::vector<uint32_t> counts(queries);
     std::vector<uint32_t> starts(queries);
-    copy(counts.data(), target().counts, queries * 4);
-    copy(starts.data(), target().starts, queries * 4);
+    copy(counts.data(), target().counts, queries);
+    copy(starts.data(), target().starts, queries);
     rows_.context().synchronize();
     int64_t missing = 0;
     int64_t found = 0;
@@ -70,7 +72,7 @@ class RangeDelivery {
       uint64_t* const room = staying_->add(found, DeviceRangeRuns::Order::by_key);
       if (room == nullptr) return missing;
       for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i], starts[i]);
-      copy(room, target().hits, static_cast<size_t>(found) * 8);
+      copy(room, target().hits, found);
       launch_key_extremes(room, found, staying_->extremes(), rows_.stream());
       return missing;
     }
@@ -80,7 +82,7 @@ class RangeDelivery {
     if (part == nullptr) return missing;
     auto* run = part->runs.data();
     for (const uint32_t i : order) *run++ = {numbers[i], counts[i]};
-    copy(part->neighbors.data(), target().hits, static_cast<size_t>(found) * 8);
+    copy(part->neighbors.data(), target().hits, found);
     rows_.context().synchronize();
     return missing;
   }
@@ -91,8 +93,8 @@ class RangeDelivery {
   // `all`: the tile has every row and every query.
   void take_tile(const RangeTileTask& tile, const ProductBase& piece, const std::vector<uint32_t>& numbers, bool all) {
     const auto queries = static_cast<size_t>(tile.queries);
-    auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
-    auto* const starts = rows_.at<int64_t>(layout_.tile_starts);
+    auto* const counts = rows_.at(layout_.tile_counts);
+    auto* const starts = rows_.at(layout_.tile_starts);
     uint32_t extremes[2] = {};
     const std::vector<uint32_t> counted = read_counts(tile, piece, extremes);
     std::vector<int64_t> places(queries + 1, 0);
@@ -109,7 +111,7 @@ class RangeDelivery {
     for (size_t q = 0; q < queries; ++q) {
       staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]), places[q]);
     }
-    copy(starts, places.data(), queries * 8);
+    copy(starts, places.data(), queries);
     if (word) return launch_write_tile_words(tile, counts, starts, *word, room, rows_.stream());
     launch_write_tile(tile, counts, starts, room, rows_.stream());
   }
@@ -123,16 +125,17 @@ class RangeDelivery {
  private:
   std::vector<uint32_t> read_counts(const RangeTileTask& tile, const ProductBase& piece,
                                     uint32_t (&extremes)[2]) const {
-    auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
+    auto* const counts = rows_.at(layout_.tile_counts);
     launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
     std::vector<uint32_t> counted(static_cast<size_t>(tile.queries * kRangeTileParts));
-    copy(counted.data(), counts, counted.size() * 4);
-    copy(extremes, staying_->extremes(), sizeof extremes);
+    copy(counted.data(), counts, counted.size());
+    copy(extremes, staying_->extremes(), std::size(extremes));
     (void)rows_.read_status(&piece);
     return counted;
   }
-  void copy(void* to, const void* from, size_t bytes) const {
-    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, rows_.stream()));
+  template <typename T, typename Count>
+  void copy(T* to, const T* from, Count count) const {
+    rows_.context().copy_values(to, from, static_cast<int64_t>(count));
   }
 
   const RangeWorkspace& layout_;
@@ -146,12 +149,12 @@ class RangeSearch : private ProductStep {
  public:
   RangeSearch(const SearchTask& task, const KnnCudaPlan& plan, const RangeWorkspace& workspace, const SearchRows& rows,
               float most, RangeDelivery& delivery)
-      : ProductStep(product_shape(task, plan), rows.at<std::byte>(workspace.products), rows.product_counts(),
+      : ProductStep(product_shape(task, plan), rows.at(workspace.products), rows.product_counts(),
                     rows.stream()),
         metric_(task.shape.metric),
         row_tile_(plan.row_tile),
         all_rows_(task.shape.rows),
-        keys_(rows.at<uint32_t>(workspace.keys)),
+        keys_(rows.at(workspace.keys)),
         rows_(rows),
         most_(most),
         delivery_(delivery) {}
@@ -167,10 +170,10 @@ class RangeSearch : private ProductStep {
     window.cols = shape_.cols;
     window.queries = queries.count;
     window.most = most_;
-    window.query_facts = at<QueryFacts>(layout_.query_facts);
+    window.query_facts = at(layout_.query_facts);
     window.base_facts = piece.operands.facts;
-    window.thresholds = at<float>(layout_.thresholds);
-    window.key_limits = at<uint32_t>(layout_.key_limits);
+    window.thresholds = at(layout_.thresholds);
+    window.key_limits = at(layout_.key_limits);
     launch_range_windows(window, stream_);
     find(queries, window.thresholds, window.key_limits, piece, failed());
     const SearchStatus done = rows_.read_status(&piece);
@@ -237,28 +240,29 @@ class RangeSearch : private ProductStep {
     task.queries = some.count;
     task.rows = kSample;
     task.limit = ordered_key(most_);
-    return delivery_.count_tile(task, piece) * step > some.count * shape_.product.capacity;
+    return delivery_.count_tile(task, piece) * step > some.count * candidates().capacity;
   }
 
  private:
+  const CandidateRoom& candidates() const { return std::get<RangeProduct>(shape_.product.way).candidates; }
+
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(not_found.count, 0, sizeof(uint32_t), stream_));
+    rows_.context().fill(not_found.count, 0, 1);
     delivery_.begin(queries.count);
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = limits;
     rerank.range = delivery_.target();
-    collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), shape_.product.capacity},
-            shape_.product.room, base, rerank);
+    collect({thresholds, at(layout_.row_counts), at(layout_.candidates), candidates().capacity}, candidates().room,
+            base, rerank);
     launch_rerank(rerank, not_found, stream_);
   }
 
   // The queries' numbers, in the order in which they are gathered.
   std::vector<uint32_t> read_numbers(const uint32_t* list, int64_t count) const {
     std::vector<uint32_t> numbers(static_cast<size_t>(count));
-    KITH_CUDA_CHECK(
-        cudaMemcpyAsync(numbers.data(), list, static_cast<size_t>(count) * 4, cudaMemcpyDeviceToHost, stream_));
-    KITH_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    rows_.context().copy_values(numbers.data(), list, count);
+    rows_.context().synchronize();
     return numbers;
   }
 
@@ -287,7 +291,7 @@ class RangeSearch : private ProductStep {
     round_queries(queries, 0, false, piece);
     for (int64_t first = 0; first < piece.rows.count; first += slice_rows_each) {
       const ProductBase slice = piece.slice(first, std::min(slice_rows_each, piece.rows.count - first), chunks_);
-      find(queries, at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_limits), slice, left());
+      find(queries, at(layout_.failed_thresholds), at(layout_.failed_limits), slice, left());
       const int64_t remaining = read(left().count);
       delivery_.take(numbers);
       if (remaining == 0) continue;
@@ -309,16 +313,15 @@ class RangeSearch : private ProductStep {
 
 class RangeCuda final : public RangeBackend {
  public:
-  RangeCuda(const SearchTask& task, const PlannedKnn& planned, const KeptRows* kept, float most,
-            const Resources& results)
-      : task_(task),
-        plan_(std::get<KnnCudaPlan>(planned.plan)),
+  RangeCuda(const SettledSearch& search, float most, const Resources& results)
+      : task_(search.task()),
+        plan_(std::get<KnnCudaPlan>(search.plan())),
         layout_(task_, plan_),
-        rows_(task_, plan_, kept, layout_, planned.resources()),
+        rows_(task_, plan_, search.kept(), layout_, search.resources()),
         runs_(results),
-        staying_(task.wish.result_space.host_readable()
+        staying_(task_.wish.result_space.host_readable()
                      ? nullptr
-                     : std::make_unique<DeviceRangeRuns>(task.shape.rows, rows_.shared_context(), results)),
+                     : std::make_unique<DeviceRangeRuns>(task_.shape.rows, rows_.shared_context(), results)),
         delivery_(layout_, plan_, rows_, runs_, staying_.get()),
         search_(task_, plan_, layout_, rows_, most, delivery_) {}
 
@@ -330,12 +333,12 @@ class RangeCuda final : public RangeBackend {
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(plan_.device.index);
-    const bool products = plan_.products();
-    const int64_t step = products ? plan_.product.queries : plan_.query_tile;
+    const bool products = plan_.product.has_value();
+    const int64_t step = products ? plan_.product->queries : plan_.query_tile;
     // Where results stay, all may be in range: then nothing is multiplied, and operands are made when something is. A
     // mask is applied to them.
     const bool stays = products && delivery_.stays();
-    const bool makes_late = stays && task_.scope.filter != FilterPath::mask;
+    const bool makes_late = stays && task_.filter != FilterPath::mask;
     const auto use = [&](const ProductBase& given) {
       ProductBase piece = given;
       bool has_operands = !makes_late;
@@ -391,18 +394,17 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
-                                              float most, const Resources& results) {
-  const DeviceGuard guard(batches_of(planned.plan).device.index);
-  return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
+std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results) {
+  const DeviceGuard guard(search.batches().device.index);
+  return std::make_unique<RangeCuda>(search, most, results);
 }
 
 void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources) {
   const DeviceGuard guard(device);
   const DeviceContext context(device, resources.options().stream);
-  context.copy(out.offsets, found.offsets, (found.queries + 1) * 8);
-  context.copy(out.ids, found.ids, found.size() * 8);
-  context.copy(out.distances, found.distances, found.size() * 4);
+  context.copy_values(out.offsets, found.offsets, found.queries + 1);
+  context.copy_values(out.ids, found.ids, found.size());
+  context.copy_values(out.distances, found.distances, found.size());
   context.synchronize();
 }
 

@@ -8,11 +8,13 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_number.hpp"
+#include "core/named_limit.hpp"
 #include "core/result_exit.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
+#include "core/within_limits.hpp"
 #include "exact/range_backend.hpp"
-#include "exact/range_hits.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <fmt/format.h>
 
@@ -36,25 +38,23 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
   return found * bytes_each + 32 * (queries + 1) <= resources.host_memory()->available();
 }
 
-// Beside the rows themselves each thread has a piece of memory that it is about to fill.
 int64_t bytes_of_rows(int64_t found, const SearchShape& shape, const Resources& resources) {
-  return found * RangeHits::kBytesPerHit + 32 * (shape.queries + 1) +
-         resources.threads() * RangeHits::kLargestSegmentBytes;
+  return RangeHits::footprint(found, shape.queries, resources.threads()).host;
 }
 
 // The host limit for so many rows. A search plans with half of its limit where that will do, and an index lays out its
 // rows in half of it (`prepares`): with twice the larger part all fit, and so they do with room for the largest plan.
 int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool prepares, const Resources& resources) {
   const int64_t rows = bytes_of_rows(found, task.shape, resources);
-  const int64_t with_any = 2 * std::max(rows, smallest_plan_bytes(task, device, resources));
+  const int64_t with_any = 2 * std::max(rows, least_plan(task, device, resources).host);
   if (prepares) return 2 * with_any;
-  return std::min(with_any, rows + plan_bytes_under(task, device, INT64_MAX, resources));
+  return std::min(with_any, rows + largest_plan_bytes(task, device, resources));
 }
 
 // `held` is in use beside the search, by its filter among others.
 [[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
-  const Device device = batches_of(search.planned().plan).device;
+  const Device device = search.batches().device;
   const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
   throw NamedLimit(
       "host", held + range_limit(found, search.task(), device, prepares, resources),
@@ -63,39 +63,21 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
                   found, format_bytes_up(rows)));
 }
 
-// How many rows are in range nobody knows before the search.
-SettledSearch settled(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
-                      const Resources& resources) {
-  try {
-    return naming_the_limit({shape, wish, input.filter}, resources,
-                            [&] { return SettledSearch(shape, wish, input, resources); });
-  } catch (const NamedLimit& error) {
-    if (error.which() != "host") throw;
-    throw NamedLimit(
-        "host", 2 * (error.bytes_needed() + bytes_of_rows(0, shape, resources)),
-        fmt::format("{} (each row in range takes {} bytes more)", error.refused(), RangeHits::kBytesPerHit));
-  }
-}
-
 SearchWish wish_of(const RangeParams& params) {
   return {.what = Wanted::within, .check_finite = params.check_finite, .result_space = params.result_space};
 }
 
-std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params, const KnnInput& rows,
+void require_range_memory(const SearchShape& shape, const RangeParams& params, const Resources& resources) {
+  require_memory(fmt::format("the search ({} bytes more for each row in range)", RangeHits::kBytesPerHit),
+                 range_footprint(shape, wish_of(params), params.filter, resources), resources);
+}
+
+std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params,
                                            const Resources& resources) {
   const float most = key_of(params.metric, params.radius);
   return dispatch(
-      batches_of(search.planned().plan).device,
-      [&] { return make_range_cpu(search.task(), search.planned(), rows, most, resources); },
-      [&](int) { return make_range_cuda(search.task(), search.planned(), rows, most, resources); });
-}
-
-void scan_batch(RangeBackend& backend, const KnnInput& rows, int64_t first, int64_t count, ProgressMeter& meter) {
-  backend.begin(rows.queries.fetch(first, count), first);
-  rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
-    backend.scan(base, first_row, ready, meter);
-    meter.poll();
-  });
+      search.batches().device, [&] { return make_range_cpu(search, most, resources); },
+      [&](int) { return make_range_cuda(search, most, resources); });
 }
 
 // An empty answer is right, and hardly what was meant. Cosine may be below 0 by rounding.
@@ -115,18 +97,17 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
-  const int64_t held = resources.host_memory()->used() - bytes_of(search.planned().plan).host;
+  const int64_t held = resources.host_memory()->used() - search.batches().host_bytes;
   const bool prepares = search.prepares();
-  const KnnInput rows = search.input();
-  int64_t batch = batches_of(search.planned().plan).query_batch;
-  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
-  rows.queries.open(batch, search.planned().resources());
-  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
+  int64_t batch = search.batches().query_batch;
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
+  search.open(batch);
+  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
   int64_t found = 0;
   bool counts_only = false;
   for (int64_t first = 0; first < task.shape.queries;) {
     const int64_t count = std::min(batch, task.shape.queries - first);
-    scan_batch(*backend, rows, first, count, meter);
+    search.scan(*backend, first, count, meter);
     found += backend->counted();
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
     if (fits) done(first, count, *backend, meter);
@@ -174,7 +155,7 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
 // does not.
 std::optional<RangeNeighbors> write_sorted(const SearchShape& shape, const uint32_t* numbers, RangeBackend& backend,
                                            ProgressMeter& meter, const Resources& resources) {
-  const int64_t bytes = neighbors_bytes(backend.counted(), 1) + 64 * (shape.queries + 1);
+  const int64_t bytes = footprint_of<Neighbors>(resources, backend.counted(), int64_t{1}).host + 64 * (shape.queries + 1);
   if (bytes > resources.host_memory()->available()) return std::nullopt;
   RangeNeighbors result(shape.queries, backend.counted(), resources);
   const ResultExit exit(shape.metric, numbers);
@@ -192,14 +173,13 @@ RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(),
 // the device's memory.
 std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const RangeParams& params,
                                               const SearchInput& input, const Resources& resources) {
-  const SettledSearch search = settled(shape, wish_of(params), input, resources);
+  const SettledSearch search(shape, wish_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
-  if (batches_of(search.planned().plan).query_batch < shape.queries) return std::nullopt;
-  const KnnInput rows = search.input();
-  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
-  rows.queries.open(shape.queries, search.planned().resources());
-  ProgressMeter meter("search", shape.queries * search.task().scope.rows, resources);
-  scan_batch(*backend, rows, 0, shape.queries, meter);
+  if (search.batches().query_batch < shape.queries) return std::nullopt;
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
+  search.open(shape.queries);
+  ProgressMeter meter("search", shape.queries * search.task().rows, resources);
+  search.scan(*backend, 0, shape.queries, meter);
   meter.finish();
   if (backend->overflowed()) return std::nullopt;
   if (params.allocate) backend->begin_finish_on_device();  // what is allocated here comes before the memory to sort in
@@ -238,8 +218,9 @@ SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const Ran
 RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
                             const Resources& resources) {
   const DefaultFloatMode mode;
+  if (counts_memory(resources)) require_range_memory(shape, params, resources);
   if (!params.result_space.host_readable()) return search_to_device(shape, params, input, resources);
-  SettledSearch search = settled(shape, wish_of(params), input, resources);
+  SettledSearch search(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   std::optional<RangeNeighbors> whole;
   int64_t found = 0;
@@ -272,7 +253,8 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
   const DefaultFloatMode mode;
-  const SettledSearch search = settled(shape, wish_of(params), input, resources);
+  if (counts_memory(resources)) require_range_memory(shape, params, resources);
+  const SettledSearch search(shape, wish_of(params), input, resources);
   int64_t told = 0;
   for_each_batch(search, params, WhenFull::smaller_batches, resources,
                  [&](int64_t first, int64_t, RangeBackend& backend, ProgressMeter& meter) {

@@ -4,7 +4,7 @@
 #include <kith/range_search.hpp>
 
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 
 namespace kith {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/host_array.hpp"
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
 #include <vector>

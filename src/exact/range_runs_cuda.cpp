@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 namespace kith {
 namespace {
@@ -19,7 +20,7 @@ DeviceRangeRuns::DeviceRangeRuns(int64_t rows, std::shared_ptr<const DeviceConte
     : row_bits_(static_cast<int>(std::bit_width(static_cast<uint64_t>(rows - 1)))),
       context_(std::move(context)),
       resources_(resources),
-      extremes_(sizeof kNoExtremes, "the rows in range", context_, resources) {
+      extremes_(std::size(kNoExtremes), "the rows in range", context_, resources) {
   clear();
 }
 
@@ -31,8 +32,9 @@ void DeviceRangeRuns::clear() {
   overflowed_ = false;
   words_.reset();
   sorted_ = nullptr;
-  for (DeviceBuffer& buffer : sorted_with_) buffer = DeviceBuffer();
-  context_->copy(extremes(), kNoExtremes, sizeof kNoExtremes);
+  sorted_with_ = DeviceArray<uint64_t>();
+  sort_memory_ = DeviceBuffer();
+  context_->copy_values(extremes(), kNoExtremes, std::size(kNoExtremes));
 }
 
 uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
@@ -40,7 +42,7 @@ uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
   counted_ += rows;
   if (overflowed_ || rows == 0) return nullptr;
   try {
-    parts_.emplace_back(rows * 8, "the rows in range", context_, resources_);
+    parts_.emplace_back(rows, "the rows in range", context_, resources_);
   } catch (const OutOfMemory&) {
     overflowed_ = true;
     parts_.clear();
@@ -49,7 +51,7 @@ uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
   }
   by_key_ = by_key_ && order == Order::by_key;
   by_row_ = by_row_ && order == Order::by_row;
-  return reinterpret_cast<uint64_t*>(parts_.back().data());
+  return parts_.back().data();
 }
 
 std::optional<RangeWord> DeviceRangeRuns::only_words(int64_t queries, const uint32_t (&extremes)[2]) const {
@@ -66,7 +68,7 @@ uint64_t* DeviceRangeRuns::add_words(int64_t rows, const RangeWord& word) {
 
 void DeviceRangeRuns::add_run(uint32_t query, uint32_t count, int64_t at) {
   if (count == 0) return;
-  runs_.push_back({reinterpret_cast<const uint64_t*>(parts_.back().data()) + at, 0, count, query});
+  runs_.push_back({parts_.back().data() + at, 0, count, query});
 }
 
 std::vector<int64_t> DeviceRangeRuns::place(int64_t queries) {
@@ -88,7 +90,7 @@ std::vector<int64_t> DeviceRangeRuns::place(int64_t queries) {
 // Of all rows. A query has one bit at least, since a key has up to 32 and a row 31.
 RangeWord DeviceRangeRuns::word() const {
   uint32_t found[2];
-  context_->copy(found, extremes(), sizeof found);
+  context_->copy_values(found, extremes(), std::size(found));
   context_->synchronize();
   return word_of(found);
 }
@@ -102,17 +104,16 @@ RangeWord DeviceRangeRuns::word_of(const uint32_t (&extremes)[2]) const {
 }
 
 void DeviceRangeRuns::sort_only_words(int64_t queries) {
-  DeviceBuffer other(counted_ * 8, "sorting the rows in range", context_, resources_);
+  DeviceArray<uint64_t> other(counted_, "sorting the rows in range", context_, resources_);
   DeviceBuffer memory(sort_words_bytes(counted_), "sorting the rows in range", context_, resources_);
-  uint64_t* const both[2] = {reinterpret_cast<uint64_t*>(parts_.back().data()),
-                             reinterpret_cast<uint64_t*>(other.data())};
+  uint64_t* const both[2] = {parts_.back().data(), other.data()};
   const int query_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(queries - 1)));
   const int end_bit = words_->row_bits + words_->key_bits + query_bits;
   const int sorted =
       sort_words(both, counted_, words_->row_bits, end_bit, memory.data(), memory.bytes(), context_->stream());
   sorted_ = both[sorted];
-  sorted_with_[0] = std::move(other);
-  sorted_with_[1] = std::move(memory);
+  sorted_with_ = std::move(other);
+  sort_memory_ = std::move(memory);
 }
 
 void DeviceRangeRuns::sort_ahead(int64_t queries) {
@@ -136,11 +137,10 @@ void DeviceRangeRuns::sort(const std::vector<int64_t>& offsets, const PlacedRun*
     largest =
         std::max(largest, offsets[static_cast<size_t>(std::min(q + most, queries))] - offsets[static_cast<size_t>(q)]);
   }
-  const DeviceBuffer words[2] = {{largest * 8, "sorting the rows in range", context_, resources_},
-                                 {largest * 8, "sorting the rows in range", context_, resources_}};
+  const DeviceArray<uint64_t> words[2] = {{largest, "sorting the rows in range", context_, resources_},
+                                          {largest, "sorting the rows in range", context_, resources_}};
   const DeviceBuffer memory(sort_words_bytes(largest), "sorting the rows in range", context_, resources_);
-  uint64_t* const both[2] = {reinterpret_cast<uint64_t*>(words[0].data()),
-                             reinterpret_cast<uint64_t*>(words[1].data())};
+  uint64_t* const both[2] = {words[0].data(), words[1].data()};
   // Runs are sorted by query, so that those of some queries lie together.
   auto next = runs_.begin();
   for (int64_t q = 0; q < queries; q += most) {
@@ -161,7 +161,7 @@ void DeviceRangeRuns::sort(const std::vector<int64_t>& offsets, const PlacedRun*
 
 bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput& out) {
   const std::vector<int64_t> places = place(queries);
-  context_->copy(offsets, places.data(), static_cast<int64_t>(places.size()) * 8);
+  context_->copy_values(offsets, places.data(), static_cast<int64_t>(places.size()));
   if (runs_.empty()) return true;
   if (words_) {
     try {
@@ -175,14 +175,13 @@ bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput
   const auto earlier = [](const PlacedRun& a, const PlacedRun& b) { return a.query < b.query; };
   if (!std::is_sorted(runs_.begin(), runs_.end(), earlier)) std::stable_sort(runs_.begin(), runs_.end(), earlier);
   try {
-    const DeviceBuffer table(static_cast<int64_t>(runs_.size() * sizeof(PlacedRun)), "the rows in range", context_,
-                             resources_);
-    const auto* const on_device = reinterpret_cast<const PlacedRun*>(table.data());
-    context_->copy(table.data(), runs_.data(), table.bytes());
+    const auto count = static_cast<int64_t>(runs_.size());
+    const DeviceArray<PlacedRun> table(count, "the rows in range", context_, resources_);
+    context_->copy_values(table.data(), runs_.data(), count);
     if (single_ && by_key_) {
-      launch_write_runs(on_device, static_cast<int64_t>(runs_.size()), out, context_->stream());
+      launch_write_runs(table.data(), count, out, context_->stream());
     } else {
-      sort(places, on_device, out);
+      sort(places, table.data(), out);
     }
     return true;
   } catch (const OutOfMemory&) {

@@ -6,7 +6,7 @@
 
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "kernels/rerank/range_order_cuda.hpp"
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class DeviceRangeRuns {
   std::optional<RangeWord> only_words(int64_t queries, const uint32_t (&extremes)[2]) const;
   uint64_t* add_words(int64_t rows, const RangeWord& word);
   // The least and the largest ordered key of all: whoever fills a part keeps them.
-  uint32_t* extremes() const { return reinterpret_cast<uint32_t*>(extremes_.data()); }
+  uint32_t* extremes() const { return extremes_.data(); }
 
   bool overflowed() const { return overflowed_; }
   int64_t counted() const { return counted_; }
@@ -59,8 +59,8 @@ class DeviceRangeRuns {
   const int row_bits_;
   std::shared_ptr<const DeviceContext> context_;
   Resources resources_;
-  DeviceBuffer extremes_;
-  std::vector<DeviceBuffer> parts_;
+  DeviceArray<uint32_t> extremes_;
+  std::vector<DeviceArray<uint64_t>> parts_;
   std::vector<PlacedRun> runs_;
   int64_t counted_ = 0;
   bool by_key_ = true;  // all parts are
@@ -68,7 +68,8 @@ class DeviceRangeRuns {
   bool single_ = true;  // no query has two runs
   bool overflowed_ = false;
   std::optional<RangeWord> words_;  // the form of the only part
-  DeviceBuffer sorted_with_[2];     // what its words are sorted with, and the sort's own memory
+  DeviceArray<uint64_t> sorted_with_;  // what its words are sorted with
+  DeviceBuffer sort_memory_;           // the sort's own
   const uint64_t* sorted_ = nullptr;
 };
 

@@ -2,9 +2,10 @@
 
 #include <kith/error.hpp>
 
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <fmt/format.h>
 
@@ -45,8 +46,11 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
     throw InvalidArgument("the results of files go to a sink, in host memory; leave result_space as it is");
   }
   const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
-  const int64_t reading = queries.memory_bytes() + base.memory_bytes();
-  naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {
+  const auto least = [&] {
+    return Footprint{queries.memory_bytes() + base.memory_bytes()}.beside(
+        range_footprint(shape, wish, params.filter, resources));
+  };
+  within_limits("the search", resources, least, [&] {
     const ReadMemory query_memory = queries.reserve_memory(resources);
     const ReadMemory base_memory = base.reserve_memory(resources);
     FileSource query_rows(queries);

@@ -11,21 +11,21 @@
 namespace kith {
 
 struct RangeWorkspace : SearchWorkspace {
-  int64_t hits = 0;    // plan.hits neighbours, u64
-  int64_t starts = 0;  // of each query's: of a batch or a tile, u32
-  int64_t counts = 0;
+  Slot<uint64_t> hits;    // plan.hits neighbours
+  Slot<uint32_t> starts;  // of each query's: of a batch or a tile
+  Slot<uint32_t> counts;
   // Where results stay on the device: of a tile of the direct engine.
-  int64_t tile_counts = 0;  // u32, kRangeTileParts for each query
-  int64_t tile_starts = 0;  // i64
+  Slot<uint32_t> tile_counts;  // kRangeTileParts for each query
+  Slot<int64_t> tile_starts;
 
   RangeWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
-    const int64_t queries_at_a_time = std::max(plan.product.queries, plan.query_tile);
-    hits = take(plan.hits, 8);
-    starts = take(queries_at_a_time, 4);
-    counts = take(queries_at_a_time, 4);
+    const int64_t queries_at_a_time = std::max(plan.product_queries(), plan.query_tile);
+    hits = take<uint64_t>(plan.hits);
+    starts = take<uint32_t>(queries_at_a_time);
+    counts = take<uint32_t>(queries_at_a_time);
     const int64_t staying = task.wish.result_space.host_readable() ? 0 : queries_at_a_time;
-    tile_counts = take(staying, 4 * kRangeTileParts);
-    tile_starts = take(staying, 8);
+    tile_counts = take<uint32_t>(staying, kRangeTileParts);
+    tile_starts = take<int64_t>(staying);
   }
 };
 

@@ -4,7 +4,7 @@
 
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "rows/finite_check.hpp"
 
@@ -14,7 +14,6 @@
 namespace kith {
 namespace {
 
-constexpr size_t kStatusBytes = sizeof(SearchStatus);
 static_assert(KeptRows::kRankRows == kKeptRankRows);
 
 bool has_signs(DType dtype) { return dtype != DType::u8; }
@@ -36,15 +35,11 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
   }
-  const bool masked = task.scope.filter == FilterPath::mask;
-  if (!masked && (task.scope.filter != FilterPath::list || kept->bits() == nullptr)) return;
-  const int64_t rows = masked ? task.scope.rows : task.shape.rows;
-  const auto bring = [&](int64_t offset, const void* from, int64_t bytes) {
-    KITH_CUDA_CHECK(
-        cudaMemcpyAsync(at<std::byte>(offset), from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()));
-  };
-  bring(layout_.kept, kept->bits(), KeptRows::words_for(rows) * 8);
-  if (kept->ranks() != nullptr) bring(layout_.ranks, kept->ranks(), KeptRows::ranks_for(rows) * 4);
+  const bool masked = task.filter == FilterPath::mask;
+  if (!masked && (task.filter != FilterPath::list || kept->bits() == nullptr)) return;
+  const int64_t rows = masked ? task.rows : task.shape.rows;
+  context_->copy_values(at(layout_.kept), kept->bits(), KeptRows::words_for(rows));
+  if (kept->ranks() != nullptr) context_->copy_values(at(layout_.ranks), kept->ranks(), KeptRows::ranks_for(rows));
 }
 
 DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first_query) {
@@ -54,11 +49,11 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   if (!lies_on(queries, context_->device())) {
     const Resources quiet = resources_.with_progress({});  // the copy is part of the search
     ProgressMeter meter("copy", queries.rows(), quiet);
-    upload_.copy(queries, at<std::byte>(layout_.queries), stream(), meter);
-    view.data = at<std::byte>(layout_.queries);
+    upload_.copy(queries, at(layout_.queries), stream(), meter);
+    view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
-  KITH_CUDA_CHECK(cudaMemsetAsync(status(), 0xFF, kStatusBytes, stream()));
+  context_->fill(status(), 0xFF, 1);
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
   if (task_.wish.check_finite && can_be_infinite(view.dtype) && !products()) findings.first_bad = &status()->bad_query;
@@ -82,18 +77,17 @@ bool SearchRows::leaves_checks() const {
 
 // From the list where there is one, else made from the bits.
 const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
-  auto* const target = at<uint32_t>(layout_.list);
+  auto* const target = at(layout_.list);
   if (kept_->list() != nullptr) {
-    KITH_CUDA_CHECK(cudaMemcpyAsync(target, kept_->list() + place, static_cast<size_t>(count) * 4,
-                                    cudaMemcpyHostToDevice, stream()));
+    context_->copy_values(target, kept_->list() + place, count);
     return target;
   }
   KeptNumbersTask task;
-  task.bits = at<uint64_t>(layout_.kept);
-  task.ranks = at<uint32_t>(layout_.ranks);
+  task.bits = at(layout_.kept);
+  task.ranks = at(layout_.ranks);
   task.first_rank = kept_->row_at(place) / KeptRows::kRankRows;
   task.end_rank = kept_->row_at(place + count - 1) / KeptRows::kRankRows + 1;
-  task.words = KeptRows::words_for(task_.scope.filter == FilterPath::mask ? task_.scope.rows : task_.shape.rows);
+  task.words = KeptRows::words_for(task_.filter == FilterPath::mask ? task_.rows : task_.shape.rows);
   task.first_place = static_cast<uint32_t>(place);
   task.count = static_cast<uint32_t>(count);
   task.numbers = target;
@@ -107,18 +101,18 @@ int64_t SearchRows::piece_size(const Run& run, int64_t first) const {
 
 // What picks_of() picks from.
 MatrixView SearchRows::rows_of(const Run& run, int64_t first) const {
-  return task_.scope.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
+  return task_.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
 }
 
 RowPicks SearchRows::picks_of(const Run& run, int64_t first) const {
-  const bool by_list = task_.scope.filter == FilterPath::list && kept_->list() != nullptr;
+  const bool by_list = task_.filter == FilterPath::list && kept_->list() != nullptr;
   return {by_list ? kept_->list() + run.first_place + first : nullptr, run.first_row, piece_size(run, first)};
 }
 
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
                                 ProgressMeter& meter, const std::function<void(const ProductBase&)>& use,
                                 bool with_operands) {
-  const bool listed = task_.scope.filter == FilterPath::list;
+  const bool listed = task_.filter == FilterPath::list;
   const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
   const Run run{base, first_row, first_place,
                 listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows()};
@@ -136,7 +130,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
       const RowFindings findings = checks(true);
       if (findings.wanted()) launch_inspect_rows(piece.rows, task_.shape.cols, findings, stream());
     } else {
-      if (task_.scope.prepared) throw InvalidState("the search was planned for a prepared base and was given none");
+      if (task_.prepared) throw InvalidState("the search was planned for a prepared base and was given none");
       piece.rows = arrive(run, first, piece.numbers, meter);
       inspect(piece.rows);
     }
@@ -160,7 +154,7 @@ DeviceRowsView SearchRows::arrive(const Run& run, int64_t first, const uint32_t*
   }
   const int64_t step = piece_rows(plan_);
   const int buffer = ahead_ == nullptr ? 0 : static_cast<int>(first / step % 2);
-  const auto place = [&](int i) { return at<std::byte>(i == 0 ? layout_.rows : layout_.rows_ahead); };
+  const auto place = [&](int i) { return at(i == 0 ? layout_.rows : layout_.rows_ahead); };
   if (ahead_ != nullptr) {
     if (first == 0) ahead_->begin(buffer, rows, picks, place(buffer));
     ahead_->await(buffer, stream());
@@ -202,14 +196,14 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
     rows.list = piece.rows.list;
     rows.first_listed = piece.rows.first_listed;
     if (rows.inverse_norms != nullptr) {
-      auto* const norms = at<double>(layout_.row_norms);
+      auto* const norms = at(layout_.row_norms);
       launch_keep_norms(rows.inverse_norms, rows.list, rows.first_listed, rows.count, norms, stream());
       rows.inverse_norms = norms;
     }
   }
   piece.rows = rows;
-  if (!plan_.product.operands_ready) return;
-  const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product.operands));
+  if (!products() || !plan_.product->operands_ready) return;
+  const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
 }
 
@@ -220,26 +214,25 @@ void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& 
 }
 
 void SearchRows::make_ready(bool prepared, ProductBase& piece) const {
-  const OperandType type = plan_.product.operands;
-  if (!prepared || !plan_.product.operands_ready) {
-    piece.operands = {at<std::byte>(layout_.base_operands), at<std::byte>(layout_.base_terms),
-                      at<float>(layout_.centre), at<BaseFacts>(layout_.base_facts)};
+  const OperandType type = plan_.product->operands;
+  if (!prepared || !plan_.product->operands_ready) {
+    piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_facts)};
     make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands,
                   checks_base() ? &status()->bad_row : nullptr, stream());
     return;
   }
-  if (task_.scope.filter != FilterPath::mask) return;
-  piece.kept = at<uint64_t>(layout_.kept);
+  if (task_.filter != FilterPath::mask) return;
+  piece.kept = at(layout_.kept);
   MaskTermsTask task;
-  task.terms = reinterpret_cast<const uint32_t*>(piece.operands.terms);
+  task.terms = piece.operands.terms;
   task.bits = piece.kept;
   task.first_row = static_cast<uint32_t>(piece.first_row);
   task.count = piece.rows.count;
   task.padded = operand_tiles(piece.rows.count) * kOperandTile;
   task.none = no_row_term(type);
-  task.masked = at<uint32_t>(layout_.base_terms);
+  task.masked = at(layout_.base_terms);
   launch_mask_terms(task, stream());
-  piece.operands.terms = at<std::byte>(layout_.base_terms);
+  piece.operands.terms = at(layout_.base_terms);
 }
 
 void SearchRows::for_each_tile(const ProductBase& piece, const std::function<void(const DirectTile&)>& use) const {
@@ -259,7 +252,7 @@ void SearchRows::for_each_tile(const ProductBase& piece, const std::function<voi
     tile.rows.list = tile.numbers = bring_numbers(first_place + first, tile.rows.count);
     tile.rows.first_listed = static_cast<uint32_t>(piece.first_row);
     if (piece.rows.inverse_norms != nullptr) {
-      auto* const norms = at<double>(layout_.row_norms);
+      auto* const norms = at(layout_.row_norms);
       launch_keep_norms(piece.rows.inverse_norms, tile.rows.list, tile.rows.first_listed, tile.rows.count, norms,
                         stream());
       tile.rows.inverse_norms = norms;
@@ -275,7 +268,7 @@ int64_t SearchRows::number_of(const ProductBase* piece, uint32_t row) const {
 
 SearchStatus SearchRows::read_status(const ProductBase* piece) const {
   SearchStatus read;
-  KITH_CUDA_CHECK(cudaMemcpyAsync(&read, status(), kStatusBytes, cudaMemcpyDeviceToHost, stream()));
+  context_->copy_values(&read, status(), 1);
   context_->synchronize();
   if (read.negative_query != kNoBadRow) throw_negative(names_.query, first_query_ + read.negative_query);
   if (read.bad_query != kNoBadRow) throw_not_finite(names_.query, first_query_ + read.bad_query);

@@ -49,10 +49,10 @@ class SearchRows {
   cudaStream_t stream() const { return context_->stream(); }
   std::byte* workspace() const { return workspace_.data(); }
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(workspace_.data() + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(workspace_.data());
   }
-  SearchStatus* status() const { return at<SearchStatus>(layout_.status); }
+  SearchStatus* status() const { return at(layout_.status); }
   ProductCounts product_counts() const { return {&status()->bad_query, &status()->failed, &status()->left}; }
 
   // A batch of queries; resets the status.
@@ -76,8 +76,8 @@ class SearchRows {
   SearchStatus read_status(const ProductBase* piece) const;
 
  private:
-  double* norms_at(int64_t offset) const { return task_.shape.metric == Metric::cosine ? at<double>(offset) : nullptr; }
-  bool products() const { return plan_.products(); }
+  double* norms_at(const Slot<double>& slot) const { return task_.shape.metric == Metric::cosine ? at(slot) : nullptr; }
+  bool products() const { return plan_.product.has_value(); }
   bool checks_base() const;
   bool leaves_checks() const;
   // The numbers of `count` kept rows, from a place among all of them on.

@@ -1,5 +1,5 @@
-// What an exact search is given, in three parts: what there is, what is wanted, and what was settled of the base before
-// anything was planned.
+// What an exact search is given: what there is, what is wanted, and what was settled of the base before anything was
+// planned.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -64,21 +64,25 @@ enum class FilterPath : uint8_t {
   list,    // a GPU reads the rows that it keeps by their numbers, and searches them as a base of their own
 };
 
-// What was settled of the base.
-struct SearchScope {
+// A search, with what was settled of the base.
+struct SearchTask {
+  SearchShape shape;
+  SearchWish wish;
   FilterPath filter = FilterPath::none;
   int64_t rows = 0;       // gone over: all, or those that the filter keeps
   int64_t k = 0;          // neighbours looked for: no more than there are
   bool prepared = false;  // an index holds the base in the layout of the device
-};
 
-struct SearchTask {
-  SearchShape shape;
-  SearchWish wish;
-  SearchScope scope;
-
+  // Settles that the filter, which keeps so many rows, is applied in this way.
+  void apply_filter(FilterPath path, int64_t kept) {
+    const bool fewer = path == FilterPath::gather || path == FilterPath::list;
+    const int64_t wanted = wish.what == Wanted::nearest ? wish.k + (wish.without_self ? 1 : 0) : 0;
+    filter = path;
+    rows = fewer ? kept : shape.rows;
+    k = std::min(wanted, std::max<int64_t>(kept, 1));
+  }
   bool within() const { return wish.what == Wanted::within; }
-  bool gathers() const { return scope.filter == FilterPath::gather; }
+  bool gathers() const { return filter == FilterPath::gather; }
   // Products choose rows: they are of no use where every key is wanted.
   bool wants_products() const { return wish.what != Wanted::all_keys && !wish.given_keys; }
   // Whether a GPU writes every key where the result lies.
@@ -95,14 +99,11 @@ struct SearchTask {
   bool base_checked() const { return shape.base_checked || gathers(); }
 };
 
-// All rows of the base, or so many that a filter keeps.
-inline SearchScope scope_of(const SearchShape& shape, const SearchWish& wish, FilterPath filter, int64_t kept) {
-  const bool fewer = filter == FilterPath::gather || filter == FilterPath::list;
-  const int64_t wanted = wish.what == Wanted::nearest ? wish.k + (wish.without_self ? 1 : 0) : 0;
-  return {filter, fewer ? kept : shape.rows, std::min(wanted, std::max<int64_t>(kept, 1)), false};
-}
+// Of all rows.
 inline SearchTask search_of(const SearchShape& shape, const SearchWish& wish) {
-  return {shape, wish, scope_of(shape, wish, FilterPath::none, shape.rows)};
+  SearchTask task{shape, wish};
+  task.apply_filter(FilterPath::none, shape.rows);
+  return task;
 }
 
 }  // namespace kith

@@ -214,11 +214,10 @@ bool TileScan::puts_side_by_side(const ScanContext& context) {
 
 void TileScan::put_side_by_side(const MatrixView& rows) {
   const int64_t cols = rows.cols();
-  const auto pack = [&](const void* floats, int64_t stride) {
-    pack_units(static_cast<const uint32_t*>(floats), stride, rows.rows(), cols, kTileRows,
-               reinterpret_cast<uint32_t*>(columns_));
+  const auto pack = [&](const float* floats, int64_t stride) {
+    pack_units(floats, stride, rows.rows(), cols, kTileRows, columns_);
   };
-  if (rows.dtype() == DType::f32) return pack(rows.data(), rows.row_stride());
+  if (rows.dtype() == DType::f32) return pack(static_cast<const float*>(rows.data()), rows.row_stride());
   float widened[kMostColumnsSideBySide * kTileRows];
   if (rows.row_stride() == cols) {  // as one row, which short ones do not end
     widen_row(MatrixView(rows.data(), rows.dtype(), {1, rows.rows() * cols, rows.rows() * cols}), 0, widened);

@@ -36,8 +36,8 @@ class TileSelect {
 
  private:
   template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_ + offset);
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_);
   }
 
   TileSelectShape shape_;

@@ -1,9 +1,11 @@
 // The memory of the direct engine's selection (tile_select_cuda.hpp). Pure arithmetic, for plans too.
 #pragma once
 
+#include "core/host_array.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/select/select_plan.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
@@ -19,23 +21,22 @@ struct TileSelectShape {
 };
 
 struct TileSelectLayout : WorkspaceLayout {
-  int64_t keys = 0;     // queries x k, f32
-  int64_t columns = 0;  // queries x k, i32
-  int64_t found = 0;    // queries x k neighbours, u64
-  int64_t select = 0;   // for selection
+  Slot<float> keys;        // queries x k
+  Slot<int32_t> columns;   // queries x k
+  Slot<uint64_t> found;    // queries x k neighbours
+  Slot<std::byte> select;  // for selection
 
   explicit TileSelectLayout(const TileSelectShape& shape) {
     if (!shape.suits()) return;
-    const int64_t list_bytes = shape.k * 8;
-    keys = take(shape.queries, shape.k * 4);
-    columns = take(shape.queries, shape.k * 4);
-    found = take(shape.queries, list_bytes);
+    keys = take<float>(shape.queries, shape.k);
+    columns = take<int32_t>(shape.queries, shape.k);
+    found = take<uint64_t>(shape.queries, shape.k);
     // Tiles of fewer queries are cut into slices, no more than about two for each multiprocessor, and merged; short
     // ones are sorted in memory.
     const int64_t whole = plan_select({shape.queries, shape.rows, shape.k}, shape.multiprocessors).workspace_bytes;
     const int64_t cut = int64_t{4} * shape.multiprocessors;
     const int64_t sorted = shape.k > kRegistersLongestRow ? shape.queries : 0;
-    select = take(1, whole + (cut + sorted) * list_bytes);
+    select = take<std::byte>(whole + (cut + sorted) * array_bytes<uint64_t>(shape.k));
   }
 };
 

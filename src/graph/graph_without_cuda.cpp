@@ -1,19 +1,25 @@
 // Stands in for graphs on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "graph/graph_backend_cuda.hpp"
-#include "graph/graph_check_cuda.hpp"
-#include "graph/without_self_cuda.hpp"
+#include "graph/build/cells/cell_steps.hpp"
+#include "graph/build/exact/without_self_cuda.hpp"
+#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/handle/graph_check_cuda.hpp"
+#include "graph/lists/graph_lists.hpp"
 
 namespace kith {
 
-std::unique_ptr<GraphBackend> make_graph_backend_cuda(int, const MatrixView&, const GraphRowsWish&, const Resources&) {
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&, const Resources&) {
   throw_no_cuda();
 }
 
-std::unique_ptr<GraphBackend> make_custom_graph_backend_cuda(int, const MatrixView&, const GraphRowsWish&,
-                                                             const custom::GraphMetric&, const Resources&) {
+std::unique_ptr<GraphLists> make_custom_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
+                                                   const custom::GraphMetric&, const Resources&) {
   throw_no_cuda();
 }
+
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellParams&) { throw_no_cuda(); }
+
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
 
 int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(); }
 

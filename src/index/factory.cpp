@@ -7,61 +7,25 @@
 #include "index/refined_kind.hpp"
 #include "index/transformed_kind.hpp"
 #include "quantize/additive/norm_names.hpp"
+#include "quantize/code_table.hpp"
+#include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace kith {
 namespace {
 
-// A part of a factory string while it is read, from left to right.
-class Part {
+// What a part may be.
+const std::string& known_parts() {
+  static const std::string known =
+      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF; Flat, " + known_code_names() +
+      ", these with _Ncqint8, _Nqint8, _Nfloat or _Nnone; RFlat, Refine(...)";
+  return known;
+}
+
+class Part : public NamePart {
  public:
-  Part(std::string_view text, std::string_view factory) : left_(text), text_(text), factory_(factory) {}
-
-  // Takes the word where the part goes on with it.
-  bool take(std::string_view word) {
-    if (!left_.starts_with(word)) return false;
-    left_.remove_prefix(word.size());
-    return true;
-  }
-  bool at_number() const { return !left_.empty() && left_[0] >= '0' && left_[0] <= '9'; }
-  // A positive number that must be here.
-  int64_t number() {
-    int64_t value = 0;
-    const auto [after, error] = std::from_chars(left_.data(), left_.data() + left_.size(), value);
-    if (error == std::errc::invalid_argument || !at_number()) unknown();
-    if (error != std::errc() || value > kLargest) {
-      throw InvalidArgument(
-          fmt::format("the part '{}' of the index '{}' has a number that is too large", text_, factory_));
-    }
-    if (value < 1)
-      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' has a 0; it starts at 1", text_, factory_));
-    left_.remove_prefix(static_cast<size_t>(after - left_.data()));
-    return value;
-  }
-  bool done() const { return left_.empty(); }
-  void finish() const {
-    if (!done()) unknown();
-  }
-  [[noreturn]] void unknown() const {
-    throw InvalidArgument(fmt::format(
-        "unknown part '{}' of the index '{}'; known are, in this order: IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, "
-        "L2norm, Padn, Centre; IVFn, IVF; Flat, SQ8, SQ6, SQ4, SQfp16, SQbf16, PQm, PQmxb, LSQm, LSQmxb, RQm, "
-        "RQmxb, these with _Ncqint8, _Nqint8, _Nfloat or "
-        "_Nnone; RFlat, Refine(...), with "
-        "numbers for the small letters",
-        text_, factory_));
-  }
-  std::string_view text() const { return text_; }
-  std::string_view factory() const { return factory_; }
-
- private:
-  static constexpr int64_t kLargest = int64_t{1} << 31;
-  std::string_view left_;
-  std::string_view text_;
-  std::string_view factory_;
+  Part(std::string_view text, std::string_view factory) : NamePart(text, factory, known_parts()) {}
 };
 
 // At commas that are not in parentheses.
@@ -111,67 +75,11 @@ bool take_transform(Part part, std::vector<TransformSpec>* transforms) {
   return true;
 }
 
-// Codebooks, their bits and what codes say of the norm: "LSQ8x8", "RQ16x4", "LSQ7x8_Ncqint8".
-void take_additive(Part& part, CodeSpec* spec) {
-  constexpr int kBeam = 5;
-  spec->kind = CodeKind::additive;
-  if (part.text()[0] == 'R') {
-    spec->search = AdditiveSearch::beam;
-    spec->effort = kBeam;
-  }
-  spec->parts = part.number();
-  if (part.take("x")) spec->bits = static_cast<int>(part.number());
-  if (spec->parts < 1 || spec->parts > kMostCodebooks || spec->bits < 1 || spec->bits > 8) {
-    throw InvalidArgument(
-        fmt::format("the part '{}' of the index '{}' asks for {} codebooks of {} bits; there are 1 to {} of 1 to 8 bits",
-                    part.text(), part.factory(), spec->parts, spec->bits, kMostCodebooks));
-  }
-  if (!part.take("_N")) return;
-  for (const auto& [norm, name] : kNormNames.entries) {
-    Part rest = part;
-    if (!rest.take(name) || !rest.done()) continue;
-    spec->norm = norm;
-    part = rest;
-    return;
-  }
-  throw InvalidArgument(
-      fmt::format("the part '{}' of the index '{}' asks for norms that are not known; known are _Ncqint8, _Nqint8, "
-                  "_Nfloat, and _Nnone for inner_product",
-                  part.text(), part.factory()));
-}
-
 // None for "Flat".
-std::optional<CodeSpec> take_code(Part part) {
-  CodeSpec spec;
-  if (part.take("Flat")) {
-    part.finish();
-    return std::nullopt;
-  }
-  if (part.take("SQfp16") || part.take("SQbf16")) {
-    spec.dtype = part.text()[2] == 'f' ? DType::f16 : DType::bf16;
-  } else if (part.take("SQ")) {
-    spec.kind = CodeKind::scalar;
-    spec.bits = static_cast<int>(part.number());
-    if (spec.bits != 8 && spec.bits != 6 && spec.bits != 4) {
-      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' asks for {} bits; there are 8, 6, 4, and fp16",
-                                        part.text(), part.factory(), spec.bits));
-    }
-  } else if (part.take("PQ")) {
-    spec.kind = CodeKind::product;
-    spec.parts = part.number();
-    if (part.take("x")) spec.bits = static_cast<int>(part.number());
-    if (spec.bits < 4 || spec.bits > 8) {
-      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' asks for {} bits; codes have 4 to 8",
-                                        part.text(), part.factory(), spec.bits));
-    }
-    if (!part.take("fs")) (void)part.take("np");  // how FAISS searches the same codes
-  } else if (part.take("LSQ") || part.take("RQ")) {
-    take_additive(part, &spec);
-  } else {
-    part.unknown();
-  }
+std::optional<CodeRecipe> take_code(Part part) {
+  if (!part.take("Flat")) return parse_code_name(part);
   part.finish();
-  return spec;
+  return std::nullopt;
 }
 
 }  // namespace

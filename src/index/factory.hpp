@@ -26,9 +26,9 @@ struct FactorySpec {
   std::vector<TransformSpec> transforms;
   bool has_lists = false;
   int64_t lists = 0;             // 0: as many as the root of the rows
-  std::optional<CodeSpec> code;  // none: the vectors as they are, in their dtype
+  std::optional<CodeRecipe> code;  // none: the vectors as they are, in their dtype
   bool refines = false;
-  std::optional<CodeSpec> refine;  // none: the vectors as they are
+  std::optional<CodeRecipe> refine;  // none: the vectors as they are
 };
 
 // Throws InvalidArgument that names the part and what is known.

@@ -4,7 +4,7 @@
 #include "core/typed_row.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
@@ -71,7 +71,7 @@ void FlatState::search(const MatrixView& queries, const NeighborsView& out, cons
   FlatLayouts layouts(*this, resources);
   ArrayOutput output(out);
   search_knn(shape, {.k = params.k, .check_finite = params_.check_finite, .result_space = out.space},
-             {query_rows, {base, &layouts}, params.filter}, output, resources);
+             {query_rows, base, params.filter, &layouts}, output, resources);
 }
 
 RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -84,7 +84,7 @@ RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSea
   shape.base_checked = checked_;
   ViewSource query_rows(queries);
   FlatLayouts layouts(*this, resources);
-  return search_range(shape, range, {query_rows, {base, &layouts}, params.filter}, resources);
+  return search_range(shape, range, {query_rows, base, params.filter, &layouts}, resources);
 }
 
 int64_t FlatState::smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,

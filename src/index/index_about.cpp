@@ -4,13 +4,12 @@
 
 #include "core/name_table.hpp"
 #include "io/container/section.hpp"
-#include "quantize/additive/norm_names.hpp"
-#include "quantize/codec_tables.hpp"
+#include "io/container/words.hpp"
+#include "quantize/code_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace kith {
 namespace {
@@ -37,16 +36,9 @@ class AboutText {
   std::string text_;
 };
 
-std::string code_text(const CodeFormat& format) {
-  switch (format.kind) {
-    case CodeKind::stored: return fmt::format("stored {} {}", format.cols, name_of(format.dtype));
-    case CodeKind::scalar: return fmt::format("scalar {} {}", format.cols, format.bits);
-    case CodeKind::additive:
-      return fmt::format("additive {} {} {} {} {}{}", format.cols, format.bits, format.parts,
-                         format.search == AdditiveSearch::beam ? "beam" : "local", format.effort,
-                         format.norm == CodeNorm::decoded ? "" : fmt::format(" {}", kNormNames.name(format.norm)));
-    default: return fmt::format("product {} {} {}", format.cols, format.bits, format.parts);
-  }
+std::string code_text(const CodecParts& codec) {
+  const CodeRecipe recipe = codec.recipe();
+  return recipe.code->text(recipe, codec.format.cols);
 }
 
 void write_transforms(AboutText& text, const std::vector<TransformParts>& transforms) {
@@ -58,34 +50,6 @@ void write_transforms(AboutText& text, const std::vector<TransformParts>& transf
 }
 
 // --- reading
-
-// Words of a line, behind its key.
-class Words {
- public:
-  explicit Words(std::string_view line) : left_(line) {}
-
-  bool done() const { return left_.empty(); }
-  std::string_view next() {
-    if (left_.empty()) throw AboutProblem("a line ends early");
-    const size_t end = std::min(left_.find(' '), left_.size());
-    const std::string_view word = left_.substr(0, end);
-    left_.remove_prefix(std::min(end + 1, left_.size()));
-    return word;
-  }
-  template <typename T>
-  T number() {
-    const std::string_view word = next();
-    T value{};
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size()) {
-      throw AboutProblem(fmt::format("'{}' is not a number that can be here", word));
-    }
-    return value;
-  }
-
- private:
-  std::string_view left_;
-};
 
 class AboutReader {
  public:
@@ -121,32 +85,13 @@ auto parse_name(std::string_view name, const Parse& parse) {
   }
 }
 
-CodeFormat parse_code(std::string_view line) {
-  Words words(line);
-  const std::string_view kind = words.next();
-  CodeFormat format;
-  format.cols = words.number<int64_t>();
-  if (kind == "stored") {
-    format.kind = CodeKind::stored;
-    format.dtype = parse_name(words.next(), parse_dtype);
-    return format;
-  }
-  format.bits = words.number<int>();
-  if (kind == "additive") {
-    format.kind = CodeKind::additive;
-    format.parts = words.number<int64_t>();
-    const std::string_view search = words.next();
-    if (search != "beam" && search != "local") throw AboutProblem(fmt::format("additive codes found by '{}'", search));
-    format.search = search == "beam" ? AdditiveSearch::beam : AdditiveSearch::local;
-    format.effort = words.number<int>();
-    if (!words.done()) {
-      format.norm = parse_name(words.next(), [](std::string_view name) { return kNormNames.parse(name, "norm"); });
-    }
-    return format;
-  }
-  format.kind = kind == "scalar" ? CodeKind::scalar : CodeKind::product;
-  if (format.kind == CodeKind::product) format.parts = words.number<int64_t>();
-  return format;
+CodecParts parse_code(std::string_view line) {
+  const auto [recipe, cols] = parse_name(line, [](std::string_view text) { return parse_code_line(text); });
+  CodecParts codec;
+  codec.format = {recipe.code->kind(), cols, recipe.dtype, recipe.bits, recipe.parts, recipe.norm};
+  codec.code = recipe.code;
+  codec.effort = recipe.effort;
+  return codec;
 }
 
 SearchOptions parse_search(std::string_view line) {
@@ -187,7 +132,7 @@ void require_same(std::string_view text, std::string_view again) {
 
 std::string about_codec(const QuantizerParts& parts) {
   AboutText text;
-  text.line("codec", code_text(parts.codec.format));
+  text.line("codec", code_text(parts.codec));
   if (!parts.check_finite) text.line("check_finite", 0);
   if (parts.seed != 0) text.line("seed", parts.seed);
   if (parts.search != SearchOptions()) {
@@ -223,10 +168,10 @@ std::string about_index(const IndexParts& parts) {
   if (parts.lists) {
     text.line("lists", parts.lists->lists);
     text.line("residual", static_cast<int>(parts.lists->residual));
-    text.line("codec", code_text(parts.lists->codec.format));
+    text.line("codec", code_text(parts.lists->codec));
   }
   if (parts.refine) {
-    text.line("refine_codec", code_text(parts.refine->codec.format));
+    text.line("refine_codec", code_text(parts.refine->codec));
     text.line("refine_factor", parts.refine->factor);
   }
   return text.take();
@@ -250,7 +195,7 @@ uint32_t about_version(const SavedTransforms& parts) {
 QuantizerParts parse_about_codec(std::string_view text) {
   AboutReader reader(text);
   QuantizerParts parts;
-  parts.codec.format = parse_code(reader.line("codec"));
+  parts.codec = parse_code(reader.line("codec"));
   if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
   if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
   if (reader.is_next("search")) parts.search = parse_search(reader.line("search"));
@@ -288,11 +233,11 @@ IndexParts parse_about_index(std::string_view text) {
     ListParts& lists = parts.lists.emplace();
     lists.lists = reader.number("lists");
     lists.residual = reader.number("residual") != 0;
-    lists.codec.format = parse_code(reader.line("codec"));
+    lists.codec = parse_code(reader.line("codec"));
   }
   if (reader.is_next("refine_codec")) {
     RefineParts& refine = parts.refine.emplace();
-    refine.codec.format = parse_code(reader.line("refine_codec"));
+    refine.codec = parse_code(reader.line("refine_codec"));
     refine.factor = reader.number<float>("refine_factor");
   }
   require_same(text, about_index(parts));

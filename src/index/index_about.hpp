@@ -5,20 +5,14 @@
 #pragma once
 
 #include "index/index_parts.hpp"
+#include "io/container/words.hpp"
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kith {
-
-// What is wrong with a text.
-class AboutProblem : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 std::string about_index(const IndexParts& parts);
 // The first version of the container that knows every line of it.

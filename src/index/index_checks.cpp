@@ -4,7 +4,7 @@
 
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 #include "transform/transform_cuda.hpp"
 

@@ -8,7 +8,7 @@
 #include "io/container/container_file.hpp"
 #include "io/container/container_writer.hpp"
 #include "quantize/additive/norm_levels.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/additive/norm_levels.hpp"
 
 #include <fmt/format.h>
 
@@ -35,22 +35,19 @@ void add_floats(ContainerWriter& writer, std::string_view name, std::vector<int6
   writer.add(name, SectionType::f32, std::move(shape), {std::as_bytes(std::span(values))});
 }
 
-std::vector<int64_t> codec_shape(const CodeFormat& format) {
-  if (format.kind == CodeKind::scalar) return {2, format.cols};
-  if (format.kind == CodeKind::additive) return {format.parts, format.codewords(), format.cols};
-  return {format.parts, format.codewords(), format.part_cols()};
-}
-
 std::string norm_section(std::string_view codec) { return fmt::format("{}.norms", codec); }
 
 void add_codec(ContainerWriter& writer, std::string_view name, const CodecParts& codec) {
-  if (codec.format.kind == CodeKind::stored) return;
+  const std::vector<int64_t> shape = codec.recipe().code->shape(codec.format);
+  if (shape.empty()) return;
   const std::span<const float> values(codec.values);
   const auto norms = static_cast<size_t>(norm_value_count(codec.format.norm));
-  writer.add(name, SectionType::f32, codec_shape(codec.format), {std::as_bytes(values.first(values.size() - norms))});
+  writer.add(name, SectionType::f32, shape, {std::as_bytes(values.first(values.size() - norms))});
   if (norms == 0) return;
   writer.add(norm_section(name), SectionType::f32, {static_cast<int64_t>(norms)}, {std::as_bytes(values.last(norms))});
 }
+
+int64_t table_bytes(const CodecParts& codec) { return codec.recipe().code->table_bytes(codec.format); }
 
 void add_codes(ContainerWriter& writer, std::string_view name, const PartArray<uint8_t>& codes, int64_t rows,
                const CodeFormat& format) {
@@ -209,11 +206,12 @@ class PartsReader {
   size_t used_ = 0;
 };
 
-CodecParts read_codec(PartsReader& reader, std::string_view name, const CodeFormat& format) {
-  check_code_format(format);
-  if (format.kind == CodeKind::stored) return {format, {}};
-  CodecParts codec{format, reader.floats(name, codec_shape(format))};
-  if (const int64_t norms = norm_value_count(format.norm); norms > 0) {
+CodecParts read_codec(PartsReader& reader, std::string_view name, CodecParts codec) {
+  check_code_format(codec);
+  const std::vector<int64_t> shape = codec.recipe().code->shape(codec.format);
+  if (shape.empty()) return codec;
+  codec.values = reader.floats(name, shape);
+  if (const int64_t norms = norm_value_count(codec.format.norm); norms > 0) {
     const std::vector<float> values = reader.floats(norm_section(name), {norms});
     codec.values.insert(codec.values.end(), values.begin(), values.end());
   }
@@ -239,7 +237,7 @@ PartArray<uint8_t> read_codes(PartsReader& reader, std::string_view name, int64_
 void read_lists(PartsReader& reader, IndexParts& parts) {
   ListParts& lists = *parts.lists;
   check_list_count(lists.lists);
-  lists.codec = read_codec(reader, "codec", lists.codec.format);
+  lists.codec = read_codec(reader, "codec", std::move(lists.codec));
   if (reader.has("centres")) lists.centres = reader.matrix("centres", DType::f32, lists.lists, parts.stored_cols());
   if (lists.lists > 1) {
     lists.offsets = reader.array<int64_t>("offsets", SectionType::i64, {lists.lists + 1});
@@ -275,7 +273,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
   }
   if (reader.has("ids")) parts.ids = reader.array<int64_t>("ids", SectionType::i64, {parts.rows});
   if (parts.refine) {
-    parts.refine->codec = read_codec(reader, "refine.codec", parts.refine->codec.format);
+    parts.refine->codec = read_codec(reader, "refine.codec", std::move(parts.refine->codec));
     parts.refine->codes = read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format);
   }
   if (reader.has("subtracted")) parts.subtracted = reader.doubles("subtracted", parts.cols);
@@ -325,8 +323,8 @@ int64_t load_bytes(const std::string& path, const Resources& resources) {
   }
   constexpr int64_t kScratch = 1 << 20;  // of a thread that multiplies
   if (!parts.transforms.empty()) bytes += (resources.threads() + 3) * kScratch;
-  if (parts.lists) bytes += CodecTables::bytes_for(parts.lists->codec.format);
-  if (parts.refine) bytes += CodecTables::bytes_for(parts.refine->codec.format);
+  if (parts.lists) bytes += table_bytes(parts.lists->codec);
+  if (parts.refine) bytes += table_bytes(parts.refine->codec);
   return bytes;
 }
 
@@ -345,7 +343,7 @@ QuantizerParts load_codec(const std::string& path, const Resources& resources) {
   reader.naming_the_file([&] {
     parts = parse_about_codec(reader.about());
     require_version(reader, about_version(parts));
-    parts.codec = read_codec(reader, "codec", parts.codec.format);
+    parts.codec = read_codec(reader, "codec", std::move(parts.codec));
     reader.finish();
     check_codec(parts.codec, "codec");
   });

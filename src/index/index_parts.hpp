@@ -5,7 +5,7 @@
 #include <kith/metric.hpp>
 
 #include "index/part_data.hpp"
-#include "kernels/codes/code_format.hpp"
+#include "quantize/code_table.hpp"
 #include "transform/transform_parts.hpp"
 
 #include <cstdint>
@@ -20,6 +20,16 @@ namespace kith {
 struct CodecParts {
   CodeFormat format;
   std::vector<float> values;
+  // How codes are found, where a format does not say it.
+  const CodeEncoder* code = nullptr;  // null: the usual one of the format
+  int effort = CodeRecipe().effort;
+
+  CodeRecipe recipe() const {
+    CodeRecipe recipe = recipe_of(format);
+    if (code != nullptr) recipe.code = code;
+    recipe.effort = effort;
+    return recipe;
+  }
 };
 
 // How a local search quantizer encodes, besides its rounds.

@@ -2,8 +2,6 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
-#include "quantize/additive/norm_levels.hpp"
-#include "quantize/codec_tables.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -58,10 +56,8 @@ void check_values(const IndexParts& parts, const MatrixView& rows, int64_t first
 void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64_t rows, std::string_view section) {
   const int64_t bytes = codec.format.bytes();
   require_size(codes.size(), saturating_multiply(rows, bytes), section);
-  const bool parts = codec.format.kind == CodeKind::product || codec.format.kind == CodeKind::additive;
-  const int64_t values = parts ? codec.format.parts : codec.format.cols;
-  const int used = static_cast<int>((values * codec.format.bits + codec.format.norm_bits()) % 8);
-  if (codec.format.kind == CodeKind::stored || used == 0) return;
+  const auto used = static_cast<int>(codec.format.used_bits() % 8);
+  if (used == 0) return;
   for (int64_t i = 1; i <= rows; ++i) {
     if (codes[i * bytes - 1] >> used != 0) fail(section, fmt::format("code {} has bits behind its last value", i - 1));
   }
@@ -190,43 +186,16 @@ PartsProblem::PartsProblem(std::string_view section, std::string_view reason)
 
 std::string transform_section(size_t i, std::string_view what) { return fmt::format("transform.{}.{}", i, what); }
 
-void check_code_format(const CodeFormat& format) {
-  const auto require_format = [](bool kept, std::string_view reason) { require(kept, "about", reason); };
-  require_format(format.cols >= 1 && format.cols <= kMost, "codes of an impossible number of columns");
-  if (format.kind == CodeKind::scalar) {
-    require_format(format.bits == 4 || format.bits == 6 || format.bits == 8, "scalar codes have 4, 6 or 8 bits");
-  }
-  if (format.kind == CodeKind::additive) {
-    require_format(format.bits >= 1 && format.bits <= 8, "additive codes have 1 to 8 bits a codebook");
-    require_format(format.parts >= 1 && format.parts <= kMostCodebooks, "an impossible number of codebooks");
-    const bool beam = format.search == AdditiveSearch::beam;
-    require_format(format.effort >= (beam ? 1 : 0) && (!beam || format.effort <= kMostBeam),
-                   "an impossible number of rounds or paths");
-  } else {
-    require_format(format.norm == CodeNorm::decoded, "norms of codes that are not additive");
-  }
-  if (format.kind == CodeKind::product) {
-    require_format(format.bits >= 4 && format.bits <= 8, "product codes have 4 to 8 bits");
-    require_format(format.parts >= 1 && format.cols % format.parts == 0,
-                   "the parts of a code do not divide its columns");
-  }
+void check_code_format(const CodecParts& codec) {
+  require(codec.format.cols >= 1 && codec.format.cols <= kMost, "about", "codes of an impossible number of columns");
+  check_rows("about", [&] { (void)codec.recipe().format_for(codec.format.cols); });
 }
 
 void check_list_count(int64_t lists) { require(lists >= 1 && lists <= kMost, "about", fmt::format("{} lists", lists)); }
 
-int64_t codec_values(const CodeFormat& format) {
-  switch (format.kind) {
-    case CodeKind::stored: return 0;
-    case CodeKind::scalar: return 2 * format.cols;
-    case CodeKind::additive:
-      return format.parts * format.codewords() * format.cols + norm_value_count(format.norm);
-    default: return format.codewords() * format.cols;
-  }
-}
-
 void check_codec(const CodecParts& codec, std::string_view section) {
-  check_code_format(codec.format);
-  require_size(static_cast<int64_t>(codec.values.size()), codec_values(codec.format), section);
+  check_code_format(codec);
+  require_size(static_cast<int64_t>(codec.values.size()), codec.recipe().code->value_count(codec.format), section);
   require_finite(codec.values, section);
   if (codec.format.kind != CodeKind::scalar) return;
   const std::span<const float> spans = std::span(codec.values).subspan(static_cast<size_t>(codec.format.cols));

@@ -34,11 +34,8 @@ void check_codec(const CodecParts& codec, std::string_view section);
 void check_transforms(const std::vector<TransformParts>& transforms);
 
 // Whether codes of that format, and so many lists, can be: the numbers alone.
-void check_code_format(const CodeFormat& format);
+void check_code_format(const CodecParts& codec);
 void check_list_count(int64_t lists);
-
-// How many values a trained codec of that format has.
-int64_t codec_values(const CodeFormat& format);
 
 // "transform.3.matrix"
 std::string transform_section(size_t i, std::string_view what);

@@ -3,7 +3,7 @@
 #include <kith/index.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "exact/knn_checks.hpp"
+#include "rows/knn_checks.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "index/file_vectors.hpp"

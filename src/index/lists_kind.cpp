@@ -124,7 +124,7 @@ class ListsKind final : public IndexKind {
     model->metric = params_.metric;
     if (own.centres.rows() > 0) model->centres = std::move(own.centres).take("the lists' centres", resources);
     model->residual = own.residual;
-    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values), resources);
+    model->codec = Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
     model->validate();
     Lists segments;
     const int64_t rows = own.rows.size();
@@ -142,7 +142,7 @@ class ListsKind final : public IndexKind {
     IvfSpec spec;
     spec.lists = spec_.has_lists ? spec_.lists : kOneList;
     spec.expected_rows = params_.expected_rows;
-    spec.code = spec_.code.value_or(CodeSpec{.dtype = rows.dtype});
+    spec.code = spec_.code.value_or(CodeRecipe{.dtype = rows.dtype});
     return spec;
   }
 

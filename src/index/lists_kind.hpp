@@ -16,7 +16,7 @@ namespace kith {
 struct ListsSpec {
   bool has_lists = false;
   int64_t lists = 0;             // 0: as many as the root of the rows
-  std::optional<CodeSpec> code;  // none: the vectors as they are, in their dtype
+  std::optional<CodeRecipe> code;  // none: the vectors as they are, in their dtype
 };
 
 // Unsupported for a metric that lists cannot be searched by.

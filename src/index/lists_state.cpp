@@ -4,7 +4,7 @@
 #include "core/result_exit.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "index/host_rows.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
@@ -305,7 +305,8 @@ void ListsState::give_parts(IndexParts& parts, const Resources& resources) const
   own.lists = model_->lists();
   own.centres = PartMatrix(model_->centres.view(), model_);
   own.residual = model_->residual;
-  own.codec = {model_->codec->format(), model_->codec->values()};
+  own.codec = {model_->codec->format(), model_->codec->values(), model_->codec->recipe().code,
+               model_->codec->recipe().effort};
   const Segment all = whole(resources);
   const auto size = static_cast<size_t>(all->size());
   own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);

@@ -5,7 +5,7 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
-#include "exact/metric_unit.hpp"
+#include "core/metric_unit.hpp"
 #include "exact/search_limit.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"

@@ -9,7 +9,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
-#include "ivf/scan/stored_key_cuda.hpp"
+#include "kernels/rerank/code_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "quantize/device_codec_cuda.hpp"
@@ -21,7 +21,8 @@ constexpr int kThreads = 128;
 constexpr size_t kMostBlocks = 40;  // of codes: each is at least as long as all after it
 
 struct RefineKernelTask {
-  DeviceListsView vectors;  // one list without a centre; its codes are the first block's
+  CodecView codec;
+  KeyKind kind;
   int64_t code_bytes;
   const float* queries;
   int64_t query_stride;
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(kThreads) refine_kernel(const __grid_constant_
   const auto thread = static_cast<int>(threadIdx.x);
   const int64_t query = blockIdx.x;
   auto* const values = reinterpret_cast<double*>(memory);
-  uint64_t* const list = memory + padded_cols(task.vectors.codec.format.cols);
+  uint64_t* const list = memory + padded_cols(task.codec.format.cols);
   if (thread == 0) listed = 0;
   __syncthreads();
   for (int i = thread; i < task.count; i += kThreads) {
@@ -55,13 +56,14 @@ __global__ void __launch_bounds__(kThreads) refine_kernel(const __grid_constant_
     if (row < 0) continue;
     list[atomicAdd(&listed, 1)] = static_cast<uint64_t>(row);
   }
-  const double inverse_q = load_query(task.vectors, task.queries + query * task.query_stride, values);
+  const CodeKeys keys{task.codec, task.kind};
+  const double inverse_q = load_query(keys, task.queries + query * task.query_stride, values);
   __syncthreads();
   const int found = listed;
-  const Reader reader(task.vectors);
+  const Reader reader(task.codec, task.codes[0]);
   for (int i = thread / kRowThreads; i < found; i += kThreads / kRowThreads) {
     const auto row = static_cast<uint32_t>(list[i]);
-    const float key = code_key(task.vectors, reader, values, inverse_q, task.code(row), nullptr);
+    const float key = code_key(keys, reader, values, inverse_q, task.code(row), nullptr);
     __syncwarp(row_threads());  // all have read the row
     if (thread % kRowThreads == 0) list[i] = pack_neighbor(ordered_key(key), row);
   }
@@ -86,14 +88,13 @@ class CodecOnDeviceCuda final : public CodecOnDevice {
 RefineKernelTask task_of(const GpuCodes& codes, Metric metric) {
   if (codes.blocks.size() > kMostBlocks) throw InvalidArgument("codes to refine with lie in too many blocks");
   RefineKernelTask task = {};
-  task.vectors.kind = key_kind(metric);
-  task.vectors.codec = static_cast<const CodecOnDeviceCuda&>(*codes.codec).view();
+  task.kind = key_kind(metric);
+  task.codec = static_cast<const CodecOnDeviceCuda&>(*codes.codec).view();
   task.code_bytes = codes.format.bytes();
   for (const GpuCodes::Block& block : codes.blocks) {
     task.codes[task.blocks] = block.codes->data();
     task.first_rows[task.blocks++] = static_cast<uint32_t>(block.first_row);
   }
-  task.vectors.codes = task.codes[0];
   return task;
 }
 

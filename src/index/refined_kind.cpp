@@ -7,7 +7,7 @@
 #include "index/refine.hpp"
 #include "index/refine_gpu.hpp"
 #include "ivf/model/streamed_training.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -117,8 +117,9 @@ class RefinedState final : public IndexState {
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
     inner_->give_parts(parts, resources);
-    parts.refine =
-        RefineParts{{vectors_.codec().format(), vectors_.codec().values()}, vectors_.copy(resources), factor_};
+    const Codec& codec = vectors_.codec();
+    parts.refine = RefineParts{{codec.format(), codec.values(), codec.recipe().code, codec.recipe().effort},
+                               vectors_.copy(resources), factor_};
   }
 
   const std::shared_ptr<const IndexState>& inner() const { return inner_; }
@@ -157,7 +158,7 @@ const RefinedState& refined(const IndexState& state) { return static_cast<const 
 
 class RefinedKind final : public IndexKind {
  public:
-  RefinedKind(const std::optional<CodeSpec>& code, std::shared_ptr<const IndexKind> inner, const IndexParams& params)
+  RefinedKind(const std::optional<CodeRecipe>& code, std::shared_ptr<const IndexKind> inner, const IndexParams& params)
       : code_(code), inner_(std::move(inner)), params_(params) {}
 
   // The code of the vectors needs their columns, and may need their range.
@@ -220,7 +221,7 @@ class RefinedKind final : public IndexKind {
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
     std::shared_ptr<const IndexState> state = inner_->restored(parts, resources);
     RefineParts& own = *parts.refine;
-    std::shared_ptr<const Codec> codec = Codec::from_parts(own.codec.format, std::move(own.codec.values), resources);
+    std::shared_ptr<const Codec> codec = Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
     return std::make_shared<RefinedState>(
         std::move(state), CodeStore(std::move(codec), std::move(own.codes).take("the index's codes", resources)),
         params_, own.factor);
@@ -249,14 +250,14 @@ class RefinedKind final : public IndexKind {
     return Codec::train(*code_, sample.view(), params_.seed, resources);
   }
 
-  const std::optional<CodeSpec> code_;
+  const std::optional<CodeRecipe> code_;
   const std::shared_ptr<const IndexKind> inner_;
   const IndexParams params_;
 };
 
 }  // namespace
 
-std::shared_ptr<const IndexKind> make_refined_kind(const std::optional<CodeSpec>& code,
+std::shared_ptr<const IndexKind> make_refined_kind(const std::optional<CodeRecipe>& code,
                                                    std::shared_ptr<const IndexKind> inner, const IndexParams& params) {
   return std::make_shared<RefinedKind>(code, std::move(inner), params);
 }

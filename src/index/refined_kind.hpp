@@ -14,7 +14,7 @@
 namespace kith {
 
 // `code`: what is kept of a vector; none: the vector in its own dtype.
-std::shared_ptr<const IndexKind> make_refined_kind(const std::optional<CodeSpec>& code,
+std::shared_ptr<const IndexKind> make_refined_kind(const std::optional<CodeRecipe>& code,
                                                    std::shared_ptr<const IndexKind> inner, const IndexParams& params);
 
 }  // namespace kith

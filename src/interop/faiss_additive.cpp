@@ -79,7 +79,7 @@ void take_levels(FaissSource& source, FaissAdditiveSearch search, CodecParts& co
 
 }  // namespace
 
-FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch kind) {
+FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, const CodeEncoder* code) {
   const auto own_cols = source.bounded(1, uint64_t{1} << 20, "the columns of an additive quantizer");
   if (own_cols != cols) source.corrupt(fmt::format("an additive quantizer of {} columns, not {}", own_cols, cols));
   const int64_t books = source.bounded(1, 1 << 16, "the codebooks of an additive quantizer");
@@ -97,7 +97,7 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, Additiv
   format.cols = cols;
   format.bits = static_cast<int>(bits[0]);
   format.parts = books;
-  format.search = kind;
+  result.codec.code = code;
   result.codec.values = source.floats((books << format.bits) * cols, "codebooks");
   const auto search = static_cast<FaissAdditiveSearch>(source.number<int32_t>("how the index is searched"));
   if (search < FaissAdditiveSearch::decompress || search > FaissAdditiveSearch::norm_rq2x4) {
@@ -107,16 +107,16 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, Additiv
   take_levels(source, search, result.codec);
   if (search >= FaissAdditiveSearch::norm_lsq2x4) source.skip_array(sizeof(float), "the tables of norms");
   result.code_bytes = divide_up(books * format.bits + norm_bits(search), int64_t{8});
-  if (kind == AdditiveSearch::beam) {
+  if (code == kResidualCode) {
     source.skip(sizeof(int32_t), "how the quantizer was trained");
     const auto beam = source.number<int32_t>("the beam of a residual quantizer");
     if (beam < 1) source.corrupt(fmt::format("a beam of {} paths", beam));
-    format.effort = std::min(beam, kMostBeam);
+    result.codec.effort = std::min(beam, kMostBeam);
   } else {
     // K, train_iters, encode_ils_iters, train_ils_iters, icm_iters; p, lambda; chunk_size; random_seed; nperts;
     // update_codebooks_with_double
     source.skip(2 * sizeof(uint64_t), "how the quantizer was trained");
-    format.effort = static_cast<int>(source.bounded(0, 1 << 20, "the rounds of local search"));
+    result.codec.effort = static_cast<int>(source.bounded(0, 1 << 20, "the rounds of local search"));
     source.skip(2 * sizeof(uint64_t) + 2 * sizeof(float) + sizeof(uint64_t) + sizeof(int32_t) + sizeof(uint64_t) + 1,
                 "how the quantizer was trained");
   }
@@ -165,14 +165,14 @@ void write_additive_quantizer(FaissSink& sink, const CodecParts& codec) {
   sink.number(has_range ? levels[0] : NAN);
   sink.number(has_range ? levels[1] : NAN);
   if (format.norm == CodeNorm::cqint8) sink.values<float>(levels);
-  if (format.search == AdditiveSearch::beam) {
+  if (codec.code == kResidualCode) {
     constexpr int32_t kProgressive = 1;
     sink.number(kProgressive);
-    sink.number(static_cast<int32_t>(format.effort));
+    sink.number(static_cast<int32_t>(codec.effort));
     return;
   }
   sink.number(static_cast<uint64_t>(format.codewords()));
-  for (const uint64_t value : {uint64_t{25}, static_cast<uint64_t>(format.effort), uint64_t{8}, uint64_t{4}}) {
+  for (const uint64_t value : {uint64_t{25}, static_cast<uint64_t>(codec.effort), uint64_t{8}, uint64_t{4}}) {
     sink.number(value);
   }
   sink.number(0.5F);

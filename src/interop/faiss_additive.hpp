@@ -20,7 +20,7 @@ struct FaissAdditive {
 };
 
 // By local search ("LS") or as residuals with a beam ("RQ").
-FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch search);
+FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, const CodeEncoder* code);
 // The code without its norms.
 CodecParts without_norms(const CodecParts& codec);
 // Codes without norms that the codec lacks.

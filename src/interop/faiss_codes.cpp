@@ -68,17 +68,9 @@ FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols) {
   return result;
 }
 
-std::string code_name(const CodeFormat& format) {
-  if (format.kind == CodeKind::scalar) return fmt::format("SQ{}", format.bits);
-  if (format.kind == CodeKind::product) {
-    return format.bits == 8 ? fmt::format("PQ{}", format.parts) : fmt::format("PQ{}x{}", format.parts, format.bits);
-  }
-  if (format.kind == CodeKind::additive) {
-    return fmt::format("{}{}x{}{}", format.search == AdditiveSearch::beam ? "RQ" : "LSQ", format.parts, format.bits,
-                       norm_suffix(format.norm));
-  }
-  if (format.dtype == DType::f16) return "SQfp16";
-  return format.dtype == DType::bf16 ? "SQbf16" : "Flat";
+std::string code_name(const CodecParts& codec) {
+  const CodeRecipe recipe = codec.recipe();
+  return recipe.code->name(recipe);
 }
 
 }  // namespace kith

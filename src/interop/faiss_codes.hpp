@@ -17,6 +17,6 @@ struct FaissScalarCodec {
 FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols);
 
 // As factory strings have it: "PQ16", "PQ32x4", "SQ8", "SQfp16"; "Flat" for f32 and bytes.
-std::string code_name(const CodeFormat& format);
+std::string code_name(const CodecParts& codec);
 
 }  // namespace kith

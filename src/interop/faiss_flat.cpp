@@ -26,7 +26,7 @@ void set_single_list(FaissSource& source, IndexParts& parts, CodecParts codec, H
   lists.offsets = std::move(offsets);
   lists.rows = std::move(rows);
   lists.codes = std::move(codes);
-  parts.factory = code_name(lists.codec.format);
+  parts.factory = code_name(lists.codec);
 }
 
 }  // namespace
@@ -108,10 +108,10 @@ IndexParts read_faiss_scalar(FaissSource& source) {
   return parts;
 }
 
-IndexParts read_faiss_additive(FaissSource& source, AdditiveSearch search) {
+IndexParts read_faiss_additive(FaissSource& source, const CodeEncoder* code) {
   const FaissHeader header = read_faiss_header(source);
   IndexParts parts = begun_parts(source, header);
-  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, code);
   const auto bytes = static_cast<uint64_t>(additive.code_bytes);
   source.bounded(bytes, bytes, "the bytes of a code");
   const HostArray<uint8_t> codes =

@@ -14,7 +14,7 @@ IndexParts read_faiss_flat(FaissSource& source);
 IndexParts read_faiss_product(FaissSource& source);
 IndexParts read_faiss_fast_product(FaissSource& source);
 IndexParts read_faiss_scalar(FaissSource& source);
-IndexParts read_faiss_additive(FaissSource& source, AdditiveSearch search);
+IndexParts read_faiss_additive(FaissSource& source, const CodeEncoder* code);
 
 // Shared with inverted files: blocks of so many vectors, and codes that can lie in them.
 FastScanLayout fast_scan_layout(FaissSource& source, int64_t parts, int32_t block_rows);

@@ -70,7 +70,7 @@ void finish_inverted(FaissSource& source, IndexParts& parts, FaissLists lists) {
     source.corrupt(fmt::format("lists of {} vectors in an index of {}", lists.ids.size(), parts.rows));
   }
   number_rows(source, std::move(lists), parts);
-  parts.factory = fmt::format("IVF{},{}", parts.lists->lists, code_name(parts.lists->codec.format));
+  parts.factory = fmt::format("IVF{},{}", parts.lists->lists, code_name(parts.lists->codec));
 }
 
 }  // namespace
@@ -127,12 +127,12 @@ IndexParts read_faiss_inverted_scalar(FaissSource& source) {
   return parts;
 }
 
-IndexParts read_faiss_inverted_additive(FaissSource& source, AdditiveSearch search) {
+IndexParts read_faiss_inverted_additive(FaissSource& source, const CodeEncoder* code) {
   FaissHeader header;
   IndexParts parts = read_inverted_header(source, header);
   ListParts& lists = *parts.lists;
   const auto code_bytes = source.number<uint64_t>("the bytes of a code");
-  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, code);
   if (code_bytes != static_cast<uint64_t>(additive.code_bytes)) {
     source.corrupt(fmt::format("codes of {} bytes, not {}", code_bytes, additive.code_bytes));
   }

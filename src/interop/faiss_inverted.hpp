@@ -10,6 +10,6 @@ IndexParts read_faiss_inverted_flat(FaissSource& source);
 // `fast`: codes lie in blocks for fast scans.
 IndexParts read_faiss_inverted_product(FaissSource& source, bool fast);
 IndexParts read_faiss_inverted_scalar(FaissSource& source);
-IndexParts read_faiss_inverted_additive(FaissSource& source, AdditiveSearch search);
+IndexParts read_faiss_inverted_additive(FaissSource& source, const CodeEncoder* code);
 
 }  // namespace kith

@@ -119,7 +119,7 @@ IndexParts read_refined(FaissSource& source, int depth) {
   if (!(factor >= 1 && factor <= 1000)) source.corrupt(fmt::format("the factor of an 'IxRF' is {}", factor));
   parts.refine = refine_parts(source, std::move(second));
   parts.refine->factor = factor;
-  const std::string name = code_name(parts.refine->codec.format);
+  const std::string name = code_name(parts.refine->codec);
   parts.factory += name == "Flat" ? ",RFlat" : fmt::format(",Refine({})", name);
   return parts;
 }
@@ -134,10 +134,10 @@ IndexParts read_any(FaissSource& source, int depth) {
   if (tag == "IwFl") return read_faiss_inverted_flat(source);
   if (tag == "IwPQ" || tag == "IwPf") return read_faiss_inverted_product(source, tag == "IwPf");
   if (tag == "IwSq") return read_faiss_inverted_scalar(source);
-  if (tag == "IxLS") return read_faiss_additive(source, AdditiveSearch::local);
-  if (tag == "IxRq") return read_faiss_additive(source, AdditiveSearch::beam);
-  if (tag == "IwLS") return read_faiss_inverted_additive(source, AdditiveSearch::local);
-  if (tag == "IwRQ") return read_faiss_inverted_additive(source, AdditiveSearch::beam);
+  if (tag == "IxLS") return read_faiss_additive(source, kLocalSearchCode);
+  if (tag == "IxRq") return read_faiss_additive(source, kResidualCode);
+  if (tag == "IwLS") return read_faiss_inverted_additive(source, kLocalSearchCode);
+  if (tag == "IwRQ") return read_faiss_inverted_additive(source, kResidualCode);
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);

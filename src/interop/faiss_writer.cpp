@@ -176,7 +176,7 @@ class FaissWriter {
       return sink_.bytes(codes.data(), codes.size());
     }
     if (format.kind == CodeKind::additive) {
-      sink_.tag(format.search == AdditiveSearch::beam ? "IxRq" : "IxLS");
+      sink_.tag(codec.code == kResidualCode ? "IxRq" : "IxLS");
       header(format.cols);
       write_additive_quantizer(sink_, codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));
@@ -204,7 +204,7 @@ class FaissWriter {
     const CodeFormat& format = codec.format;
     const bool product = format.kind == CodeKind::product;
     const bool additive = format.kind == CodeKind::additive;
-    const std::string_view additive_tag = format.search == AdditiveSearch::beam ? "IwRQ" : "IwLS";
+    const std::string_view additive_tag = codec.code == kResidualCode ? "IwRQ" : "IwLS";
     sink_.tag(additive ? additive_tag : product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);
     sink_.number(static_cast<uint64_t>(lists.lists));

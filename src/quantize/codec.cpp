@@ -2,15 +2,15 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
+#include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
-#include "quantize/additive/local_search_training.hpp"
-#include "quantize/additive/residual_training.hpp"
-#include "quantize/codec_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
+#include "quantize/code_table.hpp"
 #include "quantize/codec_cuda.hpp"
-#include "quantize/product_training.hpp"
-#include "quantize/scalar_training.hpp"
 
 #include <fmt/format.h>
 
@@ -20,92 +20,83 @@ namespace kith {
 namespace {
 
 // Where rows are encoded or codes decoded: two matrices, of which one is small.
-Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, MemorySpace other,
+Device resolve_codec_device(const CodeRecipe& recipe, const MatrixView& rows, MemorySpace other,
                             const Resources& resources) {
   DeviceRequest request;
   request.job = "a codec";
   request.spaces = {rows.space(), other};
   request.work.bytes = static_cast<double>(rows.rows() * rows.cols() * size_of(rows.dtype()));
-  request.work.flops = 2.0 * static_cast<double>(rows.rows() * format.cols) * compared_codewords(format);
+  request.work.flops = 2.0 * static_cast<double>(rows.rows() * rows.cols()) * recipe.code->compared_codewords(recipe);
   request.work.gpu_flops = 2e13;
-  request.fits = [](Device) { return true; };
-  request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), format.cols); };
+  request.fits = [&](Device) { return recipe.code->on_gpus(); };
+  request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); };
   return resolve_device(request, resources);
 }
 
-ResidualQuantizerParams residual_params(const CodeFormat& format, uint64_t seed) {
-  return {format.parts, format.bits, format.effort, seed, true};
-}
-
-LocalSearchParams local_search_params(const CodeFormat& format, uint64_t seed) {
-  LocalSearchParams params;
-  params.codebooks = format.parts;
-  params.bits = format.bits;
-  params.seed = seed;
-  return params;
-}
-
-int64_t additive_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
-  return format.search == AdditiveSearch::beam
-             ? residual_training_bytes(residual_params(format, 0), rows.rows, rows.cols, threads)
-             : local_search_training_bytes(local_search_params(format, 0), rows.rows, rows.cols, threads);
-}
-
-std::vector<float> train_additive(const CodeFormat& format, RowSource& rows, uint64_t seed,
-                                  const Resources& resources) {
-  if (format.search == AdditiveSearch::beam) return train_residual(residual_params(format, seed), rows, resources);
-  std::vector<float> values;
-  const auto take = [&](TrainingRound round) { values = std::move(round.codebooks); };
-  train_local_search(local_search_params(format, seed), rows, take, resources);
-  return values;
+void decode_cpu(const CodecView& codec, const MatrixView& codes, const MutableMatrixView& out,
+                const Resources& resources) {
+  constexpr int64_t kTaskRows = 512;
+  const int64_t count = codes.rows();
+  const bool together = codes.row_stride() == codec.format.bytes() && out.row_stride() == codec.format.cols;
+  ProgressMeter meter("decode", count, resources);
+  parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
+    const int64_t first = task * kTaskRows;
+    const int64_t end = std::min(first + kTaskRows, count);
+    const int64_t step = together ? end - first : 1;
+    for (int64_t i = first; i < end; i += step) {
+      decode_rows_cpu(codec, typed_row<uint8_t>(codes, i), step, nullptr, typed_row<float>(out, i));
+    }
+    meter.add(end - first);
+  });
+  meter.finish();
 }
 
 }  // namespace
 
+std::shared_ptr<const Codec> Codec::from_parts(const CodeRecipe& recipe, int64_t cols, std::vector<float> values,
+                                               const Resources& resources) {
+  return std::make_shared<const Codec>(recipe, cols, std::move(values), resources);
+}
+
 std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values,
                                                const Resources& resources) {
-  return std::make_shared<const Codec>(format, std::move(values), resources);
+  return from_parts(recipe_of(format), format.cols, std::move(values), resources);
 }
 
-std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
-                                          const Resources& resources) {
+std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
+                                          TrainedValues& trained, const Resources& resources) {
   const DefaultFloatMode mode;
-  const CodeFormat format = spec.format_for(rows.info().cols);
-  if (format.has_levels()) throw InvalidArgument("levels of norms are trained with the lists of an index");
-  const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
-  const auto values = [&]() -> std::vector<float> {
-    switch (format.kind) {
-      case CodeKind::stored: return {};
-      case CodeKind::scalar: return train_scalar(rows, resources);
-      case CodeKind::additive: return train_additive(format, rows, seed, resources);
-      default: return train_product(format, rows, seed, resources);
-    }
-  };
-  return naming_host_limit(needed, resources, [&] { return from_parts(format, values(), resources); });
-}
-
-int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads) {
-  const CodeFormat format = spec.format_for(rows.cols);
-  const int64_t made = CodecTables::bytes_for(format);
-  switch (format.kind) {
-    case CodeKind::stored: return made;
-    case CodeKind::additive: return std::max(made, additive_training_bytes(format, rows, threads));
-    case CodeKind::scalar: return std::max(made, scalar_training_bytes(rows, threads));
-    default: return std::max(made, product_training_bytes(format, rows, threads));
+  const int64_t cols = rows.info().cols;
+  if (recipe.format_for(cols).has_levels()) {
+    throw InvalidArgument("levels of norms are trained with the lists of an index");
   }
+  const auto needed = [&] { return training_bytes(recipe, rows.info(), resources.threads()); };
+  return naming_host_limit(needed, resources, [&] {
+    recipe.code->train(recipe, rows, seed, trained, resources);
+    return from_parts(recipe, cols, std::move(trained.values), resources);
+  });
 }
 
-std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
+std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
+                                          const Resources& resources) {
+  TrainedValues trained;
+  return train(recipe, rows, seed, trained, resources);
+}
+
+int64_t Codec::training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) {
+  return std::max(recipe.code->table_bytes(recipe.format_for(rows.cols)),
+                  recipe.code->training_bytes(recipe, rows, threads));
+}
+
+std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                           const Resources& resources) {
   ViewSource source(rows);
-  return train(spec, source, seed, resources);
+  return train(recipe, source, seed, resources);
 }
 
 int64_t Codec::encoding_bytes(int64_t rows, DType dtype, int threads) const {
-  return encode_cpu_bytes(format(), rows, dtype, threads);
+  return recipe().code->encoding_bytes(recipe(), format(), rows, dtype, threads);
 }
-
-int64_t Codec::decoding_bytes(int threads) const { return decode_cpu_bytes(format(), threads); }
 
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
   encode(rows, MutableMatrixView(codes, rows.rows(), format().bytes()), resources);
@@ -116,16 +107,22 @@ void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView&
   decode(MatrixView(codes, count, format().bytes()), out, resources);
 }
 
-void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
+void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
+                   const LocalSearchEncoding* how) const {
   const DefaultFloatMode mode;
   if (rows.cols() != format().cols) {
     throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), format().cols));
   }
   if (rows.rows() == 0) return;
+  CodeRecipe chosen = recipe();
+  if (how != nullptr) chosen.effort = static_cast<int>(std::min<int64_t>(how->rounds, INT32_MAX));
+  const EncodeTask task{tables_, rows, codes, how};
   dispatch(
-      resolve_codec_device(format(), rows, codes.space(), resources),
-      [&] { encode_cpu(tables_, rows, codes, resources); },
-      [&](int device) { encode_cuda(tables_, rows, codes, device, resources); });
+      resolve_codec_device(chosen, rows, codes.space(), resources),
+      [&] { recipe().code->encode(task, resources); },
+      [&](int device) {
+        if (!recipe().code->encode_on_gpu(task, device, resources)) encode_cuda(task, device, resources);
+      });
 }
 
 void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
@@ -139,9 +136,9 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   const bool on_host = out.space().host_readable() && codes.space().host_readable();
   const bool chosen = resources.device().kind != DeviceKind::automatic;
   const Device device =
-      on_host && !chosen ? Device::cpu() : resolve_codec_device(format(), out, codes.space(), resources);
+      on_host && !chosen ? Device::cpu() : resolve_codec_device(recipe(), out, codes.space(), resources);
   dispatch(
-      device, [&] { decode_cpu(tables_, codes, out, resources); },
+      device, [&] { decode_cpu(view(), codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
 }
 

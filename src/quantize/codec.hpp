@@ -1,15 +1,7 @@
-// A trained code: rows of f32 to a few bytes each, and back. Scalar codes, product codes and stored values are one
-// type, so that whoever holds codes (lists of an index, files) knows none of them by name.
-//
-//   stored   nothing is trained: values are rounded to the nearest of a dtype; what it cannot hold is refused
-//   scalar   the least value and the span of each column (one pass over all rows); a value is rounded down to one of
-//            2^bits - 1 steps, and decoded to the middle of the step
-//   product  k-means of each sub-vector (product_training.hpp); a sub-vector becomes the number of its nearest
-//   codeword,
-//            by canonical squared distance, ties to the smaller number
+// A trained code: rows of f32 to a few bytes each, and back. All codes are one type, so that whoever holds codes (lists of
+// an index, files) knows none of them by name; what they are stands with their encoders (*_encoder.cpp).
 //
 // The same rows, seed and values give the same bytes on every processor, with any number of threads.
-// Cost of encoding: that of writing, except product codes: cols x 2^bits multiplications a row.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -29,25 +21,31 @@ namespace kith {
 
 class Codec {
  public:
-  // Rows of any dtype, as they are: their values have been checked. The source must not have been opened.
-  static std::shared_ptr<const Codec> train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
+  // Rows of any dtype, as they are: their values have been checked. The source must not have been opened. InvalidArgument
+  // for a recipe that wants levels of norms, which are of vectors with their centres (ivf/model/norm_training.hpp).
+  // `trained` gets what there is of the values, and keeps them where an exception leaves a use for them.
+  static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
+                                            TrainedValues& trained, const Resources& resources);
+  static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
                                             const Resources& resources);
-  static std::shared_ptr<const Codec> train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
+  static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
-  // Norms are not trained here: they are of vectors with their centres (ivf/model/norm_training.hpp). InvalidArgument for a
-  // spec that wants levels of them.
   // What that takes on the host at least, for an error that names the limit.
-  static int64_t training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads);
+  static int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads);
   // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
+  static std::shared_ptr<const Codec> from_parts(const CodeRecipe& recipe, int64_t cols, std::vector<float> values,
+                                                 const Resources& resources = Resources());
+  // The usual code of such a format.
   static std::shared_ptr<const Codec> from_parts(const CodeFormat& format, std::vector<float> values,
                                                  const Resources& resources = Resources());
 
   // What it holds counts against the resources' limit.
-  Codec(const CodeFormat& format, std::vector<float> values, const Resources& resources)
-      : tables_(format, std::move(values)), counted_(tables_.bytes(), "a trained code", resources) {}
+  Codec(const CodeRecipe& recipe, int64_t cols, std::vector<float> values, const Resources& resources)
+      : tables_(recipe, cols, std::move(values)), counted_(tables_.bytes(), "a trained code", resources) {}
   Codec(const Codec&) = delete;
   Codec& operator=(const Codec&) = delete;
 
+  const CodeRecipe& recipe() const { return tables_.recipe; }
   const CodeFormat& format() const { return tables_.format; }
   // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none;
   // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/norm_levels.hpp).
@@ -57,17 +55,16 @@ class Codec {
   int64_t bytes() const { return tables_.bytes(); }  // of host memory
 
   // Codes of the rows one after the other, format().bytes() each, on the device of `resources` or, where that is
-  // automatic, where the rows lie. A value that is no number has the first scalar code;
-  // a sub-vector with such a value the first codeword.
+  // automatic, where the rows lie.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
   // What encode() of so many rows in host memory takes on the CPU beside them and the codes, at least.
   int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
-  // The same of decode().
-  int64_t decoding_bytes(int threads) const;
 
-  // The same with codes as a matrix of bytes; encoded ones follow each other without gaps.
-  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
+  // The same with codes as a matrix of bytes; encoded ones follow each other without gaps, unless the code's encoder
+  // takes others. `how`: of local search (EncodeTask).
+  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
+              const LocalSearchEncoding* how = nullptr) const;
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const;
 
  private:

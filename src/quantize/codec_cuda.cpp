@@ -5,12 +5,13 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "io/dtype_conversion.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 #include "quantize/device_codec_cuda.hpp"
 
 #include <algorithm>
@@ -44,8 +45,9 @@ int64_t piece_rows(int64_t rows, int64_t row_bytes, const Resources& resources) 
 
 }  // namespace
 
-void encode_cuda(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes, int device,
-                 const Resources& resources) {
+void encode_cuda(const EncodeTask& task, int device, const Resources& resources) {
+  const auto& [codec, rows, codes, how] = task;
+  (void)how;
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
   const DeviceCodec on_device(codec, context, resources, CodecUse::all, rows.rows());
@@ -57,10 +59,9 @@ void encode_cuda(const CodecTables& codec, const MatrixView& rows, const Mutable
                        on_device.scratch_bytes(rows.dtype(), 1024) / 1024;
   const int64_t piece = piece_rows(rows.rows(), each, resources);
   const DeviceBuffer brought(rows_there ? 0 : piece * row_bytes, "rows to encode", context, resources);
-  const DeviceBuffer made(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
+  const DeviceArray<uint8_t> made(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
   const DeviceBuffer scratch(on_device.scratch_bytes(rows.dtype(), piece), "rows to encode", context, resources);
-  const DeviceBuffer lost_buffer(sizeof(uint64_t), "the check of values", context, resources);
-  auto* const lost = reinterpret_cast<uint64_t*>(lost_buffer.data());
+  const DeviceArray<uint64_t> lost(1, "the check of values", context, resources);
   const int64_t total_bytes = rows.rows() * row_bytes;
   const bool pinned =
       !rows_there && wants_pinned(rows.space(), total_bytes) && resources.host_memory()->available() > 2 * kPinnedBytes;
@@ -73,13 +74,12 @@ void encode_cuda(const CodecTables& codec, const MatrixView& rows, const Mutable
       upload.copy(some, brought.data(), context->stream(), meter);
       some = {brought.data(), rows.dtype(), {count, rows.cols(), rows.cols()}, MemorySpace::cuda(device)};
     }
-    auto* const to =
-        codes_there ? reinterpret_cast<uint8_t*>(codes.row(first)) : reinterpret_cast<uint8_t*>(made.data());
-    KITH_CUDA_CHECK(cudaMemsetAsync(lost, 0xFF, sizeof(uint64_t), context->stream()));  // kNothingLost
-    on_device.encode(device_rows(some), to, scratch.data(), lost, context->stream());
+    uint8_t* const to = codes_there ? typed_row<uint8_t>(codes, first) : made.data();
+    context->fill(lost.data(), 0xFF, 1);  // kNothingLost
+    on_device.encode(device_rows(some), to, scratch.data(), lost.data(), context->stream());
     if (!codes_there) context->copy(codes.row(first), to, count * format.bytes());
     uint64_t found = kNothingLost;
-    if (format.kind == CodeKind::stored) context->copy(&found, lost, sizeof found);
+    if (format.kind == CodeKind::stored) context->copy_values(&found, lost.data(), 1);
     context->synchronize();
     if (found != kNothingLost) {
       throw_lost(rows, format, found + static_cast<uint64_t>(first * format.cols), *context);
@@ -102,19 +102,19 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
   const int64_t each = (codes_there ? 0 : format.bytes()) + (out_there ? 0 : out_bytes);
   const int64_t piece = piece_rows(codes.rows(), each, resources);
   const DeviceBuffer brought(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
-  const DeviceBuffer made(out_there ? 0 : piece * out_bytes, "decoded rows", context, resources);
+  const DeviceArray<float> made(out_there ? 0 : piece * format.cols, "decoded rows", context, resources);
   RowUpload upload(false, resources, codes_there ? 0 : format.bytes());
   ProgressMeter meter("decode", codes.rows(), resources);
   for (int64_t first = 0; first < codes.rows(); first += piece) {
     const int64_t count = std::min(piece, codes.rows() - first);
-    const auto* from = reinterpret_cast<const uint8_t*>(codes.row(first));
+    const auto* from = typed_row<uint8_t>(codes, first);
     int64_t code_stride = codes.row_stride();
     if (!codes_there) {
       upload.copy(codes.slice(first, count), brought.data(), context->stream(), meter);
-      from = reinterpret_cast<const uint8_t*>(brought.data());
+      from = brought.as<uint8_t>();
       code_stride = format.bytes();
     }
-    auto* const to = out_there ? reinterpret_cast<float*>(out.row(first)) : reinterpret_cast<float*>(made.data());
+    float* const to = out_there ? typed_row<float>(out, first) : made.data();
     on_device.decode(from, code_stride, count, to, out_there ? out.row_stride() : format.cols, context->stream());
     if (!out_there) {
       KITH_CUDA_CHECK(cudaMemcpy2DAsync(out.row(first), static_cast<size_t>(out.row_stride() * 4), to,
@@ -138,11 +138,10 @@ void widen_ranges_cuda(const MatrixView& rows, float* leasts, float* largests, c
     keys[static_cast<size_t>(c)] = ordered_key(leasts[c]);
     keys[static_cast<size_t>(cols + c)] = ordered_key(largests[c]);
   }
-  const DeviceBuffer buffer(2 * cols * 4, "ranges of columns", context, resources);
-  auto* const there = reinterpret_cast<uint32_t*>(buffer.data());
-  context->copy(there, keys.data(), 2 * cols * 4);
-  launch_column_ranges(device_rows(rows), cols, there, there + cols, context->stream());
-  context->copy(keys.data(), there, 2 * cols * 4);
+  const DeviceArray<uint32_t> there(2 * cols, "ranges of columns", context, resources);
+  context->copy_values(there.data(), keys.data(), there.size());
+  launch_column_ranges(device_rows(rows), cols, there.data(), there.data() + cols, context->stream());
+  context->copy_values(keys.data(), there.data(), there.size());
   context->synchronize();
   for (int64_t c = 0; c < cols; ++c) {
     leasts[c] = key_of_ordered(keys[static_cast<size_t>(c)]);

@@ -12,9 +12,8 @@
 
 namespace kith {
 
-// `codes` without gaps.
-void encode_cuda(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes, int device,
-                 const Resources& resources);
+// Codes without gaps, as the recipe says.
+void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
 void decode_cuda(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out, int device,
                  const Resources& resources);
 

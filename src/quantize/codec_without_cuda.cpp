@@ -3,13 +3,11 @@
 #include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "quantize/codec_cuda.hpp"
-#include "quantize/product_pass.hpp"
+#include "quantize/product/product_pass.hpp"
 
 namespace kith {
 
-void encode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
-  throw_no_cuda();
-}
+void encode_cuda(const EncodeTask&, int, const Resources&) { throw_no_cuda(); }
 void decode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
   throw_no_cuda();
 }

@@ -1,16 +1,17 @@
 #include "quantize/device_codec_cuda.hpp"
 
-#include "core/divide.hpp"
+#include <kith/error.hpp>
+
+#include "cuda/workspace_layout.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
+#include "quantize/additive_encoders.hpp"
 
 #include <algorithm>
 #include <vector>
 
 namespace kith {
 namespace {
-
-constexpr int64_t kAlignment = 256;
 
 bool is_widened(DType dtype) { return dtype != DType::f32; }
 
@@ -26,6 +27,9 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
                          const Resources& resources, CodecUse use, int64_t rows) {
   const CodecView host = codec.view();
   view_.format = host.format;
+  if (use == CodecUse::all && !codec.recipe.code->on_gpus()) {
+    throw Unsupported("codes " + codec.recipe.code->name(codec.recipe) + " are made on the CPU alone");
+  }
   if (host.format.kind == CodeKind::stored) return;
   std::vector<float> values = codec.values;
   if (host.format.kind == CodeKind::scalar) {
@@ -33,10 +37,9 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     values.insert(values.end(), host.steps, host.steps + host.format.cols);
   }
   if (host.format.has_levels()) values.insert(values.end(), host.levels, host.levels + kNormLevels);
-  const auto bytes = static_cast<int64_t>(values.size() * sizeof(float));
-  values_ = DeviceBuffer(bytes, "a codec", context, resources);
-  context->copy(values_.data(), values.data(), bytes);
-  const auto* const floats = reinterpret_cast<const float*>(values_.data());
+  values_ = DeviceArray<float>(static_cast<int64_t>(values.size()), "a codec", context, resources);
+  context->copy_values(values_.data(), values.data(), values_.size());
+  const float* const floats = values_.data();
   std::vector<std::byte> tables;
   if (host.format.kind == CodeKind::scalar) {
     view_.bases = floats + 2 * host.format.cols;
@@ -47,10 +50,10 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     const Codebooks books{codec.values.data(), host.format.parts, host.format.bits, host.format.cols};
     if (use == CodecUse::decoding) {
       // nothing more
-    } else if (host.format.search == AdditiveSearch::beam) {
-      beam_.emplace(books, host.format.effort, context, resources);
+    } else if (codec.recipe.code == kResidualCode) {
+      beam_.emplace(books, codec.recipe.effort, context, resources);
     } else {
-      local_.emplace(books, codec_encoding(host.format), rows, context, resources);
+      local_.emplace(books, encoding_of(codec.recipe, nullptr), rows, context, resources);
     }
   } else {
     view_.codewords = floats;
@@ -69,70 +72,66 @@ int64_t DeviceCodec::search_rows(int64_t rows) const {
   return std::min(rows, local_->good_batch() / kBatches);
 }
 
-int64_t DeviceCodec::scratch_bytes(DType dtype, int64_t rows) const {
-  if (format().kind == CodeKind::additive) {
-    const int64_t labels = has_labels(format()) ? round_up(rows * format().parts, kAlignment) : 0;
-    if (local_) return labels + local_->workspace_bytes(search_rows(rows));
-    return labels + round_up(beam_->scratch_bytes(), kAlignment) + (is_widened(dtype) ? rows * format().cols * 4 : 0);
+struct DeviceCodec::Scratch : WorkspaceLayout {
+  Scratch(const DeviceCodec& codec, DType dtype, int64_t rows) {
+    const CodeFormat& format = codec.format();
+    const bool is_local = codec.local_.has_value();
+    labels = take<uint8_t>(has_labels(format) ? rows : 0, format.parts);
+    if (is_local) search = take<std::byte>(codec.local_->workspace_bytes(codec.search_rows(rows)));
+    if (codec.beam_) residuals = take<float>(codec.beam_->scratch_values());
+    widened = take<float>(is_widened(dtype) && !is_local ? rows : 0, format.cols);
   }
-  const int64_t widened = is_widened(dtype) ? round_up(rows * format().cols * 4, kAlignment) : 0;
-  return widened + (has_labels(format()) ? rows * format().parts : 0);
-}
 
-void DeviceCodec::encode_additive(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch,
+  Slot<uint8_t> labels;
+  Slot<std::byte> search;  // of local search
+  Slot<float> residuals;   // of a beam
+  Slot<float> widened;
+};
+
+int64_t DeviceCodec::scratch_bytes(DType dtype, int64_t rows) const { return Scratch(*this, dtype, rows).bytes; }
+
+void DeviceCodec::encode_additive(const DeviceRowsView& rows, const float* values, int64_t stride,
+                                  const Scratch& places, std::byte* scratch, uint8_t* labels,
                                   cudaStream_t stream) const {
-  uint8_t* labels = codes;
-  if (has_labels(format())) {
-    labels = reinterpret_cast<uint8_t*>(scratch);
-    scratch += round_up(rows.count * format().parts, kAlignment);
+  if (!local_) return beam_->encode(values, stride, rows.count, labels, places.residuals.in(scratch), stream);
+  const int64_t batch = search_rows(rows.count);
+  std::byte* const workspace = places.search.in(scratch);
+  for (int64_t first = 0; first < rows.count; first += batch) {
+    const int64_t count = std::min(batch, rows.count - first);
+    local_->prepare(slice_rows(rows, first, count), 0, workspace, stream);
+    local_->search(count, 0, local_->rounds(), true, labels + first * format().parts, nullptr, workspace, stream);
   }
-  if (local_) {
-    const int64_t batch = search_rows(rows.count);
-    for (int64_t first = 0; first < rows.count; first += batch) {
-      const int64_t count = std::min(batch, rows.count - first);
-      local_->prepare(slice_rows(rows, first, count), 0, scratch, stream);
-      local_->search(count, 0, local_->rounds(), true, labels + first * format().parts, nullptr, scratch, stream);
-    }
-  } else {
-    const auto* values = static_cast<const float*>(rows.data);
-    int64_t stride = rows.stride;
-    if (is_widened(rows.dtype)) {
-      auto* const widened = reinterpret_cast<float*>(scratch + round_up(beam_->scratch_bytes(), kAlignment));
-      launch_widen_rows(rows, format().cols, widened, stream);
-      values = widened;
-      stride = format().cols;
-    }
-    beam_->encode(values, stride, rows.count, labels, scratch, stream);
-  }
-  if (has_labels(format())) launch_pack_labels(format(), labels, rows.count, codes, stream);
-  if (format().has_norm()) launch_write_code_norms(view_, codes, rows.count, {}, stream);
 }
 
 void DeviceCodec::encode(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch, uint64_t* lost,
                          cudaStream_t stream) const {
   if (rows.count == 0) return;
-  if (format().kind == CodeKind::additive) return encode_additive(rows, codes, scratch, stream);
+  const Scratch places(*this, rows.dtype, rows.count);
   const int64_t cols = format().cols;
   const auto* values = static_cast<const float*>(rows.data);
   int64_t stride = rows.stride;
-  if (is_widened(rows.dtype)) {
-    auto* const widened = reinterpret_cast<float*>(scratch);
+  if (places.widened.count > 0) {
+    float* const widened = places.widened.in(scratch);
     launch_widen_rows(rows, cols, widened, stream);
     values = widened;
     stride = cols;
-    scratch += round_up(rows.count * cols * 4, kAlignment);
   }
   if (format().kind == CodeKind::stored) {
     return launch_encode_stored(format(), values, stride, rows.count, codes, lost, stream);
   }
   if (format().kind == CodeKind::scalar) {
-    const auto* const ranges = reinterpret_cast<const float*>(values_.data());
+    const float* const ranges = values_.data();
     return launch_encode_scalar(format(), ranges, ranges + cols, values, stride, rows.count, codes, stream);
   }
-  uint8_t* const labels = has_labels(format()) ? reinterpret_cast<uint8_t*>(scratch) : codes;
-  launch_nearest_codewords(*layout_, tables_.data(),
-                           {values, stride, format().part_cols(), rows.count, labels, format().parts, 1}, stream);
+  uint8_t* const labels = has_labels(format()) ? places.labels.in(scratch) : codes;
+  if (format().kind == CodeKind::additive) {
+    encode_additive(rows, values, stride, places, scratch, labels, stream);
+  } else {
+    launch_nearest_codewords(*layout_, tables_.data(),
+                             {values, stride, format().part_cols(), rows.count, labels, format().parts, 1}, stream);
+  }
   if (has_labels(format())) launch_pack_labels(format(), labels, rows.count, codes, stream);
+  if (format().has_norm()) launch_write_code_norms(view_, codes, rows.count, {}, stream);
 }
 
 void DeviceCodec::decode(const uint8_t* codes, int64_t code_stride, int64_t count, float* out, int64_t stride,

@@ -3,12 +3,12 @@
 
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "cuda/device_array.hpp"
+#include "rows/device_rows.hpp"
 #include "quantize/additive/beam_search_cuda.hpp"
 #include "quantize/additive/icm_search_cuda.hpp"
 #include "quantize/codec_tables.hpp"
-#include "quantize/product_nearest_cuda.hpp"
+#include "quantize/product/product_nearest_cuda.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -44,12 +44,15 @@ class DeviceCodec {
               cudaStream_t stream) const;
 
  private:
+  struct Scratch;
+
   int64_t search_rows(int64_t rows) const;
-  void encode_additive(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch, cudaStream_t stream) const;
+  void encode_additive(const DeviceRowsView& rows, const float* values, int64_t stride, const Scratch& places,
+                       std::byte* scratch, uint8_t* labels, cudaStream_t stream) const;
 
   CodecView view_;
   std::optional<ProductTableLayout> layout_;
-  DeviceBuffer values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
+  DeviceArray<float> values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
   DeviceBuffer tables_;  // product
   std::optional<IcmSearch> local_;  // additive
   std::optional<BeamOnDevice> beam_;  // likewise

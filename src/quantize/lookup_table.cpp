@@ -5,7 +5,8 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/knn_checks.hpp"
+#include "core/typed_row.hpp"
+#include "rows/knn_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -82,7 +83,7 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
   parallel_for(queries.rows(), meter, resources, [&](int64_t i, int slot) {
     float* const query = scratch.data() + slot * format.cols;
     widen_row(queries, i, query);
-    auto* to = reinterpret_cast<float*>(out.row(i));
+    auto* to = typed_row<float>(out, i);
     const bool by_column = format.kind == CodeKind::scalar;
     for (int64_t p = 0; p < (by_column ? format.cols : format.parts); ++p, to += format.codewords()) {
       by_column ? fill_column(view, p, query[p], products, to)

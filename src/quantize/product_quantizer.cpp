@@ -9,18 +9,18 @@
 namespace kith {
 namespace {
 
-CodeSpec spec_of(const ProductQuantizerParams& params) {
-  return {CodeKind::product, DType::f32, params.bits, params.parts};
+CodeRecipe recipe_of_params(const ProductQuantizerParams& params) {
+  return {kProductCode, DType::f32, params.bits, params.parts};
 }
 
 std::unique_ptr<TrainedCodec> codec_of(const ProductQuantizerParams& params) {
   params.validate();
-  return std::make_unique<TrainedCodec>(spec_of(params), params.seed, params.check_finite);
+  return std::make_unique<TrainedCodec>(recipe_of_params(params), params.seed, params.check_finite);
 }
 
 }  // namespace
 
-void ProductQuantizerParams::validate() const { spec_of(*this).validate(); }
+void ProductQuantizerParams::validate() const { recipe_of_params(*this).validate(); }
 
 ProductQuantizer::ProductQuantizer(ProductQuantizerParams params)
     : VectorQuantizer(codec_of(params)), params_(params) {}

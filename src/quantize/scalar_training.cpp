@@ -6,6 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "quantize/codec_cuda.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -58,7 +59,7 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
       const int64_t end = std::min(count, begin + kTaskRows);
       float* const leasts = of_slot(slot);
       if (rows.dtype() == DType::f32) {
-        const auto* const values = reinterpret_cast<const float*>(rows.row(begin));
+        const auto* const values = typed_row<float>(rows, begin);
         widen_ranges_cpu(values, rows.row_stride(), end - begin, cols, leasts, leasts + cols);
       } else {
         float* const row = leasts + 2 * cols;

@@ -25,72 +25,70 @@ void check_codes(const MatrixView& codes, int64_t rows, const CodeFormat& format
 
 }  // namespace
 
-void TrainedCodec::publish(std::shared_ptr<const Codec> codec) {
-  const std::lock_guard lock(mutex_);
-  codec_.swap(codec);
-}
-
-std::shared_ptr<const Codec> TrainedCodec::find() const {
-  const std::lock_guard lock(mutex_);
-  return codec_;
-}
-
-std::shared_ptr<const Codec> TrainedCodec::get() const {
-  std::shared_ptr<const Codec> codec = find();
-  if (codec == nullptr) throw InvalidState("the quantizer is not trained; call train first");
-  return codec;
+void TrainedCodec::train(RowSource& rows, const Resources& resources) {
+  TrainedValues made;
+  try {
+    std::shared_ptr<const Codec> codec = Codec::train(recipe_, rows, seed_, made, resources);
+    trained_.publish(Trained{std::move(codec), std::move(made.history)});
+  } catch (const Cancelled&) {
+    if (!made.values.empty()) {
+      trained_.publish(
+          Trained{Codec::from_parts(recipe_, rows.info().cols, std::move(made.values)), std::move(made.history)});
+    }
+    throw;
+  }
 }
 
 void TrainedCodec::train(const MatrixView& rows, const Resources& resources) {
   const DefaultFloatMode mode;
-  (void)spec_.format_for(rows.cols());
+  (void)recipe_.format_for(rows.cols());
   ViewSource source(rows);
   if (check_finite_) refuse_not_finite_rows(source, resources);
-  publish(Codec::train(spec_, source, seed_, resources));
+  train(source, resources);
 }
 
 void TrainedCodec::train(const VectorFile& rows, const Resources& resources) {
   const DefaultFloatMode mode;
-  (void)spec_.format_for(rows.cols());
+  (void)recipe_.format_for(rows.cols());
   const ReadMemory memory = rows.reserve_memory(resources);
   if (check_finite_) {
     FileSource checked(rows);
     refuse_not_finite_rows(checked, resources);
   }
   FileSource source(rows);
-  publish(Codec::train(spec_, source, seed_, resources));
+  train(source, resources);
 }
 
 void TrainedCodec::set_values(int64_t cols, const VectorView<const float>& values) {
-  publish(Codec::from_parts(spec_.format_for(cols), {values.data, values.data + values.size}));
+  trained_.publish(Trained{Codec::from_parts(recipe_, cols, {values.data, values.data + values.size}), {}});
 }
 
-void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
+void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
+                          const LocalSearchEncoding* how) const {
   const DefaultFloatMode mode;
-  const std::shared_ptr<const Codec> codec = get();
+  const std::shared_ptr<const Codec> codec = get()->codec;
   check_codes(codes, rows.rows(), codec->format());
-  if (codes.row_stride() != codes.cols() && rows.rows() > 1) {
+  if (codes.row_stride() != codes.cols() && rows.rows() > 1 && !recipe_.code->codes_apart()) {
     throw InvalidArgument(fmt::format("codes lie {} bytes apart; they must follow each other, {} bytes each",
                                       codes.row_stride(), codes.cols()));
   }
   ViewSource source(rows);
   if (check_finite_) refuse_not_finite_rows(source, resources);
   const auto needed = [&] { return codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads()); };
-  naming_host_limit(needed, resources, [&] { codec->encode(rows, codes, resources); });
+  naming_host_limit(needed, resources, [&] { codec->encode(rows, codes, resources, how); });
 }
 
 void TrainedCodec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
-  const std::shared_ptr<const Codec> codec = get();
+  const std::shared_ptr<const Codec> codec = get()->codec;
   check_codes(codes, codes.rows(), codec->format());
   refuse_unused_bits(codes, codec->format(), resources);
-  const auto needed = [&] { return codec->decoding_bytes(resources.threads()); };
-  naming_host_limit(needed, resources, [&] { codec->decode(codes, out, resources); });
+  codec->decode(codes, out, resources);
 }
 
 void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                                 const Resources& resources) const {
   const DefaultFloatMode mode;
-  const std::shared_ptr<const Codec> codec = get();
+  const std::shared_ptr<const Codec> codec = get()->codec;
   ViewSource source(queries);
   if (check_finite_) refuse_not_finite_rows(source, resources);
   fill_lookup_table(*codec, queries, metric, out, resources);

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const
     return refuse_unused_bits(here, format, resources);
   }
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    const auto* const code = reinterpret_cast<const uint8_t*>(codes.row(i));
+    const auto* const code = typed_row<uint8_t>(codes, i);
     if (code[codes.cols() - 1] >> used == 0) continue;
     throw InvalidArgument(
         fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "

@@ -19,15 +19,15 @@ void VectorQuantizer::set_values(int64_t cols, const VectorView<const float>& va
 }
 
 bool VectorQuantizer::trained() const { return codec_->find() != nullptr; }
-std::vector<float> VectorQuantizer::values() const { return codec_->get()->values(); }
+std::vector<float> VectorQuantizer::values() const { return codec_->get()->codec->values(); }
 
 int64_t VectorQuantizer::cols() const {
-  const std::shared_ptr<const Codec> codec = codec_->find();
-  return codec == nullptr ? 0 : codec->format().cols;
+  const auto trained = codec_->find();
+  return trained == nullptr ? 0 : trained->codec->format().cols;
 }
 int64_t VectorQuantizer::code_bytes() const {
-  const std::shared_ptr<const Codec> codec = codec_->find();
-  return codec == nullptr ? 0 : codec->format().bytes();
+  const auto trained = codec_->find();
+  return trained == nullptr ? 0 : trained->codec->format().bytes();
 }
 
 void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
@@ -37,9 +37,9 @@ void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& o
   codec_->decode(codes, out, resources);
 }
 int64_t VectorQuantizer::encoding_bytes(int64_t rows, DType dtype, int threads) const {
-  return codec_->get()->encoding_bytes(rows, dtype, threads);
+  return codec_->get()->codec->encoding_bytes(rows, dtype, threads);
 }
-int64_t VectorQuantizer::decoding_bytes(int threads) const { return codec_->get()->decoding_bytes(threads); }
+int64_t VectorQuantizer::decoding_bytes(int) const { return 0; }
 void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                                    const Resources& resources) const {
   codec_->lookup_table(queries, metric, out, resources);

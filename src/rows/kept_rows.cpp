@@ -82,7 +82,7 @@ void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
   if (filter.form() == RowFilter::Form::bits) {
     std::memcpy(words, given, static_cast<size_t>((rows_ + 7) / 8));
   } else {
-    auto* const bytes = reinterpret_cast<uint8_t*>(words);
+    auto* const bytes = bits_.as<uint8_t>();
     for (int64_t i = 0; i < whole; i += 8) bytes[i / 8] = static_cast<uint8_t>(bits_of_bytes(given + i));
     uint8_t last = 0;
     for (int64_t i = whole; i < rows_; ++i) last = static_cast<uint8_t>(last | (given[i] != 0 ? 1 : 0) << (i % 8));

@@ -8,7 +8,9 @@
 
 #include <kith/host_buffer.hpp>
 #include <kith/row_filter.hpp>
+
 #include "core/divide.hpp"
+#include "core/footprint.hpp"
 
 #include <cstdint>
 
@@ -32,10 +34,15 @@ class KeptRows {
   const uint64_t* bits() const { return bits_.as<uint64_t>(); }
 
   // Of bits, ranks and the list together; most searches make one of them.
-  static int64_t most_bytes(const RowFilter& filter, int64_t rows) {
+  static Footprint footprint(const RowFilter& filter, int64_t rows) {
+    if (filter.form() == RowFilter::Form::none) return {};
     const int64_t listed = filter.form() == RowFilter::Form::rows ? filter.size() : rows;
-    return words_for(rows) * 8 + ranks_for(rows) * 4 + listed * 4;
+    return array_footprint<uint64_t>(words_for(rows))
+        .beside(array_footprint<uint32_t>(ranks_for(rows)))
+        .beside(array_footprint<uint32_t>(listed));
   }
+
+  static int64_t most_bytes(const RowFilter& filter, int64_t rows) { return footprint(filter, rows).host; }
 
   static constexpr int64_t kRankRows = 4096;
   static int64_t words_for(int64_t rows) { return (rows + 63) / 64; }

@@ -36,11 +36,11 @@ HWY_INLINE hn::Vec<D> load_as_floats(D d, const int8_t* from) {
 }
 template <typename D>
 HWY_INLINE hn::Vec<D> load_as_floats(D d, const Half* from) {
-  const auto value =
-      hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
+  const auto stored = hn::LoadU(hn::Rebind<uint16_t, D>(), &from->bits);
+  const auto value = hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), stored));
 #if HWY_TARGET >= HWY_SSE4 && HWY_ARCH_X86  // without an instruction for it Highway takes infinity and NaN for numbers
   const hn::Rebind<uint32_t, D> u32;
-  const auto bits = hn::PromoteTo(u32, hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(from)));
+  const auto bits = hn::PromoteTo(u32, stored);
   const auto special = hn::Eq(hn::And(bits, hn::Set(u32, 0x7C00u)), hn::Set(u32, 0x7C00u));
   const auto wide = hn::Or(hn::ShiftLeft<16>(hn::And(bits, hn::Set(u32, 0x8000u))),
                            hn::Or(hn::Set(u32, 0x7F800000u), hn::ShiftLeft<13>(hn::And(bits, hn::Set(u32, 0x3FFu)))));
@@ -52,8 +52,7 @@ HWY_INLINE hn::Vec<D> load_as_floats(D d, const Half* from) {
 template <typename D>
 HWY_INLINE hn::Vec<D> load_as_floats(D d, const BFloat16* from) {
   const hn::Rebind<uint32_t, D> bits;
-  const auto upper = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(from));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, upper)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(hn::Rebind<uint16_t, D>(), &from->bits))));
 }
 
 template <typename T>

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "core/dtype_visit.hpp"
+#include "core/typed_row.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ void widen(const T* from, int64_t cols, float* to) {
 
 void WidenRow(const MatrixView& view, int64_t i, float* out) {
   visit_dtype(view.dtype(), [&](auto stored) {
-    widen(reinterpret_cast<const typename decltype(stored)::type*>(view.row(i)), view.cols(), out);
+    widen(typed_row<typename decltype(stored)::type>(view, i), view.cols(), out);
   });
 }
 
@@ -77,7 +78,7 @@ namespace {
 template <typename Test>
 bool any_value(const MatrixView& view, int64_t i, const Test& test) {
   return visit_dtype(view.dtype(), [&](auto stored) {
-    const auto* row = reinterpret_cast<const typename decltype(stored)::type*>(view.row(i));
+    const auto* row = typed_row<typename decltype(stored)::type>(view, i);
     return std::any_of(row, row + view.cols(), [&](auto value) { return test(static_cast<float>(value)); });
   });
 }
@@ -90,7 +91,7 @@ HWY_EXPORT(RowsAreFinite);
 void widen_row(const MatrixView& view, int64_t i, float* out) { HWY_DYNAMIC_DISPATCH(WidenRow)(view, i, out); }
 
 const float* floats_of(const MatrixView& view, int64_t i, float* room) {
-  if (view.dtype() == DType::f32) return reinterpret_cast<const float*>(view.row(i));
+  if (view.dtype() == DType::f32) return typed_row<float>(view, i);
   widen_row(view, i, room);
   return room;
 }

@@ -1,7 +1,7 @@
 // A warp for each row: neighbouring threads take neighbouring columns.
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "transform/map_rows_cuda.hpp"
 
 namespace kith {
@@ -29,13 +29,10 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_map_rows(const DeviceRowsView& rows, const RowMap& map, float* to, int64_t stride, cudaStream_t stream) {
-  if (rows.count == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(rows.count, kWarps));
   visit_dtype(rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    map_rows_kernel<T><<<blocks, kThreads, 0, stream>>>(rows, map, to, stride);
+    launch(map_rows_kernel<T>, Grid::of(divide_up(rows.count, kWarps), kThreads), stream, rows, map, to, stride);
   });
-  KITH_CUDA_CHECK_LAUNCH("map_rows_kernel");
 }
 
 }  // namespace kith

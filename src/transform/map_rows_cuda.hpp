@@ -2,7 +2,7 @@
 // memory; the same operations, and so bits, as on the CPU.
 #pragma once
 
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 

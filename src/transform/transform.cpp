@@ -7,6 +7,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/dense.hpp"
@@ -25,8 +26,6 @@ using Kind = TransformParts::Kind;
 
 constexpr int64_t kValuesATask = 1 << 16;
 
-float* floats_of(const MutableMatrixView& view, int64_t i) { return reinterpret_cast<float*>(view.row(i)); }
-
 // Runs body(row) for every row, some rows a task.
 template <typename Body>
 void for_each_row(int64_t rows, int64_t cols, const Resources& resources, const Body& body) {
@@ -40,7 +39,7 @@ void for_each_row(int64_t rows, int64_t cols, const Resources& resources, const 
 void shift_rows(const MatrixView& rows, const float* offset, float sign, const MutableMatrixView& out,
                 const Resources& resources) {
   for_each_row(rows.rows(), rows.cols(), resources, [&](int64_t i) {
-    float* const to = floats_of(out, i);
+    float* const to = typed_row<float>(out, i);
     widen_row(rows, i, to);
     for (int64_t c = 0; c < rows.cols(); ++c) to[c] += sign * offset[c];
   });
@@ -50,7 +49,7 @@ void scale_rows(const MatrixView& rows, const MutableMatrixView& out, const Reso
   for_each_row(rows.rows(), rows.cols(), resources, [&](int64_t i) {
     double inverse = 0;
     canonical_inverse_norms_cpu(rows.slice(i, 1), &inverse);
-    float* const to = floats_of(out, i);
+    float* const to = typed_row<float>(out, i);
     widen_row(rows, i, to);
     for (int64_t c = 0; c < rows.cols(); ++c) to[c] = static_cast<float>(static_cast<double>(to[c]) * inverse);
   });
@@ -61,8 +60,8 @@ void resize_rows(const MatrixView& rows, const MutableMatrixView& out, const Res
   const int64_t kept = std::min(rows.cols(), out.cols());
   const MatrixView some(rows.data(), rows.dtype(), {rows.rows(), kept, rows.row_stride()}, rows.space());
   for_each_row(rows.rows(), out.cols(), resources, [&](int64_t i) {
-    widen_row(some, i, floats_of(out, i));
-    std::fill(floats_of(out, i) + kept, floats_of(out, i) + out.cols(), 0.0f);
+    widen_row(some, i, typed_row<float>(out, i));
+    std::fill(typed_row<float>(out, i) + kept, typed_row<float>(out, i) + out.cols(), 0.0f);
   });
 }
 

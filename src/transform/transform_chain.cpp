@@ -6,6 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/transform_cuda.hpp"
 
@@ -38,8 +39,7 @@ void widen_all(const MatrixView& rows, const MutableMatrixView& out, const Resou
     return transform_cuda({{&same, true}}, rows, out, *device, resources);
   }
   ProgressMeter meter("transform", rows.rows(), resources);
-  parallel_for(rows.rows(), meter, resources,
-               [&](int64_t i, int) { widen_row(rows, i, reinterpret_cast<float*>(out.row(i))); });
+  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int) { widen_row(rows, i, typed_row<float>(out, i)); });
   meter.finish();
 }
 

@@ -5,7 +5,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/prepared_base_cuda.hpp"
@@ -121,13 +121,13 @@ class PieceRun {
     const bool lands = lies_on(out, device);
     const size_t between = passes_.size() - (lands ? 1 : 0);
     for (size_t b = 0; b < std::min<size_t>(between, 2); ++b) between_[b] = make(piece_ * widest * 4);
-    inverses_ = make(
-        std::any_of(passes_.begin(), passes_.end(), [](const Pass& pass) { return pass.scales; }) ? piece_ * 8 : 0);
-    offsets_ = make(offsets * 4);
-    float* at = reinterpret_cast<float*>(offsets_.data());
+    const bool scales = std::any_of(passes_.begin(), passes_.end(), [](const Pass& pass) { return pass.scales; });
+    inverses_ = DeviceArray<double>(scales ? piece_ : 0, kPurpose, context_, resources_);
+    offsets_ = DeviceArray<float>(offsets, kPurpose, context_, resources_);
+    float* at = offsets_.data();
     for (Pass& pass : passes_) {
       if (pass.shift.size() == 0) continue;
-      context_->copy(at, pass.shift.data(), pass.shift.bytes());
+      context_->copy_values(at, pass.shift.data(), pass.shift.size());
       pass.map.offset = at;
       at += pass.shift.size();
     }
@@ -145,7 +145,9 @@ class PieceRun {
   }
 
  private:
-  DeviceBuffer make(int64_t bytes) const { return {bytes, "rows between transforms", context_, resources_}; }
+  static constexpr auto kPurpose = "rows between transforms";
+
+  DeviceBuffer make(int64_t bytes) const { return {bytes, kPurpose, context_, resources_}; }
 
   void run_piece(int64_t first, int64_t count) {
     MatrixView from = rows_.slice(first, count);
@@ -179,9 +181,8 @@ class PieceRun {
     DeviceRowsView rows = device_rows(from);
     RowMap map = pass.map;
     if (pass.scales) {
-      auto* const inverses = reinterpret_cast<double*>(inverses_.data());
-      launch_inspect_rows(rows, from.cols(), {.inverse_norms = inverses}, context_->stream());
-      map.inverse_norms = inverses;
+      launch_inspect_rows(rows, from.cols(), {.inverse_norms = inverses_.data()}, context_->stream());
+      map.inverse_norms = inverses_.data();
     }
     launch_map_rows(rows, map, static_cast<float*>(to.data()), to.row_stride(), context_->stream());
     context_->synchronize();  // a product may use another stream
@@ -198,8 +199,8 @@ class PieceRun {
   int64_t piece_ = 0;
   DeviceBuffer given_;
   DeviceBuffer between_[2];
-  DeviceBuffer inverses_;
-  DeviceBuffer offsets_;
+  DeviceArray<double> inverses_;
+  DeviceArray<float> offsets_;
 };
 
 }  // namespace
@@ -217,12 +218,11 @@ void refuse_not_finite_cuda(std::string_view what, const MatrixView& rows, const
   if (rows.rows() == 0 || !can_be_infinite(rows.dtype())) return;
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
-  const DeviceBuffer found(4, "a check of rows", context, resources);
+  const DeviceArray<uint32_t> found(1, "a check of rows", context, resources);
   uint32_t first_bad = kNoBadRow;
-  auto* const on_gpu = reinterpret_cast<uint32_t*>(found.data());
-  context->copy(on_gpu, &first_bad, 4);
-  launch_inspect_rows(device_rows(rows), rows.cols(), {.first_bad = on_gpu}, context->stream());
-  context->copy(&first_bad, on_gpu, 4);
+  context->copy_values(found.data(), &first_bad, 1);
+  launch_inspect_rows(device_rows(rows), rows.cols(), {.first_bad = found.data()}, context->stream());
+  context->copy_values(&first_bad, found.data(), 1);
   context->synchronize();
   if (first_bad != kNoBadRow) throw_not_finite(what, first_bad);
 }

@@ -112,8 +112,8 @@ TEST(KMeansPlanCuda, RowsThatCannotStayComeAhead) {
   EXPECT_FALSE(plan.cuda.rows_stay);
   EXPECT_TRUE(plan.cuda.rows_ahead);
   const KMeansWorkspace layout(problem.shape, problem.wish, plan);
-  EXPECT_GE(layout.rows_ahead - layout.rows, plan.piece_rows * problem.shape.cols * 4);
-  EXPECT_GE(layout.search - layout.rows_ahead, plan.piece_rows * problem.shape.cols * 4);
+  EXPECT_GE(layout.rows_ahead.offset - layout.rows.offset, plan.piece_rows * problem.shape.cols * 4);
+  EXPECT_GE(layout.search.offset - layout.rows_ahead.offset, plan.piece_rows * problem.shape.cols * 4);
   problem.shape.space = MemorySpace::cuda(0);
   EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda.rows_ahead);
   problem.shape.space = MemorySpace::host();
@@ -177,8 +177,7 @@ TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
         EXPECT_EQ(schedule.items % schedule.query_tiles, 0);
         EXPECT_EQ(schedule.tiles_per_item % 2, 0);
         EXPECT_LE(schedule.base_tiles, parts * schedule.tiles_per_item);
-        const int64_t room = (layout.unsettled - layout.candidates) / array_bytes<NearestRows>(1);
-        EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, room) << piece << " of " << rows;
+        EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, layout.candidates.count) << piece << " of " << rows;
       }
     }
   }

@@ -165,7 +165,7 @@ TEST_F(CudaAdditiveSmall, DtypesStridesAndDeviceMemory) {
     encode_additive_cuda(given.books, encoding, rows, found.data(), nullptr, 0, on_cuda());
     EXPECT_EQ(found, expected);
     const DeviceMatrix there(rows);
-    const DeviceArray codes(400);
+    const DeviceBytes codes(400);
     encode_additive_cuda(given.books, encoding, there.view(), static_cast<uint8_t*>(codes.data()), nullptr, 0,
                          on_cuda());
     codes.read(found.data());
@@ -222,14 +222,14 @@ TEST_F(CudaAdditive, SmallLimits) {
 
 // Codecs, whose rows are numbered by what they hold: from the host and from device memory, to both, packed and with
 // norms.
-void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DType dtype) {
+void expect_codec_parity(const CodeRecipe& spec, int64_t cols, int64_t count, DType dtype) {
   SCOPED_TRACE(::testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
-                                  << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
+                                  << ", " << spec.code->name(spec) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
   const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
   std::vector<float> values = given.words.values;
   for (int i = 0; format.norm == CodeNorm::cqint8 && i < kNormLevels; ++i) values.push_back(static_cast<float>(i));
-  const auto codec = Codec::from_parts(format, values);
+  const auto codec = Codec::from_parts(spec, cols, values);
   const auto halves = stored_as<Half>(given.rows);
   const MatrixView rows = dtype == DType::f32 ? given.rows.view() : halves.view();
   const auto bytes = static_cast<size_t>(count * format.bytes());
@@ -239,7 +239,7 @@ void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DTyp
   codec->encode(rows, found.data(), on_cuda());
   ASSERT_EQ(found, expected);
   const DeviceMatrix there(rows);
-  const DeviceArray codes(bytes);
+  const DeviceBytes codes(bytes);
   const MutableMatrixView made(codes.data(), DType::u8, {count, format.bytes(), format.bytes()}, MemorySpace::cuda(0));
   codec->encode(there.view(), made, Resources());
   codes.read(found.data());
@@ -252,7 +252,7 @@ void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DTyp
 }
 
 TEST_F(CudaAdditiveSmall, Codecs) {
-  CodeSpec spec{CodeKind::additive, DType::f32, 8, 4};
+  CodeRecipe spec{kLocalSearchCode, DType::f32, 8, 4};
   spec.effort = 3;
   expect_codec_parity(spec, 20, 150, DType::f32);
   expect_codec_parity(spec, 20, 150, DType::f16);
@@ -265,8 +265,7 @@ TEST_F(CudaAdditiveSmall, Codecs) {
 }
 
 TEST_F(CudaAdditiveSmall, CodecsOfBeams) {
-  CodeSpec spec{CodeKind::additive, DType::f32, 8, 3};
-  spec.search = AdditiveSearch::beam;
+  CodeRecipe spec{kResidualCode, DType::f32, 8, 3};
   for (const int beam : {1, 5, 64}) {
     spec.effort = beam;
     expect_codec_parity(spec, 20, 30, DType::f32);
@@ -290,7 +289,7 @@ TEST_F(CudaAdditiveSmall, Quantizers) {
     std::vector<uint8_t> expected(size);
     quantizer.encode(given.rows.view(), {expected.data(), 60, bytes}, {.rounds = 2}, on_cpu());
     const DeviceMatrix there(given.rows.view());
-    const DeviceArray codes(size);
+    const DeviceBytes codes(size);
     const MutableMatrixView made(codes.data(), DType::u8, {60, bytes, bytes}, MemorySpace::cuda(0));
     quantizer.encode(there.view(), made, {.rounds = 2});
     std::vector<uint8_t> found(size);

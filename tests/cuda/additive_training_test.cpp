@@ -54,7 +54,7 @@ TEST_F(CudaAdditiveTrainingSmall, SystemsOfAnySize) {
           at(size + s, r) = sum;
         }
       }
-      const DeviceArray there(system.data(), system.size() * 8);
+      const DeviceBytes there(system.data(), system.size() * 8);
       launch_solve_positive_definite({static_cast<double*>(there.data()), size, sides}, 1.0, nullptr);
       KITH_CUDA_CHECK(cudaDeviceSynchronize());
       there.read(system.data());
@@ -83,14 +83,14 @@ TEST_F(CudaAdditiveTrainingSmall, CodebooksAsOnTheCpu) {
     std::vector<float> expected(static_cast<size_t>((kBooks << bits) * kCols));
     update_codebooks(coded, 1e-4, expected.data(), on_cpu());
 
-    const DeviceArray rows_there(rows.row(0), kRows * kCols * 4);
-    const DeviceArray codes_there(codes.data(), codes.size());
+    const DeviceBytes rows_there(rows.row(0), kRows * kCols * 4);
+    const DeviceBytes codes_there(codes.data(), codes.size());
     coded.rows = static_cast<const float*>(rows_there.data());
     coded.codes = static_cast<const uint8_t*>(codes_there.data());
-    const DeviceArray workspace(static_cast<size_t>(codebook_update_bytes_cuda(coded)));
-    const DeviceArray made(expected.size() * 4);
+    const DeviceBytes system(static_cast<size_t>(codebook_system_values(coded)) * sizeof(double));
+    const DeviceBytes made(expected.size() * 4);
     const auto update = [&] {
-      launch_update_codebooks(coded, 1e-4, static_cast<std::byte*>(workspace.data()), static_cast<float*>(made.data()),
+      launch_update_codebooks(coded, 1e-4, static_cast<double*>(system.data()), static_cast<float*>(made.data()),
                               nullptr);
       std::vector<float> found(expected.size());
       made.read(found.data());

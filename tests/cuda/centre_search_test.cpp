@@ -71,13 +71,13 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         ASSERT_EQ(plan.direct, once && product && has_fast_doubles(device.compute_capability));
         ASSERT_EQ(plan.products, !plan.tiled && !plan.direct);
         const auto context = std::make_shared<DeviceContext>(0);
-        const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
+        const DeviceBytes memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
         CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
                                 static_cast<std::byte*>(memory.data()), context, resources);
         const DeviceMatrix on_device(rows.view());
         const DeviceMatrix lists(centres.view());
-        const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
-        const DeviceArray keys(expected.keys.size() * sizeof(float));
+        const DeviceBytes labels(expected.labels.size() * sizeof(int32_t));
+        const DeviceBytes keys(expected.keys.size() * sizeof(float));
         ProgressMeter meter("test", rows.rows, resources);
         search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
         for (int64_t first = 0; first < rows.rows; first += shape.rows) {
@@ -115,8 +115,8 @@ TEST_F(CudaCentreSearchSmall, TilesOfCentresLabelAsTheCpuDoes) {
       const Nearest expected = by_cpu(KeyKind::squared_l2, rows, centres);
       const DeviceMatrix on_device(rows.view());
       const DeviceMatrix lists(centres.view());
-      const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
-      const DeviceArray keys(expected.keys.size() * sizeof(float));
+      const DeviceBytes labels(expected.labels.size() * sizeof(int32_t));
+      const DeviceBytes keys(expected.keys.size() * sizeof(float));
       FewCentresTask task;
       task.rows = {on_device.view().data(), DType::f32, size.cols, size.rows, nullptr};
       task.centres = static_cast<const float*>(lists.view().data());
@@ -148,12 +148,12 @@ TEST_F(CudaCentreSearchSmall, TilesOfCentresNameARowThatIsNotFinite) {
   const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
   ASSERT_TRUE(plan.tiled);
   const auto context = std::make_shared<DeviceContext>(0);
-  const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
+  const DeviceBytes memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
   CentreSearchCuda search(shape, plan, {}, static_cast<std::byte*>(memory.data()), context, resources);
   const DeviceMatrix on_device(rows.view());
   const DeviceMatrix lists(centres.view());
-  const DeviceArray labels(static_cast<size_t>(rows.rows) * sizeof(int32_t));
-  const DeviceArray keys(static_cast<size_t>(rows.rows) * sizeof(float));
+  const DeviceBytes labels(static_cast<size_t>(rows.rows) * sizeof(int32_t));
+  const DeviceBytes keys(static_cast<size_t>(rows.rows) * sizeof(float));
   search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
   CentreSearchTask task;
   task.rows = {on_device.view().data(), DType::f32, rows.cols, rows.rows, nullptr};

@@ -54,7 +54,7 @@ std::string coarse_said(const Vectors& queries, const Vectors& base, const KnnPa
 
 std::vector<float> part_minima(ProductEngine engine, const ProductOperands& operands, int rows_per_part) {
   const int64_t count = operands.query_count * part_count(operands.row_count, rows_per_part);
-  const DeviceArray values(static_cast<size_t>(count) * 4);
+  const DeviceBytes values(static_cast<size_t>(count) * 4);
   launch_product<ProductParts>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
                                {as<float>(values), rows_per_part}, nullptr);
   return read_back<float>(values, count);
@@ -62,7 +62,7 @@ std::vector<float> part_minima(ProductEngine engine, const ProductOperands& oper
 
 std::vector<float> group_minima(ProductEngine engine, const ProductOperands& operands, int tiles_per_group) {
   const int64_t stride = group_count(operands.row_count, tiles_per_group);
-  const DeviceArray values(static_cast<size_t>(operands.query_count * stride) * 4);
+  const DeviceBytes values(static_cast<size_t>(operands.query_count * stride) * 4);
   launch_product<ProductMinima>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
                                 {as<float>(values), stride, tiles_per_group}, nullptr);
   return read_back<float>(values, operands.query_count * stride);
@@ -98,10 +98,10 @@ TEST_F(CudaCoarseSmall, MarksAreTheCandidates) {
         const float amid = std::min(thresholds[q * stride + q % 4], 1e30f);  // a group may have no row
         thresholds[q] = q % 5 == 0 ? -INFINITY : q % 5 == 1 ? 1e30f : amid;
       }
-      const DeviceArray limits(thresholds.data(), static_cast<size_t>(queries) * 4);
-      const DeviceArray counts(static_cast<size_t>(queries) * 4);
-      const DeviceArray found(static_cast<size_t>(queries * rows) * 4);
-      const DeviceArray words(static_cast<size_t>(queries * mark_words(rows)) * 4);
+      const DeviceBytes limits(thresholds.data(), static_cast<size_t>(queries) * 4);
+      const DeviceBytes counts(static_cast<size_t>(queries) * 4);
+      const DeviceBytes found(static_cast<size_t>(queries * rows) * 4);
+      const DeviceBytes words(static_cast<size_t>(queries * mark_words(rows)) * 4);
       for (const ProductEngine engine : engines_here()) {
         const ProductSchedule schedule = schedule_product(queries, rows, 7);
         KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(queries) * 4));
@@ -146,11 +146,11 @@ TEST_F(CudaCoarseSmall, WindowsOfTheKthMinimum) {
   }();
   BaseFacts base;
   KITH_CUDA_CHECK(cudaMemcpy(&base, data.base_facts(), sizeof base, cudaMemcpyDeviceToHost));
-  const DeviceArray thresholds(21 * 4);
-  const DeviceArray key_limits(21 * 4);
+  const DeviceBytes thresholds(21 * 4);
+  const DeviceBytes key_limits(21 * 4);
   for (const int64_t groups : {1, 100, 128, 129, 500, 1000, 1024, 3000, 9000}) {
     const Vectors minima = random_vectors(DType::f32, 21, groups, 33);
-    const DeviceArray values(minima.floats.data(), static_cast<size_t>(21 * groups) * 4);
+    const DeviceBytes values(minima.floats.data(), static_cast<size_t>(21 * groups) * 4);
     KnnWindowTask task;
     task.kind = KeyKind::squared_l2;
     task.cols = 24;

@@ -15,17 +15,17 @@
 
 namespace kith {
 
-class DeviceArray {
+class DeviceBytes {
  public:
-  explicit DeviceArray(size_t bytes) : bytes_(bytes) {
+  explicit DeviceBytes(size_t bytes) : bytes_(bytes) {
     KITH_CUDA_CHECK(cudaMalloc(&data_, std::max<size_t>(bytes, 1)));
   }
-  DeviceArray(const void* from, size_t bytes) : DeviceArray(bytes) {
+  DeviceBytes(const void* from, size_t bytes) : DeviceBytes(bytes) {
     KITH_CUDA_CHECK(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
   }
-  ~DeviceArray() { (void)cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceBytes() { (void)cudaFree(data_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
   void* data() const { return data_; }
   void read(void* to) const { KITH_CUDA_CHECK(cudaMemcpy(to, data_, bytes_, cudaMemcpyDeviceToHost)); }
 
@@ -43,13 +43,13 @@ class DeviceMatrix {
   const MatrixView& view() const { return view_; }
 
  private:
-  DeviceArray array_;
+  DeviceBytes array_;
   MatrixView view_;
 };
 
 struct DeviceResult {
-  DeviceArray ids;
-  DeviceArray distances;
+  DeviceBytes ids;
+  DeviceBytes distances;
   NeighborsView view;
 
   DeviceResult(int64_t queries, int64_t k)

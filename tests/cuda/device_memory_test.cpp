@@ -58,7 +58,7 @@ TEST_F(CudaDeviceMemory, OnTheCallersStream) {
   const Vectors base = random_vectors(DType::u8, 20000, 40, 4);
   const Neighbors expected = knn(queries.view(), base.view(), {.k = 10}, on_cpu());
   const DeviceMatrix device_base(base);
-  DeviceArray late(static_cast<size_t>(300 * 40));  // filled on the stream, just before the search
+  DeviceBytes late(static_cast<size_t>(300 * 40));  // filled on the stream, just before the search
   const MatrixView late_view(late.data(), DType::u8, {300, 40, 40}, MemorySpace::cuda(0));
   DeviceResult result(300, 10);
   for (int i = 0; i < 3; ++i) {
@@ -145,7 +145,7 @@ TEST_F(CudaDeviceMemory, AnIndexCopiesOnTheCallersStream) {
   KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   const Vectors base = random_vectors(DType::f32, 20000, 16, 25);
   const size_t bytes = 20000 * 16 * 4;
-  DeviceArray late(bytes);
+  DeviceBytes late(bytes);
   const MatrixView view(late.data(), DType::f32, {20000, 16, 16}, MemorySpace::cuda(0));
   KITH_CUDA_CHECK(cudaMemcpyAsync(late.data(), base.floats.data(), bytes, cudaMemcpyHostToDevice, stream));
   Index index("Flat");

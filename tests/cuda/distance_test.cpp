@@ -31,11 +31,11 @@ void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metr
   const MatrixBuffer expected = pairwise_distances(x, y, {metric}, on_cpu());
   const DeviceMatrix queries(x);
   const DeviceMatrix rows(y);
-  const DeviceArray query_norms(static_cast<size_t>(x.rows()) * 8);
-  const DeviceArray row_norms(static_cast<size_t>(y.rows()) * 8);
+  const DeviceBytes query_norms(static_cast<size_t>(x.rows()) * 8);
+  const DeviceBytes row_norms(static_cast<size_t>(y.rows()) * 8);
   const int64_t stride = y.rows() + 5;
   const size_t bytes = static_cast<size_t>(x.rows() * stride) * 4;
-  const DeviceArray keys(bytes);
+  const DeviceBytes keys(bytes);
   DistanceTask task;
   task.queries = {queries.view().data(), x.dtype(), x.row_stride(), x.rows()};
   task.rows = {rows.view().data(), y.dtype(), y.row_stride(), y.rows()};

@@ -40,8 +40,8 @@ struct Arrays {
     return text_thrown<InvalidArgument>([&] { graph.validate(on_cpu()); });
   }
   std::string told_there(Metric metric) const {
-    const DeviceArray there_ids(ids.data(), ids.size() * 8);
-    const DeviceArray there_distances(distances.data(), distances.size() * 4);
+    const DeviceBytes there_ids(ids.data(), ids.size() * 8);
+    const DeviceBytes there_distances(distances.data(), distances.size() * 4);
     const KnnGraph graph = graph_of({static_cast<int64_t*>(there_ids.data()), static_cast<float*>(there_distances.data()),
                                      rows, k, MemorySpace::cuda(0)},
                                     metric);
@@ -53,8 +53,8 @@ struct Arrays {
     NeighborsView unseen = view;
     if (!view.space.host_readable()) return {unseen, nullptr, metric, on_cpu()};
     // One that the constructor does not look at, to say the same of: a copy on the device, and back.
-    const DeviceArray there_ids(view.ids, static_cast<size_t>(view.queries * view.k) * 8);
-    const DeviceArray there_distances(view.distances, static_cast<size_t>(view.queries * view.k) * 4);
+    const DeviceBytes there_ids(view.ids, static_cast<size_t>(view.queries * view.k) * 8);
+    const DeviceBytes there_distances(view.distances, static_cast<size_t>(view.queries * view.k) * 4);
     unseen.ids = static_cast<int64_t*>(there_ids.data());
     unseen.distances = static_cast<float*>(there_distances.data());
     unseen.space = MemorySpace::cuda(0);
@@ -128,8 +128,8 @@ TEST_F(CudaGraphCheckSmall, PathsRefuseWhatIsNoGraph) {
   const auto refused = [&](const Change& change) {
     Arrays wrong = right;
     change(wrong);
-    const DeviceArray ids(wrong.ids.data(), wrong.ids.size() * 8);
-    const DeviceArray distances(wrong.distances.data(), wrong.distances.size() * 4);
+    const DeviceBytes ids(wrong.ids.data(), wrong.ids.size() * 8);
+    const DeviceBytes distances(wrong.distances.data(), wrong.distances.size() * 4);
     const KnnGraph graph({static_cast<int64_t*>(ids.data()), static_cast<float*>(distances.data()), 40, 4,
                           MemorySpace::cuda(0)},
                          nullptr, Metric::l2, on_cuda());

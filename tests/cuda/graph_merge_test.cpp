@@ -227,8 +227,8 @@ TEST_F(CudaGraphMergeSmall, RefusesWhatIsNoGraphThere) {
   const KnnGraph graph = exact(x.view(), 6, Metric::l2);
   std::vector<int64_t> ids(graph.ids(), graph.ids() + 1800);
   ids[6 * 211 + 4] = 211;
-  const DeviceArray wrong(ids.data(), ids.size() * 8);
-  const DeviceArray distances(graph.distances(), ids.size() * 4);
+  const DeviceBytes wrong(ids.data(), ids.size() * 8);
+  const DeviceBytes distances(graph.distances(), ids.size() * 4);
   const KnnGraph there({static_cast<int64_t*>(wrong.data()), static_cast<float*>(distances.data()), 300, 6,
                         MemorySpace::cuda(0)},
                        nullptr, Metric::l2, on_cuda());

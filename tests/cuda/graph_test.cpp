@@ -92,7 +92,7 @@ TEST_F(CudaGraphSmall, OnTheCallersStream) {
   const Vectors x = random_vectors(DType::f32, 700, 8, 8);
   const KnnGraph expected = knn_graph(x.view(), {.k = 6}, on_cpu());
   const size_t bytes = 700 * 8 * 4;
-  const DeviceArray late(bytes);  // filled on the stream, just before the search, and emptied after it
+  const DeviceBytes late(bytes);  // filled on the stream, just before the search, and emptied after it
   const MatrixView rows(late.data(), DType::f32, {700, 8, 8}, MemorySpace::cuda(0));
   const DeviceResult result(700, 6);
   for (int i = 0; i < 3; ++i) {

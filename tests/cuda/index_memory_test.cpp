@@ -81,7 +81,7 @@ TEST_F(CudaIndexSmall, MemoryIsFreedAfterTheStreamsThatAreMarked) {
   std::shared_ptr<std::byte> memory = allocate_for_searches(kBytes, "a test", 0, on_cuda());
   KITH_CUDA_CHECK(cudaMemset(memory.get(), 0x5A, kBytes));
   KITH_CUDA_CHECK(cudaDeviceSynchronize());
-  const DeviceArray copy(kBytes);
+  const DeviceBytes copy(kBytes);
   StoppedStream stopped;
   KITH_CUDA_CHECK(cudaMemcpyAsync(copy.data(), memory.get(), kBytes, cudaMemcpyDeviceToDevice, stopped.stream().get()));
   {

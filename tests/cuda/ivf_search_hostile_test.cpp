@@ -140,10 +140,10 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesAreRankedByRow) {
     if (vector % 3 != 0) lists.codes[i] = static_cast<uint8_t>(vector % 3);  // two codes with a third of the list each
   }
   std::swap(lists.rows[4300], lists.rows[4301]);  // the last list is not in order
-  const DeviceArray offsets = on_device(lists.offsets);
-  const DeviceArray codes = on_device(lists.codes);
-  const DeviceArray rows = on_device(lists.rows);
-  const DeviceArray most(4);
+  const DeviceBytes offsets = on_device(lists.offsets);
+  const DeviceBytes codes = on_device(lists.codes);
+  const DeviceBytes rows = on_device(lists.rows);
+  const DeviceBytes most(4);
   KITH_CUDA_CHECK(cudaMemset(most.data(), 0, 4));
   DeviceListsView view;
   view.codec.format = lists.format;
@@ -152,7 +152,7 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesAreRankedByRow) {
   view.codes = static_cast<const uint8_t*>(codes.data());
   view.rows = static_cast<const uint32_t*>(rows.data());
   view.count = lists.count();
-  const DeviceArray ranks(static_cast<size_t>(lists.count()) * 2);
+  const DeviceBytes ranks(static_cast<size_t>(lists.count()) * 2);
   launch_count_repeats(view, static_cast<uint32_t*>(most.data()), nullptr);
   launch_rank_repeats(view, static_cast<uint16_t*>(ranks.data()), nullptr);
   uint32_t frequent = 0;

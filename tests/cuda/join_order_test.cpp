@@ -1,5 +1,5 @@
 // The order in which a GPU goes over the rows of a join: every row once, and rows that share neighbours near each other.
-#include "graph/nn_descent/join_order_cuda.hpp"
+#include "graph/build/nn_descent/join_order_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_data.hpp"
@@ -17,10 +17,10 @@ class CudaJoinOrderSmall : public OnCuda {};
 
 std::vector<uint32_t> order_of(const std::vector<uint64_t>& lists, int64_t length) {
   const auto rows = static_cast<int64_t>(lists.size()) / length;
-  const DeviceArray there(lists.data(), lists.size() * 8);
+  const DeviceBytes there(lists.data(), lists.size() * 8);
   const JoinOrderLayout layout(rows);
-  const DeviceArray memory(static_cast<size_t>(layout.bytes));
-  const DeviceArray order(static_cast<size_t>(rows) * 4);
+  const DeviceBytes memory(static_cast<size_t>(layout.bytes));
+  const DeviceBytes order(static_cast<size_t>(rows) * 4);
   launch_join_order({static_cast<uint64_t*>(there.data()), rows, length}, layout, static_cast<std::byte*>(memory.data()),
                     static_cast<uint32_t*>(order.data()), nullptr);
   KITH_CUDA_CHECK(cudaDeviceSynchronize());

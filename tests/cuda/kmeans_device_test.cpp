@@ -192,8 +192,8 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsIntoDeviceMemory) {
       const MemorySpace space = MemorySpace::cuda(0);
       for (const MatrixView& from : {on_device.view(), data.view()}) {
         for (const int wanted : {1, 2, 3}) {
-          const DeviceArray found(labels.size() * 4);
-          const DeviceArray found_far(labels.size() * 4);
+          const DeviceBytes found(labels.size() * 4);
+          const DeviceBytes found_far(labels.size() * 4);
           VectorView<int32_t> to{static_cast<int32_t*>(found.data()), rows, space};
           VectorView<float> far_to{static_cast<float*>(found_far.data()), rows, space};
           if ((wanted & 1) == 0) to = {};
@@ -233,8 +233,8 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsTiesAndExtremesOfFewCentresAsTheCpuDoes)
       const DeviceMatrix there(data.view());
       model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
       model.predict(there.view(), labels[1].data(), far[1].data(), on_cuda());
-      const DeviceArray found(kRows * sizeof(int32_t));
-      const DeviceArray found_far(kRows * sizeof(float));
+      const DeviceBytes found(kRows * sizeof(int32_t));
+      const DeviceBytes found_far(kRows * sizeof(float));
       const MemorySpace space = MemorySpace::cuda(0);
       model.predict(there.view(), {static_cast<int32_t*>(found.data()), kRows, space},
                     {static_cast<float*>(found_far.data()), kRows, space}, on_cuda());
@@ -278,7 +278,7 @@ TEST_F(CudaKMeansSmallOnDevice, RefusesOutputsThatDoNotFit) {
   const auto data = make_floats(Shape::gaussian, 50, 6, 4);
   KMeans model(random_start(4, 1));
   model.fit(data.view(), {}, on_cpu());
-  const DeviceArray room(50 * 4);
+  const DeviceBytes room(50 * 4);
   std::vector<float> far(50);
   const VectorView<int32_t> labels{static_cast<int32_t*>(room.data()), 50, MemorySpace::cuda(0)};
   EXPECT_THROW(model.predict(data.view(), labels, {}, on_cpu()), Unsupported);

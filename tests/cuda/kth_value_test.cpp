@@ -18,8 +18,8 @@ namespace {
 class CudaKthValueSmall : public OnCuda {};
 
 std::vector<float> kth_on_gpu(const std::vector<float>& values, int64_t rows, int64_t k) {
-  const DeviceArray device(values.data(), values.size() * sizeof(float));
-  const DeviceArray found(static_cast<size_t>(rows) * sizeof(float));
+  const DeviceBytes device(values.data(), values.size() * sizeof(float));
+  const DeviceBytes found(static_cast<size_t>(rows) * sizeof(float));
   const int64_t cols = static_cast<int64_t>(values.size()) / rows;
   launch_kth_value({static_cast<const float*>(device.data()), rows, cols, k, static_cast<float*>(found.data())},
                    nullptr);

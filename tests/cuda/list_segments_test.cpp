@@ -29,7 +29,7 @@ using reference::Shape;
 
 class CudaListSegmentsSmall : public OnCuda {};
 
-std::shared_ptr<IvfModel> model_of(const MatrixView& centres, Metric metric, const CodeSpec& code,
+std::shared_ptr<IvfModel> model_of(const MatrixView& centres, Metric metric, const CodeRecipe& code,
                                    const MatrixView& rows) {
   auto model = std::make_shared<IvfModel>();
   model->metric = metric;
@@ -38,7 +38,7 @@ std::shared_ptr<IvfModel> model_of(const MatrixView& centres, Metric metric, con
     std::memcpy(model->centres.mutable_view().row(i), centres.row(i), static_cast<size_t>(centres.cols()) * 4);
   }
   model->codec = Codec::train(code, rows, 0, on_cpu());
-  model->residual = code.kind != CodeKind::stored;
+  model->residual = code.code != kStoredCode;
   return model;
 }
 
@@ -58,7 +58,7 @@ TEST_F(CudaListSegmentsSmall, EveryRowHasTheListOfTheCpu) {
       for (const auto& [lists, cols] : {std::pair<int64_t, int64_t>{7, 5}, {300, 24}, {900, 80}, {130, 100}}) {
         const auto rows = make_floats(shape, 1500, cols, 1);
         const auto centres = make_floats(shape, lists, cols, 2);
-        const auto model = model_of(centres.view(), metric, {.kind = CodeKind::stored}, rows.view());
+        const auto model = model_of(centres.view(), metric, {}, rows.view());
         std::vector<int32_t> expected(1500);
         assign_lists(metric, centres.view(), rows.view(), expected.data(), on_cpu());
         const auto context = std::make_shared<const DeviceContext>(0);
@@ -66,7 +66,7 @@ TEST_F(CudaListSegmentsSmall, EveryRowHasTheListOfTheCpu) {
         const auto there = gpu_model(0, *model, resources);
         ListLabels search(*model, *there, 1024, DType::f32, context, resources);
         const DeviceMatrix on_device(rows.view());
-        const DeviceArray labels(1500 * 4);
+        const DeviceBytes labels(1500 * 4);
         ProgressMeter meter("test", 1500, resources);
         search.find(on_device.view().slice(0, 1024), static_cast<int32_t*>(labels.data()), meter);
         search.find(on_device.view().slice(1024, 476), static_cast<int32_t*>(labels.data()) + 1024, meter);
@@ -82,14 +82,14 @@ TEST_F(CudaListSegmentsSmall, EveryRowHasTheListOfTheCpu) {
 TEST_F(CudaListSegmentsSmall, CodedAndMergedAsOnTheHost) {
   const auto rows = make_floats(Shape::gaussian, 2000, 24, 1);
   const DeviceMatrix on_device(rows.view());
-  std::vector<CodeSpec> codes(4);
-  codes[0].kind = CodeKind::product;
+  std::vector<CodeRecipe> codes(4);
+  codes[0].code = kProductCode;
   codes[0].parts = 6;
-  codes[1].kind = CodeKind::scalar;
-  codes[2].kind = CodeKind::stored;
-  codes[3].kind = CodeKind::product;
+  codes[1].code = kScalarCode;
+  codes[2].code = kStoredCode;
+  codes[3].code = kProductCode;
   codes[3].parts = 3;  // of three bytes: copied one by one
-  for (const CodeSpec& code : codes) {
+  for (const CodeRecipe& code : codes) {
     for (const int64_t lists : {1, 40, 3000}) {  // most of the last have no rows
       const auto centres = make_floats(Shape::gaussian, lists, 24, 2);
       const auto model = model_of(centres.view(), Metric::l2, code, rows.view());
@@ -140,9 +140,9 @@ TEST_F(CudaListSegmentsSmall, TheNearestOfTwoParts) {
       both.resize(static_cast<size_t>(k), kPadding);
       expected.insert(expected.end(), both.begin(), both.end());
     }
-    const DeviceArray on_a(a.data(), a.size() * 8);
-    const DeviceArray on_b(b.data(), b.size() * 8);
-    const DeviceArray out(a.size() * 8);
+    const DeviceBytes on_a(a.data(), a.size() * 8);
+    const DeviceBytes on_b(b.data(), b.size() * 8);
+    const DeviceBytes out(a.size() * 8);
     launch_merge_found(static_cast<uint64_t*>(on_a.data()), static_cast<uint64_t*>(on_b.data()), 4, k,
                        static_cast<uint64_t*>(out.data()), nullptr);
     std::vector<uint64_t> found(a.size());
@@ -182,11 +182,11 @@ TEST_F(CudaListSegmentsSmall, NormsOfCodesAreTheCpus) {
         for (int64_t i = 0; i < 500; ++i) {
           write_code_norms(here, expected.data() + i * format.bytes(), 1, residual ? centres.row(i % 4) : nullptr);
         }
-        const DeviceArray device_words(words.row(0), static_cast<size_t>(3 * format.codewords() * cols) * 4);
-        const DeviceArray device_levels(levels.data(), levels.size() * 4);
-        const DeviceArray device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
-        const DeviceArray device_lists(lists.data(), lists.size() * 4);
-        const DeviceArray device_codes(codes.data(), codes.size());
+        const DeviceBytes device_words(words.row(0), static_cast<size_t>(3 * format.codewords() * cols) * 4);
+        const DeviceBytes device_levels(levels.data(), levels.size() * 4);
+        const DeviceBytes device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
+        const DeviceBytes device_lists(lists.data(), lists.size() * 4);
+        const DeviceBytes device_codes(codes.data(), codes.size());
         const CodecView there{format, nullptr, nullptr, static_cast<const float*>(device_words.data()),
                               static_cast<const float*>(device_levels.data())};
         CodeCentres of_lists;

@@ -1,15 +1,15 @@
 // NN-Descent on the GPU against the CPU: the lists after the start and after every round, and what each round counts.
-#include "graph/nn_descent/descent_steps_cuda.hpp"
-#include "graph/nn_descent/start_lists_cuda.hpp"
+#include "graph/build/nn_descent/descent_steps_cuda.hpp"
+#include "graph/lists/start_lists_cuda.hpp"
 
 #include <kith/knn_graph.hpp>
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
-#include "graph/list_passes_cuda.hpp"
-#include "graph/list_survey.hpp"
-#include "graph/nn_descent/descent_steps.hpp"
-#include "graph/nn_descent/start_lists.hpp"
+#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/lists/list_passes_cuda.hpp"
+#include "graph/lists/list_survey.hpp"
+#include "graph/lists/start_lists.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
@@ -68,8 +68,8 @@ class ListsThere {
  private:
   int64_t rows_;
   int64_t length_;
-  DeviceArray lists_;
-  DeviceArray ends_;
+  DeviceBytes lists_;
+  DeviceBytes ends_;
 };
 
 // Rows on the device.
@@ -87,7 +87,7 @@ class RowsThere {
 
  private:
   DeviceMatrix matrix_;
-  DeviceArray norms_;
+  DeviceBytes norms_;
   PairKeyRows rows_;
 };
 
@@ -106,7 +106,7 @@ void begin_with_own_sets(const RowsThere& rows, const Descent& wish, int64_t bou
   add_named_rows(pairs, named, lists, on_cpu());
   add_named_rows_cuda(rows.rows(), named, there.ref(), context, on_cuda());
   survey_lists(lists, 1, wish.metric, Flags::set, on_cpu());
-  const DeviceArray parts(static_cast<size_t>(survey_parts(lists.rows())) * sizeof(ListSurvey));
+  const DeviceBytes parts(static_cast<size_t>(survey_parts(lists.rows())) * sizeof(ListSurvey));
   launch_survey_lists(there.ref(), 1, wish.metric, Flags::set, static_cast<ListSurvey*>(parts.data()), context->stream());
   context->synchronize();
 }
@@ -130,7 +130,7 @@ void expect_same_descent(const MatrixView& x, const Descent& wish, const Descent
   ASSERT_EQ(reference::difference(there.read(), reference::lists_of(lists)), "") << "at the start";
   ASSERT_TRUE(there.ends_are_right());
 
-  std::optional<DeviceArray> device_order;
+  std::optional<DeviceBytes> device_order;
   DescentRules ordered = rules;
   if (order != nullptr) {
     device_order.emplace(order, static_cast<size_t>(x.rows()) * 4);
@@ -158,7 +158,7 @@ TEST_F(CudaWorkingListsSmall, OffersInAnyOrder) {
     const Resources cpu = on_cpu();
     WorkingLists expected(kRows, length, cpu);
     const ListsThere there(kRows, length);
-    const DeviceArray counters(kCounters * 8);
+    const DeviceBytes counters(kCounters * 8);
     for (int turn = 0; turn < 4; ++turn) {
       std::vector<uint64_t> offers(static_cast<size_t>(kRows * places), kPadding);
       int64_t stayed = 0;
@@ -176,7 +176,7 @@ TEST_F(CudaWorkingListsSmall, OffersInAnyOrder) {
         for (const uint64_t neighbor : fresh) expected.offer_alone(row, neighbor);
         for (const uint64_t neighbor : fresh) stayed += neighbor <= without_flag(expected.list(row)[length - 1]) ? 1 : 0;
       }
-      const DeviceArray device(offers.data(), offers.size() * 8);
+      const DeviceBytes device(offers.data(), offers.size() * 8);
       KITH_CUDA_CHECK(cudaMemset(counters.data(), 0, kCounters * 8));
       launch_merge_offers(there.ref(), {static_cast<const uint64_t*>(device.data()), places, 0, kRows},
                           static_cast<unsigned long long*>(counters.data()), nullptr);

@@ -18,7 +18,7 @@ inline DeviceRowsView rows_on_device(const DeviceMatrix& matrix) {
 
 // A copy of what lies on the device, after all that was enqueued.
 template <typename T>
-std::vector<T> read_back(const DeviceArray& array, int64_t count) {
+std::vector<T> read_back(const DeviceBytes& array, int64_t count) {
   KITH_CUDA_CHECK(cudaDeviceSynchronize());
   std::vector<T> values(static_cast<size_t>(count));
   KITH_CUDA_CHECK(cudaMemcpy(values.data(), array.data(), values.size() * sizeof(T), cudaMemcpyDeviceToHost));
@@ -26,7 +26,7 @@ std::vector<T> read_back(const DeviceArray& array, int64_t count) {
 }
 
 template <typename T>
-T* as(const DeviceArray& array) {
+T* as(const DeviceBytes& array) {
   return static_cast<T*>(array.data());
 }
 
@@ -69,12 +69,12 @@ class DeviceOperands {
   DeviceMatrix rows_;
   OperandType type_;
   int64_t chunks_;
-  DeviceArray query_operands_;
-  DeviceArray base_operands_;
-  DeviceArray terms_;
-  DeviceArray centre_;
-  DeviceArray base_facts_;
-  DeviceArray query_facts_;
+  DeviceBytes query_operands_;
+  DeviceBytes base_operands_;
+  DeviceBytes terms_;
+  DeviceBytes centre_;
+  DeviceBytes base_facts_;
+  DeviceBytes query_facts_;
   ProductOperands operands_;
 };
 

@@ -22,7 +22,7 @@ void expect_pairwise_parity(const MatrixView& x, const MatrixView& y, Metric met
   ASSERT_EQ(std::memcmp(expected.view().data(), found.view().data(), bytes), 0);
   const DeviceMatrix device_x(x);
   const DeviceMatrix device_y(y);
-  const DeviceArray result(bytes);
+  const DeviceBytes result(bytes);
   pairwise_distances(device_x.view(), device_y.view(),
                      MutableMatrixView(result.data(), DType::f32, {x.rows(), y.rows(), y.rows()}, MemorySpace::cuda(0)),
                      {metric}, Resources());

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kith {
@@ -27,14 +28,23 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 SearchTask million() {
   SearchTask problem;
   problem.shape.queries = 10000;
-  problem.shape.rows = problem.scope.rows = 1000000;
+  problem.shape.rows = problem.rows = 1000000;
   problem.shape.cols = 128;
-  problem.scope.k = problem.wish.k = 10;
+  problem.k = problem.wish.k = 10;
   return problem;
 }
 
 KnnCudaPlan plan_within(const SearchTask& problem, int64_t device_bytes, int64_t host_bytes = kNoLimit) {
   return plan_knn_cuda(problem, h200(), {host_bytes, device_bytes, 2});
+}
+
+const SecondProduct& second_of(const KnnCudaPlan& plan) { return std::get<SecondProduct>(plan.product->way); }
+bool is_coarse(const KnnCudaPlan& plan) { return plan.product && std::holds_alternative<CoarseProduct>(plan.product->way); }
+const CoarseProduct& coarse_of(const KnnCudaPlan& plan) { return std::get<CoarseProduct>(plan.product->way); }
+
+int rows_per_minimum(const KnnCudaPlan& plan) {
+  if (const auto* grouped = std::get_if<GroupedProduct>(&plan.product->way)) return grouped->rows_per_minimum;
+  return is_coarse(plan) ? coarse_of(plan).rows_per_minimum : second_of(plan).rows_per_minimum;
 }
 
 // What every plan must hold, whatever the budget.
@@ -46,32 +56,35 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
   EXPECT_LE(plan.query_tile, plan.query_batch);
   EXPECT_LE(plan.query_tile, 65535 * 16);  // what a grid can be tall
   EXPECT_GE(plan.row_tile, 1);
-  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.scope.rows, 1));
+  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.rows, 1));
   EXPECT_GE(plan.base_chunk, 1);
-  if (plan.engine == CudaEngine::product) {
-    const ProductPlan& product = plan.product;
+  if (plan.product) {
+    const ProductPlan& product = *plan.product;
     EXPECT_GE(product.queries, 1);
     EXPECT_LE(product.queries, plan.query_batch);
-    EXPECT_TRUE(product.rows == problem.scope.rows || product.rows % kQueryTile == 0) << product.rows;
-    const int64_t groups = minima_of(product, product.rows);
-    EXPECT_LE(groups, kKthLongestRow);
-    if (product.selected > 0) {
-      EXPECT_GE(product.selected, std::min(problem.scope.k, groups));
+    EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
+    const int64_t minima = part_count(product.rows, rows_per_minimum(plan));
+    EXPECT_LE(minima, kKthLongestRow);
+    int64_t room = 0;
+    if (const auto* grouped = std::get_if<GroupedProduct>(&product.way)) {
+      EXPECT_GE(grouped->selected.count, std::min(problem.k, minima));
     }
-    if (product.capacity > 0) {
-      EXPECT_GE(product.capacity, 2 * problem.scope.k);
-      EXPECT_GE(product.room, problem.scope.k);
+    if (const auto* second = std::get_if<SecondProduct>(&product.way)) {
+      if (second->selected) {
+        EXPECT_GE(second->selected->count, std::min(problem.k, minima));
+      }
+      room = second->candidates.room;
+      EXPECT_GE(second->candidates.capacity, 2 * problem.k);
+      EXPECT_GE(room, problem.k);
+      EXPECT_LE(room, second->candidates.capacity);
     }
-    if (product.rows_per_minimum > 0) {
-      EXPECT_LE(part_count(product.rows, product.rows_per_minimum), kKthLongestRow);
-      EXPECT_GE(product.room, std::min(problem.scope.k, problem.scope.rows));
-      EXPECT_EQ(product.capacity, 0);
-    } else {
-      EXPECT_LE(product.room, product.capacity);
+    if (const auto* coarse = std::get_if<CoarseProduct>(&product.way)) {
+      room = coarse->room;
+      EXPECT_GE(room, std::min(problem.k, problem.rows));
     }
-    EXPECT_GE(product.retry_capacity, 2048);
-    EXPECT_GE(product.retry_room, product.room);
-    EXPECT_LE(rerank_bytes(product.retry_room, problem.shape.cols), most_shared_bytes(device.compute_capability));
+    EXPECT_GE(product.retry.capacity, 2048);
+    EXPECT_GE(product.retry.room, room);
+    EXPECT_LE(rerank_bytes(product.retry.room, problem.shape.cols), most_shared_bytes(device.compute_capability));
   }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
@@ -79,11 +92,11 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
 TEST(CudaPlan, AllQueriesOfAMillionRowsAreOneBatchOnAnH200) {
   const KnnCudaPlan plan = plan_within(million(), 138 * kGiB);
   expect_sound(million(), plan);
-  EXPECT_EQ(plan.engine, CudaEngine::product);
-  EXPECT_EQ(plan.product.engine, ProductEngine::wgmma);
+  EXPECT_EQ(plan.engine(), CudaEngine::product);
+  EXPECT_EQ(plan.product->engine, ProductEngine::wgmma);
   EXPECT_EQ(plan.query_batch, 10000);
-  EXPECT_EQ(plan.product.queries, 10000);
-  EXPECT_EQ(plan.product.rows, 1000000);
+  EXPECT_EQ(plan.product->queries, 10000);
+  EXPECT_EQ(plan.product->rows, 1000000);
   EXPECT_EQ(plan.query_tile, 1024);
   EXPECT_EQ(plan.row_tile, 16384);
   EXPECT_EQ(plan.base_chunk, 1000000);
@@ -97,10 +110,10 @@ TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
   problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.shape.rows = problem.scope.rows = 5000;
+  problem.shape.rows = problem.rows = 5000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(million(), 138 * kGiB, int64_t{1} << 20).pinned_bytes, 0);  // the host limit leaves no room
 }
@@ -110,7 +123,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
     for (const int64_t k : {1, 10, 1000, 2048, 8192, 1000000}) {
       SearchTask problem = million();
       problem.shape.metric = metric;
-      problem.scope.k = problem.wish.k = k;
+      problem.k = problem.wish.k = k;
       int64_t smallest = 0;
       try {
         plan_within(problem, 0);
@@ -146,8 +159,8 @@ TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
       for (const int64_t room : {kGiB, 138 * kGiB}) {
         SearchTask problem = million();
         problem.shape.queries = queries;
-        problem.shape.rows = problem.scope.rows = 2147483647;
-        problem.scope.k = problem.wish.k = k;
+        problem.shape.rows = problem.rows = 2147483647;
+        problem.k = problem.wish.k = k;
         SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
         try {
           const KnnCudaPlan plan = plan_within(problem, room);
@@ -167,38 +180,38 @@ TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
     SearchTask problem = million();
     const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
     const int64_t staged = plan_it().device_bytes;
-    problem.scope.prepared = true;
+    problem.prepared = true;
     const KnnCudaPlan plan = plan_it();
     expect_sound(problem, plan);
-    EXPECT_EQ(plan.engine, engine);
-    const int64_t rows = engine == CudaEngine::direct ? plan.row_tile : plan.product.rows;
+    EXPECT_EQ(plan.engine(), engine);
+    const int64_t rows = engine == CudaEngine::direct ? plan.row_tile : plan.product->rows;
     EXPECT_LE(plan.device_bytes, staged - rows * 128 * (engine == CudaEngine::direct ? 4 : 6));
-    EXPECT_EQ(plan.product.operands_ready, engine == CudaEngine::product);
+    EXPECT_EQ(plan.product && plan.product->operands_ready, engine == CudaEngine::product);
   }
 }
 
 TEST(CudaPlan, OperandsOfAnotherTypeAreNotReady) {
   SearchTask problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   problem.shape.base_dtype = DType::u8;
   problem.shape.query_dtype = DType::u8;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
-  EXPECT_TRUE(plan_within(problem, 138 * kGiB).product.operands_ready);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product->operands, OperandType::bytes);
+  EXPECT_TRUE(plan_within(problem, 138 * kGiB).product->operands_ready);
   problem.shape.query_dtype = DType::f32;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);
-  EXPECT_FALSE(plan_within(problem, 138 * kGiB).product.operands_ready);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product->operands, OperandType::half);
+  EXPECT_FALSE(plan_within(problem, 138 * kGiB).product->operands_ready);
 }
 
 TEST(CudaPlan, ProductsWhereTheySuit) {
-  const auto engine = [](const SearchTask& problem) { return plan_within(problem, 138 * kGiB).engine; };
+  const auto engine = [](const SearchTask& problem) { return plan_within(problem, 138 * kGiB).engine(); };
   SearchTask problem = million();
   EXPECT_EQ(engine(problem), CudaEngine::product);
   problem.shape.metric = Metric::l1;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
-  problem.shape.rows = problem.scope.rows = 300;
+  problem.shape.rows = problem.rows = 300;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
-  problem.shape.rows = problem.scope.rows = 1000;
+  problem.shape.rows = problem.rows = 1000;
   EXPECT_EQ(engine(problem), CudaEngine::product);
   problem.shape.queries = 100;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
@@ -207,9 +220,9 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   DeviceInfo old = h200();
   old.compute_capability = 75;
-  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).engine, CudaEngine::direct);
+  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).engine(), CudaEngine::direct);
   old.compute_capability = 86;
-  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product.engine, ProductEngine::mma);
+  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product->engine, ProductEngine::mma);
 }
 
 TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
@@ -221,7 +234,7 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
     device.compute_capability = compute_capability;
     const KnnCudaPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
     expect_sound(problem, plan, device);
-    return plan.engine;
+    return plan.engine();
   };
   EXPECT_EQ(engine(), CudaEngine::direct);
   EXPECT_EQ(engine(80), CudaEngine::product);  // its matrix units multiply no tiles of doubles
@@ -229,9 +242,9 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
   problem.shape.queries = 65;
   EXPECT_EQ(engine(), CudaEngine::product);
   problem.shape.queries = 1;
-  problem.scope.prepared = true;  // an index has the operands
+  problem.prepared = true;  // an index has the operands
   EXPECT_EQ(engine(), CudaEngine::product);
-  problem.scope.prepared = false;
+  problem.prepared = false;
   problem.shape.base_space = {};  // the copy takes longer than either
   EXPECT_EQ(engine(), CudaEngine::product);
 }
@@ -239,38 +252,38 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
 TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
   SearchTask problem = million();
   problem.wish.what = Wanted::within;
-  problem.scope.k = 256;
+  problem.k = 256;
   problem.wish.k = 0;
   problem.shape.queries = 16;
   problem.shape.base_space = MemorySpace::cuda(0);
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);  // for the host
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);  // for the host
   problem.wish.result_space = MemorySpace::cuda(0);
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
-  EXPECT_EQ(plan.engine, CudaEngine::direct);
-  EXPECT_EQ(plan.row_tile, problem.scope.rows);  // one tile, so that nothing is put together
+  EXPECT_EQ(plan.engine(), CudaEngine::direct);
+  EXPECT_EQ(plan.row_tile, problem.rows);  // one tile, so that nothing is put together
   EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
   problem.shape.queries = 65;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);
 }
 
 TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
   SearchTask problem = million();
-  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.rows = problem.rows = 20000;
   problem.shape.cols = 8192;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 1024);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);
+  EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 1024);
   problem.shape.query_dtype = problem.shape.base_dtype = DType::u8;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);  // sums of bytes would not fit
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product->operands, OperandType::half);  // sums of bytes would not fit
   problem.shape.cols = 8000;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product->operands, OperandType::bytes);
   problem.shape.cols = 16385;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::direct);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::direct);
 }
 
 TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
   SearchTask problem = million();
   problem.wish.what = Wanted::all_keys;
-  problem.wish.k = problem.scope.k = 0;
+  problem.wish.k = problem.k = 0;
   problem.shape.base_space = problem.shape.query_space = MemorySpace::cuda(0);
   const KnnCudaPlan staged = plan_within(problem, 138 * kGiB);
   problem.wish.result_space = MemorySpace::cuda(0);
@@ -283,22 +296,22 @@ TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
 
 TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   SearchTask problem = million();
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
-  EXPECT_GT(plan_within(problem, 138 * kGiB).product.selected, 10);
-  problem.scope.k = problem.wish.k = 100;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 328);
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 100);
-  problem.scope.k = problem.wish.k = 1000;
-  EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 0);
+  const KnnCudaPlan small = plan_within(problem, 138 * kGiB);
+  EXPECT_GT(std::get<GroupedProduct>(small.product->way).selected.count, 10);
+  problem.k = problem.wish.k = 100;
+  EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 328);
+  EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).selected->count, 100);
+  problem.k = problem.wish.k = 1000;
+  EXPECT_GE(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 2000);
+  EXPECT_FALSE(second_of(plan_within(problem, 138 * kGiB)).selected);
 }
 
 TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   const auto plan_of = [](int64_t queries, int64_t rows, int64_t k) {
     SearchTask problem = million();
     problem.shape.queries = queries;
-    problem.shape.rows = problem.scope.rows = rows;
-    problem.scope.k = problem.wish.k = k;
+    problem.shape.rows = problem.rows = rows;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
@@ -307,37 +320,37 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
     for (const int64_t k : {1, 10, 32, 100, 128}) {
       const KnnCudaPlan plan = plan_of(10000, rows, k);
       SCOPED_TRACE(::testing::Message() << rows << " rows, k " << k);
-      EXPECT_EQ(plan.engine, CudaEngine::product);
-      EXPECT_EQ(plan.product.queries, 10000);
-      ASSERT_GT(plan.product.rows_per_minimum, 0);
-      const int64_t minima = part_count(rows, plan.product.rows_per_minimum);
+      EXPECT_EQ(plan.engine(), CudaEngine::product);
+      EXPECT_EQ(plan.product->queries, 10000);
+      ASSERT_TRUE(is_coarse(plan));
+      const int64_t minima = part_count(rows, coarse_of(plan).rows_per_minimum);
       EXPECT_LE(minima, kCoarseMostMinima);
       EXPECT_LE(rows_below_kth(k, minima), 1.16 * static_cast<double>(k) + 4);
-      EXPECT_GE(static_cast<double>(plan.product.room), 1.2 * rows_below_kth(k, minima));
-      EXPECT_GT(plan.product.retry_capacity, 0);
+      EXPECT_GE(static_cast<double>(coarse_of(plan).room), 1.2 * rows_below_kth(k, minima));
+      EXPECT_GT(plan.product->retry.capacity, 0);
     }
   }
-  EXPECT_EQ(plan_of(10000, 4096, 128).product.rows_per_minimum, 8);
-  EXPECT_EQ(plan_of(10000, 1024, 128).product.rows_per_minimum, 2);
-  EXPECT_EQ(plan_of(10000, 65536, 10).product.rows_per_minimum, 64);
-  EXPECT_EQ(plan_of(10000, 70000, 10).product.rows_per_minimum, 0);
-  EXPECT_EQ(plan_of(100, 65536, 10).product.rows_per_minimum, 0);
-  EXPECT_EQ(plan_of(10000, 4096, 2000).engine, CudaEngine::direct);  // half of all: as quick to compute every key
-  EXPECT_EQ(plan_of(10000, 4096, 4096).engine, CudaEngine::direct);
+  EXPECT_EQ(coarse_of(plan_of(10000, 4096, 128)).rows_per_minimum, 8);
+  EXPECT_EQ(coarse_of(plan_of(10000, 1024, 128)).rows_per_minimum, 2);
+  EXPECT_EQ(coarse_of(plan_of(10000, 65536, 10)).rows_per_minimum, 64);
+  EXPECT_FALSE(is_coarse(plan_of(10000, 70000, 10)));
+  EXPECT_FALSE(is_coarse(plan_of(100, 65536, 10)));
+  EXPECT_EQ(plan_of(10000, 4096, 2000).engine(), CudaEngine::direct);  // half of all: as quick to compute every key
+  EXPECT_EQ(plan_of(10000, 4096, 4096).engine(), CudaEngine::direct);
 }
 
 TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
   const auto by_tiles = [](int64_t queries, int64_t rows, int64_t k, int64_t cols = 128, DType dtype = DType::f32) {
     SearchTask problem = million();
     problem.shape.queries = queries;
-    problem.shape.rows = problem.scope.rows = rows;
+    problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     problem.shape.query_dtype = problem.shape.base_dtype = dtype;
-    problem.scope.k = problem.wish.k = k;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
-    EXPECT_GT(plan.product.rows_per_minimum, 0);
-    return plan.product.row_tile_bytes > 0;
+    EXPECT_TRUE(is_coarse(plan));
+    return coarse_of(plan).row_tile_bytes.has_value();
   };
   for (const int64_t k : {60, 100, 128}) {
     EXPECT_TRUE(by_tiles(10000, 1024, k)) << k;
@@ -354,16 +367,16 @@ TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
 TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
   SearchTask problem = million();
   problem.shape.queries = 700;
-  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.rows = problem.rows = 20000;
   problem.shape.cols = 32;
-  problem.scope.k = problem.wish.k = 25;
+  problem.k = problem.wish.k = 25;
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     problem.shape.metric = metric;
     for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
       const KnnCudaPlan plan = plan_within(problem, budget);
       expect_sound(problem, plan);
       EXPECT_LE(plan.device_bytes, budget);
-      EXPECT_GT(plan.product.rows_per_minimum, 0);
+      EXPECT_TRUE(is_coarse(plan));
     }
   }
 }
@@ -371,14 +384,14 @@ TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
     SearchTask problem = million();
-    problem.scope.k = problem.wish.k = k;
-    problem.shape.rows = problem.scope.rows = rows;
+    problem.k = problem.wish.k = k;
+    problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     DeviceInfo device = h200();
     device.compute_capability = compute_capability;
     const KnnCudaPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
     expect_sound(problem, plan, device);
-    return plan.engine;
+    return plan.engine();
   };
   for (const int64_t k : {1024, 1025, 2048, 4096, 8192, 16384}) EXPECT_EQ(engine(k, 1000000), CudaEngine::product) << k;
   EXPECT_EQ(engine(30000, 100000000), CudaEngine::direct);  // no block can sort so many
@@ -395,48 +408,49 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
 TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
   SearchTask problem = million();
   problem.shape.queries = 2000;
-  problem.shape.rows = problem.scope.rows = 100000;
+  problem.shape.rows = problem.rows = 100000;
   const auto planned = [&](int64_t k) {
-    problem.scope.k = problem.wish.k = k;
+    problem.k = problem.wish.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
   };
-  EXPECT_EQ(planned(1000).product.rows_per_part, 0);
-  EXPECT_EQ(planned(2048).product.rows_per_part, 0);
+  EXPECT_GE(rows_per_minimum(planned(1000)), 32);
+  EXPECT_GE(rows_per_minimum(planned(2048)), 32);
   const KnnCudaPlan many = planned(5000);
-  EXPECT_EQ(many.engine, CudaEngine::product);
-  EXPECT_EQ(many.product.rows_per_part, 8);
-  EXPECT_GT(static_cast<double>(many.product.room), 1.2 * rows_below_kth(5000, part_count(100000, 8)));
+  EXPECT_EQ(many.engine(), CudaEngine::product);
+  EXPECT_EQ(rows_per_minimum(many), 8);
+  EXPECT_GT(static_cast<double>(second_of(many).candidates.room), 1.2 * rows_below_kth(5000, part_count(100000, 8)));
   problem.shape.queries = 64;
-  EXPECT_EQ(planned(5000).engine, CudaEngine::direct);  // every key is soon computed
+  EXPECT_EQ(planned(5000).engine(), CudaEngine::direct);  // every key is soon computed
 }
 
 TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
   SearchTask problem = million();
-  problem.scope.k = problem.wish.k = 8192;
-  const ProductPlan product = plan_within(problem, 138 * kGiB).product;
-  EXPECT_GT(product.capacity, 16384);
-  EXPECT_LE(2 * (rerank_bytes(product.room, 128) + 1024), 228 << 10);
-  EXPECT_GT(product.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
-  EXPECT_GT(product.retry_room, 28000);
-  problem.scope.k = problem.wish.k = 2048;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.room, 2 * 2048 + 128);
-  problem.scope.k = problem.wish.k = 16384;
-  EXPECT_GT(plan_within(problem, 138 * kGiB).product.room, 28000);
+  problem.k = problem.wish.k = 8192;
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+  const CandidateRoom candidates = second_of(plan).candidates;
+  EXPECT_GT(candidates.capacity, 16384);
+  EXPECT_LE(2 * (rerank_bytes(candidates.room, 128) + 1024), 228 << 10);
+  EXPECT_GT(candidates.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
+  EXPECT_GT(plan.product->retry.room, 28000);
+  problem.k = problem.wish.k = 2048;
+  EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 2 * 2048 + 128);
+  problem.k = problem.wish.k = 16384;
+  EXPECT_GT(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 28000);
 }
 
 TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
   for (const int64_t rows : {1048577, 1100000, 2500000, 5000000}) {
     SearchTask problem = million();
-    problem.shape.rows = problem.scope.rows = rows;
-    problem.scope.k = problem.wish.k = 4096;
+    problem.shape.rows = problem.rows = rows;
+    problem.k = problem.wish.k = 4096;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
-    EXPECT_EQ(plan.engine, CudaEngine::product);
-    const int64_t pieces = divide_up(rows, plan.product.rows);
+    EXPECT_EQ(plan.engine(), CudaEngine::product);
+    const int64_t pieces = divide_up(rows, plan.product->rows);
     EXPECT_EQ(pieces, divide_up(rows, int64_t{1} << 20));
-    EXPECT_GE(rows - (pieces - 1) * plan.product.rows, plan.product.rows * 9 / 10) << "the last piece";
+    EXPECT_GE(rows - (pieces - 1) * plan.product->rows, plan.product->rows * 9 / 10) << "the last piece";
   }
 }
 
@@ -444,10 +458,10 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
   SearchTask problem = million();
   problem.shape.base_in_memory = false;
   EXPECT_LE(plan_within(problem, 138 * kGiB).base_chunk * 128 * 4, int64_t{64} << 20);
-  problem.scope.k = problem.wish.k = 8192;
+  problem.k = problem.wish.k = 8192;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
-  EXPECT_EQ(plan.engine, CudaEngine::product);
-  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.scope.k / 2);
+  EXPECT_EQ(plan.engine(), CudaEngine::product);
+  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.k / 2);
   EXPECT_EQ(plan.base_chunk, 500000);
   const int64_t limit = plan.host_bytes / 2;  // which comes before
   EXPECT_LE(plan_within(problem, 138 * kGiB, limit).host_bytes, limit);
@@ -456,12 +470,12 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
 TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
   SearchTask problem = million();
   problem.shape.queries = 1000000;
-  problem.scope.k = problem.wish.k = 4096;
+  problem.k = problem.wish.k = 4096;
   const KnnCudaPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
   expect_sound(problem, plan);
   EXPECT_LE(plan.device_bytes, 20 * kGiB);
-  EXPECT_GE(plan.product.queries, 2048);
-  EXPECT_EQ(plan.product.rows, 1000000);
+  EXPECT_GE(plan.product->queries, 2048);
+  EXPECT_EQ(plan.product->rows, 1000000);
 }
 
 TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
@@ -484,9 +498,9 @@ TEST(CudaPlan, ExtremeShapes) {
       for (const int64_t cols : {int64_t{1}, int64_t{1000000}}) {
         SearchTask problem;
         problem.shape.queries = queries;
-        problem.shape.rows = problem.scope.rows = rows;
+        problem.shape.rows = problem.rows = rows;
         problem.shape.cols = cols;
-        problem.scope.k = problem.wish.k = 100;
+        problem.k = problem.wish.k = 100;
         problem.shape.query_dtype = DType::u8;
         SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
@@ -501,42 +515,42 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   SearchTask problem = million();
   problem.shape.metric = Metric::cosine;
   problem.shape.base_dtype = DType::u8;
-  problem.scope.k = problem.wish.k = 100;
+  problem.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
   const ProductLayout products(product_shape(problem, plan));
-  const int64_t batch = plan.product.queries;
-  const int64_t piece = plan.product.rows;
+  const int64_t batch = plan.product->queries;
+  const int64_t piece = plan.product->rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
-      {layout.queries, plan.query_batch * 128 * 4},
-      {layout.query_norms, plan.query_batch * 8},
-      {layout.lists, plan.query_batch * 100 * 8},
-      {layout.products + products.left_bounds, plan.query_tile * 4},
-      {layout.rows, piece * 128},
-      {layout.row_norms, piece * 8},
-      {layout.keys, plan.query_tile * plan.row_tile * 4},
-      {layout.status, 28},
-      {layout.base_operands, piece * 128 * 2},
-      {layout.base_terms, piece * 4},
-      {layout.centre, 128 * 4},
-      {layout.base_facts, 16},
-      {layout.products + products.query_operands, batch * 128 * 2},
-      {layout.products + products.query_facts, batch * 32},
-      {layout.products + products.minima, batch * piece / 64 * 4},
-      {layout.products + products.kth, batch * 4},
-      {layout.products + products.selected, batch * 100 * 4},
-      {layout.products + products.groups, batch * 100 * 4},
-      {layout.products + products.select, plan.product.select_bytes},
-      {layout.products + products.thresholds, batch * 4},
-      {layout.products + products.key_limits, batch * 4},
-      {layout.products + products.group_counts, batch * 4},
-      {layout.products + products.row_counts, batch * 4},
-      {layout.products + products.candidates, batch * plan.product.capacity * 4},
-      {layout.found, batch * 100 * 8},
-      {layout.products + products.failed, batch * 4},
-      {layout.products + products.failed_rows, plan.query_tile * 128 * 4},
-      {layout.products + products.failed_norms, plan.query_tile * 8},
-      {layout.products + products.failed_lists, plan.query_tile * 100 * 8},
+      {layout.queries.offset, plan.query_batch * 128 * 4},
+      {layout.query_norms.offset, plan.query_batch * 8},
+      {layout.lists.offset, plan.query_batch * 100 * 8},
+      {layout.products.offset + products.left_bounds.offset, plan.query_tile * 4},
+      {layout.rows.offset, piece * 128},
+      {layout.row_norms.offset, piece * 8},
+      {layout.keys.offset, plan.query_tile * plan.row_tile * 4},
+      {layout.status.offset, 28},
+      {layout.base_operands.offset, piece * 128 * 2},
+      {layout.base_terms.offset, piece * 4},
+      {layout.centre.offset, 128 * 4},
+      {layout.base_facts.offset, 16},
+      {layout.products.offset + products.query_operands.offset, batch * 128 * 2},
+      {layout.products.offset + products.query_facts.offset, batch * 32},
+      {layout.products.offset + products.minima.offset, batch * piece / 64 * 4},
+      {layout.products.offset + products.kth.offset, batch * 4},
+      {layout.products.offset + products.selected.offset, batch * 100 * 4},
+      {layout.products.offset + products.groups.offset, batch * 100 * 4},
+      {layout.products.offset + products.select.offset, second_of(plan).selected->bytes},
+      {layout.products.offset + products.thresholds.offset, batch * 4},
+      {layout.products.offset + products.key_limits.offset, batch * 4},
+      {layout.products.offset + products.group_counts.offset, batch * 4},
+      {layout.products.offset + products.row_counts.offset, batch * 4},
+      {layout.products.offset + products.candidates.offset, batch * second_of(plan).candidates.capacity * 4},
+      {layout.found.offset, batch * 100 * 8},
+      {layout.products.offset + products.failed.offset, batch * 4},
+      {layout.products.offset + products.failed_rows.offset, plan.query_tile * 128 * 4},
+      {layout.products.offset + products.failed_norms.offset, plan.query_tile * 8},
+      {layout.products.offset + products.failed_lists.offset, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;
@@ -562,13 +576,13 @@ TEST(CudaPlan, RowsOnTheDeviceNeedNoRoom) {
 
 TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
   SearchTask problem = million();
-  problem.shape.rows = problem.scope.rows = 5000000;
+  problem.shape.rows = problem.rows = 5000000;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   expect_sound(problem, plan);
   EXPECT_TRUE(rows_come_ahead(problem, plan));
   const KnnWorkspace layout(problem, plan);
-  EXPECT_GE(layout.rows_ahead - layout.rows, plan.product.rows * 128 * 4);
-  EXPECT_GE(layout.row_norms - layout.rows_ahead, plan.product.rows * 128 * 4);
+  EXPECT_GE(layout.rows_ahead.offset - layout.rows.offset, plan.product->rows * 128 * 4);
+  EXPECT_GE(layout.row_norms.offset - layout.rows_ahead.offset, plan.product->rows * 128 * 4);
   EXPECT_FALSE(rows_come_ahead(million(), plan_within(million(), 138 * kGiB)));  // one piece
   problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_FALSE(rows_come_ahead(problem, plan_within(problem, 138 * kGiB)));
@@ -576,28 +590,28 @@ TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
 
 TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
   SearchTask problem = million();
-  problem.scope.prepared = true;
+  problem.prepared = true;
   const KnnCudaPlan plain = plan_within(problem, 138 * kGiB);
-  problem.scope.filter = FilterPath::mask;
+  problem.filter = FilterPath::mask;
   const KnnCudaPlan masked = plan_within(problem, 138 * kGiB);
   expect_sound(problem, masked);
-  EXPECT_TRUE(masked.product.operands_ready);
+  EXPECT_TRUE(masked.product && masked.product->operands_ready);
   EXPECT_GE(masked.device_bytes, plain.device_bytes + 1000000 / 8 + 1000000 * 4);
-  problem.scope.filter = FilterPath::list;
+  problem.filter = FilterPath::list;
   problem.shape.rows = 1500000;
   const KnnCudaPlan listed = plan_within(problem, 138 * kGiB);
   expect_sound(problem, listed);
-  EXPECT_FALSE(listed.product.operands_ready);
+  EXPECT_FALSE(listed.product && listed.product->operands_ready);
   EXPECT_GE(listed.device_bytes, plain.device_bytes + 1000000 * (4 + 256 + 4) + 1500000 / 8);
   EXPECT_EQ(listed.gather_bytes, 0);  // nothing comes from the host
 }
 
 TEST(CudaPlan, RowsByNumberFromTheHostPassThroughSomeMemory) {
   SearchTask problem = million();
-  problem.scope.filter = FilterPath::list;
+  problem.filter = FilterPath::list;
   EXPECT_GT(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 0);
-  problem.shape.rows = problem.scope.rows = 1000;
+  problem.shape.rows = problem.rows = 1000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 1000 * 128 * 4);
   for (int64_t limit = int64_t{64} << 20; limit > 1000; limit /= 3) {
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
@@ -611,7 +625,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
     SearchTask problem = million();
     problem.shape.metric = metric;
     problem.wish.what = Wanted::within;
-    problem.scope.k = 256;
+    problem.k = 256;
     problem.wish.k = 0;
     int64_t smallest = 0;
     try {
@@ -624,12 +638,14 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
       const KnnCudaPlan plan = plan_within(problem, budget);
       EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
       EXPECT_LE(plan.device_bytes, budget);
-      EXPECT_GE(plan.hits, plan.row_tile);          // all of one query's
-      EXPECT_GE(plan.hits, plan.product.capacity);  // of products
+      EXPECT_GE(plan.hits, plan.row_tile);  // all of one query's
+      if (plan.product) {
+        EXPECT_GE(plan.hits, std::get<RangeProduct>(plan.product->way).candidates.capacity);
+      }
     }
     EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
     EXPECT_LT(plan_within(problem, 138 * kGiB).device_bytes, 2 * kGiB);
-    EXPECT_EQ(plan_within(problem, 138 * kGiB).engine,
+    EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(),
               metric == Metric::cosine ? CudaEngine::product : CudaEngine::direct);
   }
 }
@@ -637,7 +653,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
 TEST(CudaPlan, ACustomMetricIsComputedDirectly) {
   SearchTask problem = million();
   problem.wish.what = Wanted::all_keys;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::direct);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::direct);
 }
 
 }  // namespace

@@ -114,12 +114,12 @@ TEST_F(CudaPlusPlusSmall, EveryNumberOfTrials) {
     SCOPED_TRACE(trials);
     PlusPlusState state{};
     for (int t = 0; t < trials; ++t) state.trials[t] = static_cast<uint32_t>((t * 29 + 3) % kRows);
-    DeviceArray device_state(&state, sizeof state);
+    DeviceBytes device_state(&state, sizeof state);
     const DrawTree tree(kRows);
-    DeviceArray distances(static_cast<size_t>(trials) * kDrawBlock * 4);
-    DeviceArray segments(static_cast<size_t>(trials) * kDrawFan * 8);
-    DeviceArray sums(static_cast<size_t>(trials * tree.size) * 8);
-    DeviceArray chosen(4);
+    DeviceBytes distances(static_cast<size_t>(trials) * kDrawBlock * 4);
+    DeviceBytes segments(static_cast<size_t>(trials) * kDrawFan * 8);
+    DeviceBytes sums(static_cast<size_t>(trials * tree.size) * 8);
+    DeviceBytes chosen(4);
     PlusPlusRound round;
     round.rows = static_cast<const float*>(rows.view().data());
     round.row_stride = round.cols = kCols;

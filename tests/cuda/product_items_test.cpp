@@ -51,8 +51,8 @@ bool covered(const std::vector<ProductItem>& items, int64_t query, int64_t row) 
 struct DeviceItems {
   std::vector<ProductItem> padded;
   int32_t count;
-  DeviceArray list;
-  DeviceArray length;
+  DeviceBytes list;
+  DeviceBytes length;
 
   explicit DeviceItems(const std::vector<ProductItem>& items)
       : padded([&] {
@@ -78,7 +78,7 @@ void expect_covered(const std::vector<ProductItem>& items, const ProductSchedule
                     const std::function<std::pair<int64_t, int64_t>(int64_t)>& place) {
   const DeviceItems list(items);
   const auto run = [&](const ProductSchedule& schedule) {
-    const DeviceArray out(static_cast<size_t>(values) * sizeof(T));
+    const DeviceBytes out(static_cast<size_t>(values) * sizeof(T));
     KITH_CUDA_CHECK(cudaMemset(out.data(), kUntouched, static_cast<size_t>(values) * sizeof(T)));
     launch(schedule, as<T>(out));
     return read_back<T>(out, values);
@@ -100,7 +100,7 @@ void expect_covered(const std::vector<ProductItem>& items, const ProductSchedule
 TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
   const ProductSchedule all = schedule_product(kItemQueries, kItemRows, 7);
   const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), 100.0f);
-  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  const DeviceBytes limits(thresholds.data(), thresholds.size() * 4);
   for (const DType dtype : {DType::f32, DType::u8}) {
     for (const int64_t cols : {40, 700}) {  // the queries stay in shared memory, or come with every chunk
       const DeviceOperands data(dtype, kItemQueries, kItemRows, cols);
@@ -137,13 +137,13 @@ TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
 TEST_F(CudaProductItemsSmall, Candidates) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
   const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), 100.0f);  // amid the values
-  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  const DeviceBytes limits(thresholds.data(), thresholds.size() * 4);
   const std::vector<ProductItem> items = random_items(6, kAnyLength);
   const DeviceItems list(items);
   for (const ProductEngine engine : engines_here()) {
     const auto run = [&](const ProductSchedule& schedule) {
-      const DeviceArray counts(static_cast<size_t>(kItemQueries) * 4);
-      const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
+      const DeviceBytes counts(static_cast<size_t>(kItemQueries) * 4);
+      const DeviceBytes rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
       KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
       launch_product<ProductCandidates>(engine, data.view(), schedule,
                                         {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows},
@@ -179,15 +179,15 @@ void expect_pairs(DType dtype, Acc threshold) {
   const int64_t padded = operand_tiles(kItemRows) * kOperandTile;
   const int64_t slots = operand_tiles(kItemQueries) / 2 * kQueryTile;
   const std::vector<float> thresholds(static_cast<size_t>(kItemQueries), static_cast<float>(threshold));
-  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  const DeviceBytes limits(thresholds.data(), thresholds.size() * 4);
   std::vector<Acc> terms(static_cast<size_t>(padded));
   KITH_CUDA_CHECK(cudaMemcpy(terms.data(), data.view().terms, terms.size() * 4, cudaMemcpyDeviceToHost));
   const std::vector<ProductItem> items = random_items(8, 3);  // of any number of tiles
   const DeviceItems list(items);
   const Acc none = std::numeric_limits<Acc>::lowest();
   for (const ProductEngine engine : engines_here()) {
-    const DeviceArray counts(static_cast<size_t>(kItemQueries) * 4);
-    const DeviceArray rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
+    const DeviceBytes counts(static_cast<size_t>(kItemQueries) * 4);
+    const DeviceBytes rows(static_cast<size_t>(kItemQueries * kItemRows) * 4);
     KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kItemQueries) * 4));
     launch_product<ProductCandidates>(engine, data.view(), list.schedule(false),
                                       {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kItemRows},
@@ -211,11 +211,11 @@ void expect_pairs(DType dtype, Acc threshold) {
       }
       std::vector<Acc> two(static_cast<size_t>(2 * slots), none);
       for (int64_t q = 0; q < kItemQueries; ++q) two[static_cast<size_t>(2 * q + side)] = threshold;
-      const DeviceArray pair_terms(both.data(), both.size() * 4);
-      const DeviceArray pair_limits(two.data(), two.size() * 4);
-      const DeviceArray count(4);
+      const DeviceBytes pair_terms(both.data(), both.size() * 4);
+      const DeviceBytes pair_limits(two.data(), two.size() * 4);
+      const DeviceBytes count(4);
       const auto room = static_cast<int64_t>(expected.size());
-      const DeviceArray pairs(static_cast<size_t>(room) * 8);
+      const DeviceBytes pairs(static_cast<size_t>(room) * 8);
       ProductOperands operands = data.view();
       operands.terms = pair_terms.data();
       for (const int64_t capacity : {room, room / 2}) {
@@ -249,8 +249,8 @@ TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
       const int64_t per_tile = kOperandTile / each;
       const int64_t all_parts = part_count(kItemRows, each);
       const int64_t stride = 5 * per_tile;
-      const DeviceArray all(static_cast<size_t>(kItemQueries * all_parts) * 4);
-      const DeviceArray some(static_cast<size_t>(kItemQueries * stride) * 4);
+      const DeviceBytes all(static_cast<size_t>(kItemQueries * all_parts) * 4);
+      const DeviceBytes some(static_cast<size_t>(kItemQueries * stride) * 4);
       KITH_CUDA_CHECK(cudaMemset(some.data(), 0x7F, static_cast<size_t>(kItemQueries * stride) * 4));
       launch_product<ProductParts>(engine, data.view(), schedule_product(kItemQueries, kItemRows, 7),
                                    {as<float>(all), each}, nullptr);
@@ -274,8 +274,8 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
   const DeviceOperands data(DType::f32, kItemQueries, kRows, 40);
   const std::vector<float> none(static_cast<size_t>(kItemQueries), 0.0f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
-  const DeviceArray slacks(none.data(), none.size() * 4);
-  const DeviceArray limits(limit.data(), limit.size() * 4);
+  const DeviceBytes slacks(none.data(), none.size() * 4);
+  const DeviceBytes limits(limit.data(), limit.size() * 4);
   ProductSchedule schedule;
   schedule.query_tiles = 3;
   schedule.base_tiles = 3;
@@ -284,9 +284,9 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
   for (const ProductEngine engine : engines_here()) {
     const auto found_with = [&](float slack) {
       const std::vector<float> widths(static_cast<size_t>(operand_tiles(kRows) * kOperandTile), slack);
-      const DeviceArray row_slacks(widths.data(), widths.size() * 4);
-      const DeviceArray part_slacks(widths.data(), widths.size() / kGroupRowsPerTile * 4);
-      const DeviceArray out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
+      const DeviceBytes row_slacks(widths.data(), widths.size() * 4);
+      const DeviceBytes part_slacks(widths.data(), widths.size() / kGroupRowsPerTile * 4);
+      const DeviceBytes out(static_cast<size_t>(kItemQueries) * sizeof(NearestRows));
       launch_product<ProductNearest>(
           engine, data.view(), schedule,
           {as<float>(slacks), as<float>(limits), as<float>(row_slacks), as<float>(part_slacks), as<NearestRows>(out),
@@ -312,12 +312,12 @@ TEST_F(CudaProductItemsSmall, NearestWithinTheRowsSlack) {
 TEST_F(CudaProductItemsSmall, Nearest) {
   const DeviceOperands data(DType::f32, kItemQueries, kItemRows, 40);
   const std::vector<float> row_slack(static_cast<size_t>(operand_tiles(kItemRows) * kOperandTile), 0.25f);
-  const DeviceArray row_slacks(row_slack.data(), row_slack.size() * 4);
-  const DeviceArray part_slacks(row_slack.data(), row_slack.size() / kGroupRowsPerTile * 4);
+  const DeviceBytes row_slacks(row_slack.data(), row_slack.size() * 4);
+  const DeviceBytes part_slacks(row_slack.data(), row_slack.size() / kGroupRowsPerTile * 4);
   const std::vector<float> slack(static_cast<size_t>(kItemQueries), 0.5f);
   const std::vector<float> limit(static_cast<size_t>(kItemQueries), kFarthestValue);
-  const DeviceArray slacks(slack.data(), slack.size() * 4);
-  const DeviceArray limits(limit.data(), limit.size() * 4);
+  const DeviceBytes slacks(slack.data(), slack.size() * 4);
+  const DeviceBytes limits(limit.data(), limit.size() * 4);
   ProductSchedule all;
   all.query_tiles = 3;
   all.base_tiles = kTiles;

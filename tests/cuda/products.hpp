@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/parity.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/knn_output.hpp"
 
@@ -28,16 +28,17 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
       search_of(check_knn(RowsInfo(q), RowsInfo(b), params), {.k = params.k, .check_finite = params.check_finite});
   const DeviceInfo device = cuda_devices().front();
   const PlanBudget budget{kNoLimit, std::min(run.device_bytes, device.memory_free / 2), 1};
-  const KnnCudaPlan plan = plan_knn_cuda(task, device, budget, choice);
+  KnnCudaPlan plan = plan_knn_cuda(task, device, budget, choice);
+  if (run.base_chunk > 0) plan.base_chunk = run.base_chunk;
   PlannedKnn planned{plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, run.resources)};
-  EXPECT_EQ(plan.engine, CudaEngine::product);
+  EXPECT_EQ(plan.engine(), CudaEngine::product);
   Neighbors result(q.rows(), params.k, run.resources);
   ViewSource query_rows(q);
   ViewSource base_rows(b);
   ArrayOutput output(result.view());
-  const int64_t chunk = run.base_chunk > 0 ? run.base_chunk : plan.base_chunk;
-  const auto walk = [&](const BaseStep& step) { walk_base({base_rows}, chunk, step); };
-  run_knn(task, planned, {query_rows, walk}, output);
+  const RowFilter all;
+  const SearchInput input{query_rows, base_rows, all};
+  search_knn(SettledSearch(task, std::move(planned), input), output);
   return result;
 }
 

@@ -18,9 +18,9 @@ using ::testing::HasSubstr;
 
 class CudaQuantize : public OnCuda {};
 
-CodeSpec scalar(int bits) { return {CodeKind::scalar, DType::f32, bits, 0}; }
-CodeSpec product(int64_t parts, int bits) { return {CodeKind::product, DType::f32, bits, parts}; }
-CodeSpec stored(DType dtype) { return {CodeKind::stored, dtype, 8, 0}; }
+CodeRecipe scalar(int bits) { return {kScalarCode, DType::f32, bits, 0}; }
+CodeRecipe product(int64_t parts, int bits) { return {kProductCode, DType::f32, bits, parts}; }
+CodeRecipe stored(DType dtype) { return {kStoredCode, dtype, 8, 0}; }
 
 std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const Resources& resources) {
   std::vector<uint8_t> codes(static_cast<size_t>(rows.rows() * codec.format().bytes()), 0xA5);
@@ -29,9 +29,9 @@ std::vector<uint8_t> encoded(const Codec& codec, const MatrixView& rows, const R
 }
 
 // From the host and from device memory, to both.
-void expect_parity(const CodeSpec& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
+void expect_parity(const CodeRecipe& spec, const MatrixView& rows, const Resources& cuda = on_cuda()) {
   SCOPED_TRACE(::testing::Message() << rows.rows() << " x " << rows.cols() << " (" << name_of(rows.dtype()) << "), kind "
-                                  << static_cast<int>(spec.kind) << ", " << spec.bits << " bits, " << spec.parts
+                                  << static_cast<int>(spec.code->kind()) << ", " << spec.bits << " bits, " << spec.parts
                                   << " parts");
   const DeviceMatrix there(rows);
   const auto codec = Codec::train(spec, rows, 7, on_cpu());
@@ -42,7 +42,7 @@ void expect_parity(const CodeSpec& spec, const MatrixView& rows, const Resources
   ASSERT_EQ(encoded(*codec, rows, cuda), codes);
   ASSERT_EQ(encoded(*codec, there.view(), cuda), codes);
   const int64_t bytes = codec->format().bytes();
-  const DeviceArray device_codes(codes.size());
+  const DeviceBytes device_codes(codes.size());
   const MutableMatrixView made(device_codes.data(), DType::u8, {rows.rows(), bytes, bytes}, MemorySpace::cuda(0));
   codec->encode(there.view(), made, cuda);
   std::vector<uint8_t> read(codes.size());
@@ -55,7 +55,7 @@ void expect_parity(const CodeSpec& spec, const MatrixView& rows, const Resources
   codec->decode(codes.data(), rows.rows(), {expected.data(), rows.rows(), rows.cols()}, on_cpu());
   codec->decode(codes.data(), rows.rows(), {found.data(), rows.rows(), rows.cols()}, cuda);
   ASSERT_EQ(found, expected);
-  const DeviceArray device_rows(expected.size() * 4);
+  const DeviceBytes device_rows(expected.size() * 4);
   codec->decode(made, {device_rows.data(), DType::f32, {rows.rows(), rows.cols(), rows.cols()}, MemorySpace::cuda(0)},
                 cuda);
   device_rows.read(found.data());

@@ -33,7 +33,7 @@ RangeNeighbors on_host(const RangeNeighbors& found) {
 
 // Of memory that no limit counts.
 std::shared_ptr<void> device_memory(int64_t count, int64_t bytes_each) {
-  const auto memory = std::make_shared<DeviceArray>(static_cast<size_t>(count * bytes_each));
+  const auto memory = std::make_shared<DeviceBytes>(static_cast<size_t>(count * bytes_each));
   return {memory, memory->data()};
 }
 

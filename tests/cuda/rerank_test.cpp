@@ -74,11 +74,11 @@ void expect_reranked(const Vectors& queries, const Vectors& base, const std::vec
   const Candidates candidates;
   const DeviceMatrix device_queries(queries);
   const DeviceMatrix device_base(base);
-  const DeviceArray counts(candidates.counts.data(), candidates.counts.size() * 4);
-  const DeviceArray rows(candidates.rows.data(), candidates.rows.size() * 4);
-  const DeviceArray marks(candidates.marks.data(), candidates.marks.size() * 4);
+  const DeviceBytes counts(candidates.counts.data(), candidates.counts.size() * 4);
+  const DeviceBytes rows(candidates.rows.data(), candidates.rows.size() * 4);
+  const DeviceBytes marks(candidates.marks.data(), candidates.marks.size() * 4);
   const std::vector<uint32_t> no_limit(kQueries, kNanKey);
-  const DeviceArray limits(no_limit.data(), no_limit.size() * 4);
+  const DeviceBytes limits(no_limit.data(), no_limit.size() * 4);
   const std::vector<uint64_t> expected = candidates.nearest(query_values.data(), base_values.data());
 
   RerankTask task;
@@ -99,16 +99,16 @@ void expect_reranked(const Vectors& queries, const Vectors& base, const std::vec
     task.capacity = kMost;
     for (const bool pads : {false, true}) {
       SCOPED_TRACE(::testing::Message() << "way " << static_cast<int>(way) << (pads ? ", padded" : ""));
-      const DeviceArray lists(kQueries * kK * 8);
-      const DeviceArray failed((kQueries + 1) * 4);
+      const DeviceBytes lists(kQueries * kK * 8);
+      const DeviceBytes failed((kQueries + 1) * 4);
       KITH_CUDA_CHECK(cudaMemset(lists.data(), 0, kQueries * kK * 8));
       KITH_CUDA_CHECK(cudaMemset(failed.data(), 0, (kQueries + 1) * 4));
       task.pads = pads;
       task.neighbors = as<uint64_t>(lists);
       const FailedQueries refuse{as<uint32_t>(failed), as<uint32_t>(failed) + 1};
       if (way == Way::tiles) {
-        const DeviceArray found_counts(kQueries * 4);
-        const DeviceArray entries(kQueries * kMost * 8);
+        const DeviceBytes found_counts(kQueries * 4);
+        const DeviceBytes entries(kQueries * kMost * 8);
         KITH_CUDA_CHECK(cudaMemset(found_counts.data(), 0, kQueries * 4));
         const int64_t shared = most_shared_bytes(cuda_devices().front().compute_capability);
         launch_rerank_tiles(task, cut_row_tiles(kRows, kCols, shared, 7),

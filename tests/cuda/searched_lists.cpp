@@ -177,18 +177,18 @@ Queries make_queries(const Lists& lists, int64_t count, int64_t slots, uint32_t 
 
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,
                     int64_t most_bytes, const Way& way) {
-  const DeviceArray offsets = on_device(lists.offsets);
-  const DeviceArray codes = on_device(lists.codes);
-  const DeviceArray rows = on_device(lists.rows);
-  const DeviceArray centres = on_device(lists.centres);
-  const DeviceArray codewords = on_device(lists.codewords);
-  const DeviceArray bases = on_device(lists.bases);
-  const DeviceArray steps = on_device(lists.steps);
-  const DeviceArray levels = on_device(lists.levels);
-  const DeviceArray values = on_device(queries.values);
-  const DeviceArray probes = on_device(queries.probes);
-  const DeviceArray bits = on_device(kept);
-  const DeviceArray out(static_cast<size_t>(queries.count * k) * 8);
+  const DeviceBytes offsets = on_device(lists.offsets);
+  const DeviceBytes codes = on_device(lists.codes);
+  const DeviceBytes rows = on_device(lists.rows);
+  const DeviceBytes centres = on_device(lists.centres);
+  const DeviceBytes codewords = on_device(lists.codewords);
+  const DeviceBytes bases = on_device(lists.bases);
+  const DeviceBytes steps = on_device(lists.steps);
+  const DeviceBytes levels = on_device(lists.levels);
+  const DeviceBytes values = on_device(queries.values);
+  const DeviceBytes probes = on_device(queries.probes);
+  const DeviceBytes bits = on_device(kept);
+  const DeviceBytes out(static_cast<size_t>(queries.count * k) * 8);
   IvfSearchTask task;
   DeviceListsView& view = task.lists;
   view.kind = lists.kind;
@@ -202,7 +202,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   view.rows = static_cast<const uint32_t*>(rows.data());
   view.count = lists.count();
   const PreparedListsLayout layout(view, way.halves);
-  const DeviceArray prepared(static_cast<size_t>(layout.bytes));
+  const DeviceBytes prepared(static_cast<size_t>(layout.bytes));
   task.prepared = layout.in(static_cast<std::byte*>(prepared.data()), view);
   launch_prepare_lists(view, task.prepared, nullptr);
   task.queries = static_cast<const float*>(values.data());
@@ -211,7 +211,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   task.kept = kept.empty() ? nullptr : static_cast<const uint64_t*>(bits.data());
   task.neighbors = static_cast<uint64_t*>(out.data());
   task.engine = way.engine;
-  const DeviceArray ranks(static_cast<size_t>(std::max<int64_t>(1, lists.count())) * 2);
+  const DeviceBytes ranks(static_cast<size_t>(std::max<int64_t>(1, lists.count())) * 2);
   if (way.ranks) {
     launch_rank_repeats(view, static_cast<uint16_t*>(ranks.data()), nullptr);
     task.repeats = static_cast<const uint16_t*>(ranks.data());
@@ -234,10 +234,10 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   shape.multiprocessors = way.multiprocessors;
   const IvfSearchPlan plan = plan_ivf_search(shape, most_bytes);
   const ScanTermsLayout terms(view, plan.term);
-  const DeviceArray term_memory(static_cast<size_t>(terms.bytes));
+  const DeviceBytes term_memory(static_cast<size_t>(terms.bytes));
   task.terms = terms.in(static_cast<std::byte*>(term_memory.data()));
   launch_scan_terms(view, task.prepared, task.terms, nullptr);
-  const DeviceArray memory(static_cast<size_t>(plan.bytes));
+  const DeviceBytes memory(static_cast<size_t>(plan.bytes));
   launch_ivf_search(task, shape, plan, static_cast<std::byte*>(memory.data()), nullptr);
   KITH_CUDA_CHECK(cudaDeviceSynchronize());
   Found found;

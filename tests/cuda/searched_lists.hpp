@@ -57,8 +57,8 @@ struct Queries {
 };
 
 template <typename T>
-DeviceArray on_device(const std::vector<T>& values) {
-  return DeviceArray(values.data(), values.size() * sizeof(T));
+DeviceBytes on_device(const std::vector<T>& values) {
+  return DeviceBytes(values.data(), values.size() * sizeof(T));
 }
 
 struct Found {

@@ -5,9 +5,9 @@
 #include <kith/error.hpp>
 
 #include "cuda/parity.hpp"
-#include "graph/path/boruvka.hpp"
-#include "graph/path/boruvka_cuda.hpp"
 #include "graph/random_graphs.hpp"
+#include "paths/boruvka.hpp"
+#include "paths/boruvka_cuda.hpp"
 
 #include <cmath>
 #include <utility>

@@ -28,7 +28,7 @@ Run on_host(const TransformChain& chain, int64_t rows, int64_t cols, const Use& 
 
 template <typename Use>
 Run on_gpu(const TransformChain& chain, int64_t rows, int64_t cols, const Use& use) {
-  const DeviceArray result(static_cast<size_t>(rows * cols) * 4);
+  const DeviceBytes result(static_cast<size_t>(rows * cols) * 4);
   use(chain, MutableMatrixView(result.data(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0)));
   Run found(static_cast<size_t>(rows * cols));
   result.read(found.data());
@@ -84,9 +84,9 @@ TEST_F(CudaTransformSmall, OffsetsAndAnyMatrix) {
   for (float& value : parts.matrix) value = value * value + 0.1f;
   const TransformChain skew = TransformChain::from_parts({parts}, on_cpu());
   expect_parity(skew, rows.view());
-  const DeviceArray result(33 * 8 * 4);
+  const DeviceBytes result(33 * 8 * 4);
   const MutableMatrixView there(result.data(), DType::f32, {33, 8, 8}, MemorySpace::cuda(0));
-  const DeviceArray back(33 * 6 * 4);
+  const DeviceBytes back(33 * 6 * 4);
   EXPECT_THROW(
       skew.reverse(there, MutableMatrixView(back.data(), DType::f32, {33, 6, 6}, MemorySpace::cuda(0)), on_cuda()),
       Unsupported);
@@ -122,7 +122,7 @@ TEST_F(CudaTransform, NamesTheRow) {
   transform.train(rows.view(), on_cpu());
   rows.row(31)[5] = NAN;
   const DeviceMatrix device(rows);
-  const DeviceArray result(40 * 6 * 4);
+  const DeviceBytes result(40 * 6 * 4);
   const MutableMatrixView out(result.data(), DType::f32, {40, 6, 6}, MemorySpace::cuda(0));
   EXPECT_NE(text_thrown<InvalidArgument>([&] { transform.apply(device.view(), out, on_cuda()); }).find("x row 31"),
             std::string::npos);

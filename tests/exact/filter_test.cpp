@@ -206,7 +206,7 @@ TEST(Filter, KeptRowsAreCountedAndFoundInEveryForm) {
 TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   SearchTask problem;
   problem.shape.queries = 1000;
-  problem.shape.rows = problem.scope.rows = 1000000;
+  problem.shape.rows = problem.rows = 1000000;
   problem.shape.cols = 128;
   EXPECT_EQ(filter_path(problem, 1000000, Device::cpu(), true, cpu_extensions()), FilterPath::none);
   EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true, cpu_extensions()), FilterPath::gather);

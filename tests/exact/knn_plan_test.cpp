@@ -12,17 +12,17 @@ namespace {
 SearchTask problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
   SearchTask p;
   p.shape.queries = queries;
-  p.shape.rows = p.scope.rows = rows;
+  p.shape.rows = p.rows = rows;
   p.shape.cols = cols;
-  p.scope.k = p.wish.k = k;
+  p.k = p.wish.k = k;
   return p;
 }
 
 RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
   SearchTask p = problem(*rc::gen::inRange<int64_t>(1, 100000), *rc::gen::inRange<int64_t>(1, 10000000),
                          *rc::gen::inRange<int64_t>(1, 5000), *rc::gen::inRange<int64_t>(1, 3000));
-  p.scope.k = std::min(p.scope.k, p.scope.rows);
-  p.scope.prepared = *rc::gen::arbitrary<bool>();
+  p.k = std::min(p.k, p.rows);
+  p.prepared = *rc::gen::arbitrary<bool>();
   p.shape.base_dtype = *rc::gen::element(DType::f32, DType::u8);
   p.shape.query_dtype = *rc::gen::element(DType::f32, DType::u8);
   p.shape.base_in_memory = *rc::gen::arbitrary<bool>();
@@ -36,7 +36,7 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
     const KnnCpuPlan plan = plan_knn_cpu(p, {budget, 0, threads, cpu});
     RC_ASSERT(plan.host_bytes <= budget);
     RC_ASSERT(plan.query_batch >= 1 && plan.query_batch <= p.shape.queries);
-    RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.scope.rows);
+    RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.rows);
     RC_ASSERT(plan.panel_rows >= 1 && plan.panel_rows <= plan.base_chunk);
     RC_ASSERT(plan.row_splits >= 1);
   } catch (const OutOfMemory& error) {
@@ -74,7 +74,7 @@ TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {
 TEST(KnnPlan, FloatsArePackedForOneSearchWhereThatPays) {
   const auto engine = [](int64_t queries, int64_t cols, bool prepared) {
     SearchTask task = problem(queries, 100000, cols, 10);
-    task.scope.prepared = prepared;
+    task.prepared = prepared;
     return cpu_engine(task, {});
   };
   for (const int64_t cols : {1, 3, 8, 16, 32, 33, 128, 784, 40000}) {
@@ -132,7 +132,7 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   EXPECT_EQ(plan_knn_cpu(problem(1000, 1000, 128, 10), bytes).format, PanelFormat::f32);
   EXPECT_EQ(plan_knn_cpu(problem(1, 100000, 128, 10), bytes).engine, CpuEngine::direct);
   SearchTask prepared = problem(1, 100000, 128, 10);
-  prepared.scope.prepared = true;
+  prepared.prepared = true;
   const KnnCpuPlan one = plan_knn_cpu(prepared, bytes);
   EXPECT_EQ(one.engine, CpuEngine::direct);
   EXPECT_TRUE(one.screens);
@@ -174,7 +174,7 @@ TEST(KnnPlan, BitsOfLongRowsAreCountedAsTheyLieForMoreQueries) {
     SearchTask p = problem(queries, 10000, cols, 10);
     p.shape.metric = Metric::hamming;
     p.shape.query_dtype = p.shape.base_dtype = DType::u8;
-    p.scope.prepared = prepared;
+    p.prepared = prepared;
     return plan_knn_cpu(p, {kNoLimit, 0, 2, {true, false, false}}).engine;
   };
   EXPECT_EQ(engine(6, 63, false), CpuEngine::panels);
@@ -187,9 +187,9 @@ TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {
   DeviceInfo h200;
   h200.device = Device::cuda(0);
   h200.memory_total = h200.memory_free = int64_t{139} << 30;
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(1, 1000, 128, 10).shape), 16, {h200}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {h200}), Device::cuda(0));
+  EXPECT_EQ(faster_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {}), Device::cpu());
+  EXPECT_EQ(faster_device(work_of(problem(1, 1000, 128, 10).shape), 16, {h200}), Device::cpu());
+  EXPECT_EQ(faster_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {h200}), Device::cuda(0));
 }
 
 }  // namespace

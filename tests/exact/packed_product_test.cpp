@@ -1,6 +1,9 @@
 // The bound of every pair, as the search itself computes it: packed, centred or normalised rows, packed queries, the
 // panel product of every instruction set, and the screen of bytes before it where there is one.
 #include "kernels/panels/packed_product.hpp"
+
+#include <kith/error.hpp>
+
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
@@ -8,9 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -125,6 +131,57 @@ TEST(PackedProduct, ManyColumnsAreSummedInSegments) {
       check_bounds(Metric::inner_product, queries, base);
       check_bounds(Metric::sqeuclidean, queries, base);
     }
+  }
+}
+
+TEST(PackedRows, AGatherOfRowsIsPackedAsItsRowsAre) {
+  const Resources resources;
+  ProgressMeter meter("test", 1, resources);
+  const reference::Matrix<float> rows = reference::make_floats(Shape::gaussian, 101, 33, 5);
+  std::vector<uint32_t> numbers;
+  for (uint32_t i = 0; i < 77; ++i) numbers.push_back(i * 37 % 101);
+  std::vector<float> copied;
+  for (const uint32_t number : numbers) copied.insert(copied.end(), rows.row(number), rows.row(number) + 33);
+  const MatrixView together(copied.data(), 77, 33);
+  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine, Metric::l1}) {
+    const KeyKind kind = key_kind(metric);
+    const PanelFormat chosen = choose_panel_format(kind, DType::f32, DType::f32, 33, cpu_extensions());
+    for (const PanelFormat format : {PanelFormat::f32, chosen}) {
+      SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << static_cast<int>(format));
+      const std::vector<float> origin = choose_origin(kind, rows.view());
+      PackedRows expected(kind, format, origin, 77, resources);
+      expected.pack(together, {true}, meter, resources);
+      PackedRows gathered(kind, format, origin, 77, resources);
+      gathered.pack(RowGather(rows.view(), numbers.data(), 77), {true}, meter, resources);
+      PackedRows alone(kind, format, origin, 77, resources);
+      const HostBuffer scratch(PackedRows::scratch_bytes(format, 33), "scratch", resources);
+      alone.pack(RowGather(rows.view(), numbers.data(), 77), scratch.data());
+      const int64_t padded = expected.panel_count() * expected.rows_per_panel();
+      const auto bytes = static_cast<size_t>(padded * packed_bytes(format, 33));
+      for (const PackedRows* other : {&gathered, &alone}) {
+        EXPECT_EQ(other->rows(), 77);
+        EXPECT_EQ(std::memcmp(other->panels().panels, expected.panels().panels, bytes), 0);
+        for (int64_t i = 0; i < padded; ++i) EXPECT_EQ(other->panels().terms[i], expected.panels().terms[i]) << i;
+        for (int64_t i = 0; i < expected.panel_count(); ++i) {
+          EXPECT_EQ(other->panels().norms[i], expected.panels().norms[i]) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedRows, AValueThatIsNotFiniteIsNamedByItsNumber) {
+  const Resources resources;
+  ProgressMeter meter("test", 1, resources);
+  reference::Matrix<float> rows = reference::make_floats(Shape::gaussian, 10, 3, 5);
+  const uint32_t numbers[] = {1, 7, 2};
+  rows.values[7 * 3] = kInfinity;
+  PackedRows packed(KeyKind::l1, PanelFormat::f32, std::vector<float>(3, 0.0f), 3, resources);
+  try {
+    packed.pack(RowGather(rows.view(), numbers, 3), {true}, meter, resources);
+    FAIL() << "an infinity was packed";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find('7'), std::string::npos) << error.what();
   }
 }
 

@@ -1,6 +1,6 @@
-#include "graph/cells/cell_items.hpp"
+#include "graph/build/cells/cell_items.hpp"
 
-#include "graph/cells/cell_workspace_cuda.hpp"
+#include "graph/build/cells/cell_workspace_cuda.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "graph/cells/cell_ranks_cpu.hpp"
+#include "graph/build/cells/cell_ranks_cpu.hpp"
 
 #include <kith/knn.hpp>
 

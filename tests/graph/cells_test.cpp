@@ -1,7 +1,7 @@
-#include "graph/cells/cells.hpp"
+#include "graph/build/cells/cells.hpp"
 
 #include "exact/exact_check.hpp"
-#include "graph/cells/cell_partition.hpp"
+#include "graph/build/cells/cell_partition.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"

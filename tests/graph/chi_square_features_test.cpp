@@ -1,4 +1,4 @@
-#include "graph/pairs/chi_square_features.hpp"
+#include "graph/lists/pairs/chi_square_features.hpp"
 
 #include "core/random.hpp"
 

@@ -3,7 +3,8 @@
 #include <kith/knn_graph.hpp>
 
 #include "exact/exact_check.hpp"
-#include "graph/method_choice.hpp"
+#include "graph/build/method/method_choice.hpp"
+#include "graph/build/nn_descent/descent_wish.hpp"
 #include "reference/data.hpp"
 #include "reference/sanitized.hpp"
 

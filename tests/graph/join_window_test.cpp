@@ -1,5 +1,5 @@
 // What the windows of a join on a GPU promise, with its arithmetic done here: halves, products of them in f32.
-#include "graph/nn_descent/join_window.hpp"
+#include "graph/build/nn_descent/join_window.hpp"
 
 #include "core/half.hpp"
 #include "reference/brute_force.hpp"

@@ -1,8 +1,8 @@
-#include "graph/nn_descent/nn_descent.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "exact/exact_check.hpp"
-#include "graph/list_survey.hpp"
-#include "graph/nn_descent/start_lists.hpp"
+#include "graph/lists/list_survey.hpp"
+#include "graph/lists/start_lists.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"

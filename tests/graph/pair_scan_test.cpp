@@ -1,4 +1,4 @@
-#include "graph/pairs/pair_scan.hpp"
+#include "graph/lists/pairs/pair_scan.hpp"
 
 #include "core/random.hpp"
 #include "exact/exact_check.hpp"

@@ -1,10 +1,10 @@
-#include "graph/working_lists.hpp"
+#include "graph/lists/working_lists.hpp"
 
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "exact/exact_check.hpp"
-#include "graph/control_rows.hpp"
-#include "graph/list_survey.hpp"
+#include "graph/lists/control_rows.hpp"
+#include "graph/lists/list_survey.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

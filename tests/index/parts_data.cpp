@@ -71,8 +71,8 @@ CodecParts codec_of(const std::string& kind, int64_t cols) {
     format.kind = CodeKind::additive;
     format.bits = 5;
     format.parts = 3;
-    format.search = kind == "rq" ? AdditiveSearch::beam : AdditiveSearch::local;
-    format.effort = kind == "rq" ? 4 : 16;
+    codec.code = kind == "rq" ? kResidualCode : kLocalSearchCode;
+    codec.effort = kind == "rq" ? 4 : 16;
     codec.values = numbers(format.parts * format.codewords() * cols, 2);
     if (kind.ends_with("_cqint8")) {
       format.norm = CodeNorm::cqint8;
@@ -153,8 +153,8 @@ void expect_same(const CodecParts& a, const CodecParts& b) {
   EXPECT_EQ(a.format.cols, b.format.cols);
   EXPECT_EQ(a.format.dtype, b.format.dtype);
   EXPECT_EQ(a.format.bytes(), b.format.bytes());
-  EXPECT_EQ(a.format.search, b.format.search);
-  EXPECT_EQ(a.format.effort, b.format.effort);
+  EXPECT_EQ(a.recipe().code, b.recipe().code);
+  EXPECT_EQ(a.effort, b.effort);
   EXPECT_EQ(a.format.norm, b.format.norm);
   EXPECT_EQ(a.values, b.values);
 }

@@ -19,7 +19,7 @@ namespace kith {
 
 struct IvfCase {
   std::string name;
-  CodeSpec code;
+  CodeRecipe code;
   bool residual = false;
 };
 
@@ -27,9 +27,9 @@ inline std::ostream& operator<<(std::ostream& out, const IvfCase& one) { return 
 
 // Codes for vectors whose columns 4 divides.
 inline std::vector<IvfCase> all_ivf_cases() {
-  const auto stored = [](DType dtype) { return CodeSpec{CodeKind::stored, dtype, 8, 0}; };
-  const auto scalar = [](int bits) { return CodeSpec{CodeKind::scalar, DType::f32, bits, 0}; };
-  const auto product = [](int64_t parts, int bits) { return CodeSpec{CodeKind::product, DType::f32, bits, parts}; };
+  const auto stored = [](DType dtype) { return CodeRecipe{kStoredCode, dtype, 8, 0}; };
+  const auto scalar = [](int bits) { return CodeRecipe{kScalarCode, DType::f32, bits, 0}; };
+  const auto product = [](int64_t parts, int bits) { return CodeRecipe{kProductCode, DType::f32, bits, parts}; };
   return {{"Flat", stored(DType::f32), false},
           {"Flat f16", stored(DType::f16), false},
           {"SQ8", scalar(8), true},

@@ -87,7 +87,7 @@ TEST(IvfSearch, GivesTheSameBytesForAnyThreadsLimitsSegmentsAndProcessor) {
 TEST(IvfSearch, ManyQueriesOfFewLists) {
   const auto rows = make_floats(Shape::gaussian, 500, 9, 20);
   const auto queries = make_floats(Shape::gaussian, 150, 9, 21);
-  for (const IvfCase& one : {kFlat, IvfCase{"PQ3x4", {CodeKind::product, DType::f32, 4, 3}, true}}) {
+  for (const IvfCase& one : {kFlat, IvfCase{"PQ3x4", {kProductCode, DType::f32, 4, 3}, true}}) {
     const auto model = train(one, Metric::sqeuclidean, rows, 2);
     const auto truth = reference::Ivf(*model, rows).search(queries, 7, 2);
     const auto segments = segments_of(*model, rows, 1);
@@ -109,7 +109,7 @@ TEST(IvfSearch, ShapesThatAreOdd) {
     const auto rows = make_floats(Shape::gaussian, odd.rows, odd.cols, 5);
     const auto queries = make_floats(Shape::gaussian, odd.queries, odd.cols, 6);
     for (const int bits : {4, 8}) {
-      IvfCase one{"PQ", {CodeKind::product, DType::f32, bits, odd.parts}, true};
+      IvfCase one{"PQ", {kProductCode, DType::f32, bits, odd.parts}, true};
       if (odd.rows < 1 << bits) one = kFlat;  // too few to train such codes
       const auto model = train(one, Metric::sqeuclidean, rows, odd.lists);
       expect_neighbors(search(*model, segments_of(*model, rows, 1), queries, {odd.k, odd.probes}),

@@ -58,7 +58,7 @@ TEST(IvfTrain, ManyListsHaveFewerRowsEachFewerIterationsAndARandomStart) {
 TEST(IvfTrain, IsTheSameForAnyThreads) {
   const auto rows = make_floats(Shape::gaussian, 900, 8, 1);
   IvfSpec spec = flat_spec(5);
-  spec.code = {CodeKind::product, DType::f32, 4, 2};
+  spec.code = {kProductCode, DType::f32, 4, 2};
   spec.most_points_per_centre = 50;
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     const auto one = train_on(spec, metric, rows.view(), on_cpu(1));

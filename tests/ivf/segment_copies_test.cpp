@@ -15,7 +15,7 @@ using reference::Shape;
 
 TEST(SegmentCopies, OnTheHostItIsTheSegmentThatWasMade) {
   const auto rows = make_floats(Shape::gaussian, 300, 8, 1);
-  const auto model = train({"SQ8", {CodeKind::scalar, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
+  const auto model = train({"SQ8", {kScalarCode, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
   const SharedSegment made = make_segment(*model, rows.view(), 40, on_cpu());
   expect_same_segment(*made->on(Device::cpu(), on_cpu()), *build_segment(*model, rows.view(), 40, on_cpu()));
   EXPECT_EQ(made->on(Device::cpu(), on_cpu()), made->on(Device::cpu(), on_cpu()));  // nothing is copied

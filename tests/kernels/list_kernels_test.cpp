@@ -2,7 +2,7 @@
 #include "kernels/forced_target.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/lists/list_tiles.hpp"
 #include "kernels/lists/rank_value.hpp"
 #include "kernels/panels/instruction_family.hpp"

@@ -46,9 +46,9 @@ void expect_definitions(const Codec& codec, const Matrix<float>& rows, const Res
   }
 }
 
-CodeSpec scalar(int bits) { return {CodeKind::scalar, DType::f32, bits, 0}; }
-CodeSpec product(int64_t parts, int bits) { return {CodeKind::product, DType::f32, bits, parts}; }
-CodeSpec stored(DType dtype) { return {CodeKind::stored, dtype, 8, 0}; }
+CodeRecipe scalar(int bits) { return {kScalarCode, DType::f32, bits, 0}; }
+CodeRecipe product(int64_t parts, int bits) { return {kProductCode, DType::f32, bits, parts}; }
+CodeRecipe stored(DType dtype) { return {kStoredCode, dtype, 8, 0}; }
 
 TEST(Codec, ScalarCodesAreAsDefined) {
   for (const std::string& target : targets_for_next_case()) {
@@ -104,7 +104,7 @@ TEST(Codec, ScalarRowsOfEveryTypeAreWidened) {
   const auto floats = make_floats(Shape::gaussian, 100, 9, 3);
   const auto expect_same = [&](const auto& rows) {
     const auto widened = reference::widened(rows);
-    for (const CodeSpec& spec : {scalar(8), scalar(4), product(3, 4)}) {
+    for (const CodeRecipe& spec : {scalar(8), scalar(4), product(3, 4)}) {
       const auto codec = Codec::train(spec, rows.view(), 5, cpu_resources(2));
       EXPECT_EQ(codec->values(), Codec::train(spec, widened.view(), 5, cpu_resources(1))->values());
       EXPECT_EQ(encoded(*codec, rows.view(), cpu_resources(2)), encoded(*codec, widened.view(), cpu_resources(1)));
@@ -178,7 +178,7 @@ TEST(Codec, StoredValuesAreRoundedToTheNearest) {
 
 TEST(Codec, PartsMakeTheSameCodec) {
   const auto rows = make_floats(Shape::gaussian, 400, 12, 1);
-  for (const CodeSpec& spec : {stored(DType::f16), scalar(6), product(4, 5)}) {
+  for (const CodeRecipe& spec : {stored(DType::f16), scalar(6), product(4, 5)}) {
     const auto codec = Codec::train(spec, rows.view(), 3, cpu_resources(2));
     const auto same = Codec::from_parts(codec->format(), codec->values());
     const std::vector<uint8_t> codes = encoded(*codec, rows.view(), cpu_resources(2));
@@ -194,7 +194,7 @@ TEST(Codec, StridesAreKept) {
   const MatrixView rows(wide.row(0) + 4, DType::f32, {300, 12, 20});
   Matrix<float> close(300, 12);
   for (int64_t i = 0; i < 300; ++i) std::copy_n(wide.row(i) + 4, 12, close.row(i));
-  for (const CodeSpec& spec : {stored(DType::bf16), scalar(4), product(3, 5)}) {
+  for (const CodeRecipe& spec : {stored(DType::bf16), scalar(4), product(3, 5)}) {
     const auto codec = Codec::train(spec, rows, 3, cpu_resources(2));
     EXPECT_EQ(codec->values(), Codec::train(spec, close.view(), 3, cpu_resources(2))->values());
     const std::vector<uint8_t> codes = encoded(*codec, rows, cpu_resources(2));
@@ -212,7 +212,7 @@ TEST(Codec, StridesAreKept) {
 
 TEST(Codec, NoRows) {
   const auto rows = make_floats(Shape::gaussian, 30, 6, 1);
-  for (const CodeSpec& spec : {stored(DType::f16), scalar(8), product(2, 4)}) {
+  for (const CodeRecipe& spec : {stored(DType::f16), scalar(8), product(2, 4)}) {
     const auto codec = Codec::train(spec, rows.view(), 3, cpu_resources(2));
     codec->encode(rows.view().slice(0, 0), nullptr, cpu_resources(2));
     codec->decode(nullptr, 0, MutableMatrixView(nullptr, DType::f32, {0, 6, 6}), cpu_resources(2));

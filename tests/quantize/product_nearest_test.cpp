@@ -1,5 +1,5 @@
 // The nearest codeword by every instruction set, against the plain canonical distances.
-#include "quantize/product_nearest_cpu.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
 
 #include "kernels/forced_target.hpp"
 #include "reference/codes.hpp"

@@ -1,5 +1,5 @@
 // Codewords against a plain k-means, for any number of threads, and on the data that k-means finds hard.
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 
 #include "cluster/fitted.hpp"
 #include "quantize/codec.hpp"
@@ -20,7 +20,7 @@ using reference::Matrix;
 using reference::Shape;
 
 std::vector<float> trained(const Matrix<float>& rows, int64_t parts, int bits, uint64_t seed, int threads) {
-  const CodeSpec spec{CodeKind::product, DType::f32, bits, parts};
+  const CodeRecipe spec{kProductCode, DType::f32, bits, parts};
   return Codec::train(spec, rows.view(), seed, cpu_resources(threads))->values();
 }
 
@@ -56,7 +56,7 @@ TEST(ProductTraining, FewerDistinctRowsThanCodewordsAreAllCodewords) {
   for (int64_t i = 0; i < 500; ++i) {
     for (int64_t c = 0; c < 4; ++c) rows.row(i)[c] = i < 450 ? -0.0f : static_cast<float>((i % 9) * (c + 1)) * 0.1f;
   }
-  const auto codec = Codec::train({CodeKind::product, DType::f32, 4, 2}, rows.view(), 1, cpu_resources(2));
+  const auto codec = Codec::train({kProductCode, DType::f32, 4, 2}, rows.view(), 1, cpu_resources(2));
   std::vector<uint8_t> codes(500);
   std::vector<float> back(2000);
   codec->encode(rows.view(), codes.data(), cpu_resources(2));
@@ -107,7 +107,7 @@ TEST(ProductTraining, ManyRowsAreSampled) {
 // Each iteration can only lower the error: what is trained is no worse than rows drawn at random.
 TEST(ProductTraining, CodewordsAreBetterThanRows) {
   const auto rows = make_floats(Shape::gaussian, 4000, 8, 6);
-  const auto codec = Codec::train({CodeKind::product, DType::f32, 6, 4}, rows.view(), 2, cpu_resources(2));
+  const auto codec = Codec::train({kProductCode, DType::f32, 6, 4}, rows.view(), 2, cpu_resources(2));
   std::vector<float> some;
   for (int64_t p = 0; p < 4; ++p) {
     for (int64_t w = 0; w < 64; ++w) some.insert(some.end(), rows.row(w) + 2 * p, rows.row(w) + 2 * p + 2);

@@ -43,7 +43,7 @@ std::vector<uint8_t> encoded(const Quantizer& quantizer, const MatrixView& rows)
 
 TEST(Quantizers, AreTheCodecs) {
   const auto rows = make_floats(Shape::gaussian, 700, 12, 1);
-  const auto expect_same = [&](auto& quantizer, const CodeSpec& spec) {
+  const auto expect_same = [&](auto& quantizer, const CodeRecipe& spec) {
     EXPECT_FALSE(quantizer.trained());
     EXPECT_EQ(quantizer.cols(), 0);
     quantizer.train(rows.view(), cpu_resources(2));
@@ -63,11 +63,11 @@ TEST(Quantizers, AreTheCodecs) {
     for (int64_t i = 0; i < 350; ++i) EXPECT_TRUE(std::equal(some.row(i), some.row(i) + 12, all.row(2 * i)));
   };
   ProductQuantizer product({3, 4, 3, true});
-  expect_same(product, {CodeKind::product, DType::f32, 4, 3});
+  expect_same(product, {kProductCode, DType::f32, 4, 3});
   ScalarQuantizer scalar({6, true});
-  expect_same(scalar, {CodeKind::scalar, DType::f32, 6, 0});
+  expect_same(scalar, {kScalarCode, DType::f32, 6, 0});
   ScalarQuantizer halves({16, true});
-  expect_same(halves, {CodeKind::stored, DType::f16, 8, 0});
+  expect_same(halves, {kStoredCode, DType::f16, 8, 0});
 }
 
 TEST(Quantizers, LookupTablesHoldCanonicalValues) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "core/ordered_key.hpp"
-#include "graph/cells/cell_partition.hpp"
-#include "graph/nn_descent/descent_steps.hpp"
-#include "graph/nn_descent/join_rules.hpp"
-#include "graph/working_lists.hpp"
+#include "graph/build/cells/cell_partition.hpp"
+#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/lists/working_lists.hpp"
 #include "reference/brute_force.hpp"
 
 #include <algorithm>

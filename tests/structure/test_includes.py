@@ -12,9 +12,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
-ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph index interop distributed".split()
-INNER_ORDER = {"ivf": "model segment scan search".split()}
-"""The folders within a folder, where they have an order too; what lies beside them may include all of them."""
+ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph paths index interop distributed".split()
+INNER_ORDER = {
+    "quantize": "product additive".split(),
+    "ivf": "model segment scan search".split(),
+    "graph": "lists handle build".split(),
+    "graph/build": "exact cells nn_descent method merge custom".split(),
+}
+"""The folders within a folder, where they have an order too; what lies beside them comes last."""
 ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
 
@@ -44,20 +49,22 @@ def against_the_order(includes: Includes) -> list[str]:
 
 
 def against_the_inner_order(includes: Includes) -> list[str]:
-    """Every include of a later folder within the same folder of src/."""
+    """Every include of a later folder within the same folder of src/, or within a folder of that."""
 
-    def place(file: str) -> tuple[str, int] | None:
-        parts = file.split("/")
-        inner = INNER_ORDER.get(parts[0], [])
-        return (parts[0], inner.index(parts[1])) if len(parts) > 2 and parts[1] in inner else None
+    def place(file: str, folder: str) -> int | None:
+        if not file.startswith(folder + "/"):
+            return None
+        inner, _, rest = file[len(folder) + 1 :].partition("/")
+        return INNER_ORDER[folder].index(inner) if rest else len(INNER_ORDER[folder])
 
     found = []
-    for file, included in includes.items():
-        here = place(file)
-        for other in included:
-            there = place(other)
-            if here and there and here[0] == there[0] and there[1] > here[1]:
-                found.append(f"{file} includes the later {other}")
+    for folder in INNER_ORDER:
+        for file, included in includes.items():
+            here = place(file, folder)
+            for other in included:
+                there = place(other, folder)
+                if here is not None and there is not None and there > here:
+                    found.append(f"{file} includes the later {other}")
     return found
 
 
@@ -133,8 +140,13 @@ def test_what_is_wrong_is_found() -> None:
         "core/a.hpp includes the later io/b.hpp"
     ]
     assert against_the_order({"core/a.hpp": ["b.hpp"]}) == ["core/a.hpp includes b.hpp, which is not a path from src/"]
-    inner = {"ivf/scan/a.cpp": ["ivf/model/b.hpp", "ivf/search/c.hpp"], "ivf/a.cpp": ["ivf/search/c.hpp"]}
-    assert against_the_inner_order(inner) == ["ivf/scan/a.cpp includes the later ivf/search/c.hpp"]
+    inner = {"ivf/scan/a.cpp": ["ivf/model/b.hpp", "ivf/search/c.hpp", "ivf/d.hpp"], "ivf/a.cpp": ["ivf/search/c.hpp"]}
+    assert against_the_inner_order(inner) == [
+        "ivf/scan/a.cpp includes the later ivf/search/c.hpp",
+        "ivf/scan/a.cpp includes the later ivf/d.hpp",
+    ]
+    nested = {"graph/build/cells/a.cpp": ["graph/lists/b.hpp", "graph/build/merge/c.hpp"], "graph/lists/b.hpp": []}
+    assert against_the_inner_order(nested) == ["graph/build/cells/a.cpp includes the later graph/build/merge/c.hpp"]
     chain = {"io/a.cpp": ["io/a.hpp", "io/b.hpp"], "io/a.hpp": [], "io/b.hpp": ["io/c.hpp"], "io/c.hpp": []}
     assert circles(chain) == []
     assert circles({**chain, "io/c.hpp": ["io/a.hpp"]}) == ["io/a -> io/b; io/b -> io/c; io/c -> io/a"]

@@ -2,7 +2,7 @@
 
 #include "cuda/device_guard.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
 
 namespace kith {
@@ -26,9 +26,8 @@ GpuCentres::GpuCentres(int device, Metric metric, const MatrixView& centres, con
     : device_(device), metric_(metric) {
   const DeviceGuard guard(device);
   const std::shared_ptr<const DeviceContext> context = allocation_context(device);
-  const int64_t bytes = centres.rows() * centres.cols() * static_cast<int64_t>(sizeof(float));
-  memory_ = DeviceBuffer(bytes, "the centres on the device", context, resources);
-  context->copy(memory_.data(), centres.data(), bytes);
+  memory_ = DeviceArray<float>(centres.rows() * centres.cols(), "the centres on the device", context, resources);
+  context->copy_values(memory_.data(), static_cast<const float*>(centres.data()), memory_.size());
   context->synchronize();
   view_ = {memory_.data(), DType::f32, {centres.rows(), centres.cols(), centres.cols()}, MemorySpace::cuda(device)};
   layout_ =
@@ -45,7 +44,7 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
   shape.base_checked = true;
   ArrayOutput output(out);
   search_knn(shape, {.k = count, .check_finite = check_finite, .result_space = out.space},
-             {queries, {base, &layouts}, RowFilter()}, output, resources);
+             {queries, base, RowFilter(), &layouts}, output, resources);
 }
 
 }  // namespace kith

@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "exact/prepared_base.hpp"
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class GpuCentres {
  private:
   int device_;
   Metric metric_;
-  DeviceBuffer memory_;
+  DeviceArray<float> memory_;
   MatrixView view_;
   std::shared_ptr<PreparedBase> layout_;
 };

@@ -1,5 +1,6 @@
 #include "ivf/model/gpu_model_cuda.hpp"
 
+#include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ DataSample sample_of(const MatrixView& centres) {
   const int64_t cols = centres.cols();
   std::vector<double> sums(static_cast<size_t>(cols), 0.0);
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(centres.row(i));
+    const float* const row = typed_row<float>(centres, i);
     for (int64_t c = 0; c < cols; ++c) sums[static_cast<size_t>(c)] += row[c];
   }
   for (const double sum : sums) {
@@ -22,7 +23,7 @@ DataSample sample_of(const MatrixView& centres) {
     sample.origin.push_back(std::isfinite(mean) ? mean : 0.0f);
   }
   for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(centres.row(i));
+    const float* const row = typed_row<float>(centres, i);
     for (int64_t c = 0; c < cols; ++c) {
       const float apart = std::fabs(row[c] - sample.origin[static_cast<size_t>(c)]);
       if (std::isfinite(apart)) sample.largest = std::max(sample.largest, apart);

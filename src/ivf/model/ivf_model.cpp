@@ -114,10 +114,10 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
 
 namespace {
 
-int64_t code_rows(const CodeSpec& code) { return code.kind == CodeKind::stored ? 1 : kCodeRows; }
+int64_t code_rows(const CodeRecipe& code) { return code.code == kStoredCode ? 1 : kCodeRows; }
 
 bool has_residuals(const IvfSpec& spec) {
-  return spec.lists != kOneList && spec.residual && spec.code.kind != CodeKind::stored;
+  return spec.lists != kOneList && spec.residual && spec.code.code != kStoredCode;
 }
 
 std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows,
@@ -141,7 +141,7 @@ std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric
     model->validate();
     return model;
   }
-  CodeSpec code = spec.code;
+  CodeRecipe code = spec.code;
   code.norm = CodeNorm::decoded;
   MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
   HostArray<int32_t> labels;

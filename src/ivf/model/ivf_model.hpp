@@ -11,6 +11,7 @@
 #include <kith/resources.hpp>
 
 #include "core/placed.hpp"
+#include "core/typed_row.hpp"
 #include "ivf/model/code_words.hpp"
 #include "ivf/model/gpu_model.hpp"
 #include "quantize/codec.hpp"
@@ -34,7 +35,7 @@ struct IvfModel {
   int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }
   int64_t cols() const { return codec->format().cols; }
   bool has_centres() const { return centres.rows() > 0; }
-  const float* centre(int64_t list) const { return reinterpret_cast<const float*>(centres.view().row(list)); }
+  const float* centre(int64_t list) const { return typed_row<float>(centres.view(), list); }
   // What is added to a decoded code of that list; null where nothing is.
   const float* base_of(int64_t list) const { return residual ? centre(list) : nullptr; }
   int64_t bytes() const;  // on the host
@@ -54,7 +55,7 @@ inline constexpr int64_t kOneList = -1;  // a single list without a centre
 struct IvfSpec {
   int64_t lists = 0;          // 0: the root of expected_rows, or of the training rows where that is 0; kOneList
   int64_t expected_rows = 0;  // that will be added
-  CodeSpec code;
+  CodeRecipe code;
   bool residual = true;  // ignored for stored codes and a single list: these have none
   // How centres are trained; what is not said here follows from the number of lists.
   int64_t iterations = 0;

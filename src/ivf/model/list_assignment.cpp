@@ -3,6 +3,7 @@
 #include <kith/knn.hpp>
 
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
 #include "exact/search_limit.hpp"
 
 #include <algorithm>
@@ -57,8 +58,8 @@ int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const R
 
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows) {
   for (int64_t i = 0; i < rows.rows(); ++i) {
-    auto* const row = reinterpret_cast<float*>(rows.row(i));
-    const auto* const centre = reinterpret_cast<const float*>(centres.row(lists[i]));
+    float* const row = typed_row<float>(rows, i);
+    const float* const centre = typed_row<float>(centres, lists[i]);
     for (int64_t c = 0; c < rows.cols(); ++c) row[c] -= centre[c];
   }
 }

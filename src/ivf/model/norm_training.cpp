@@ -5,9 +5,9 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/norm_levels.hpp"
-#include "quantize/codec_cpu.hpp"
 
 #include <fmt/format.h>
 
@@ -29,21 +29,21 @@ void check_norm_metric(CodeNorm norm, Metric metric) {
       name_of(metric)));
 }
 
-int64_t norm_training_bytes(const CodeSpec& code, const RowsInfo& rows, int threads) {
-  CodeSpec without = code;
+int64_t norm_training_bytes(const CodeRecipe& code, const RowsInfo& rows, int threads) {
+  CodeRecipe without = code;
   without.norm = CodeNorm::decoded;
   const CodeFormat format = without.format_for(rows.cols);
   const int64_t piece = std::min(rows.rows, kPieceRows);
-  return 2 * CodecTables::bytes_for(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
-         piece * (format.bytes() + array_bytes<float>(rows.cols)) + encode_cpu_bytes(format, piece, DType::f32, threads);
+  return 2 * code.code->table_bytes(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
+         piece * (format.bytes() + array_bytes<float>(rows.cols)) + code.code->encoding_bytes(code, format, piece, DType::f32, threads);
 }
 
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources) {
-  CodeFormat format = codec->format();
-  format.norm = norm;
+  CodeRecipe recipe = codec->recipe();
+  recipe.norm = norm;
   std::vector<float> values = codec->values();
-  if (format.has_levels()) {
+  if (norm_value_count(norm) > 0) {
     constexpr int64_t kTaskRows = 256;
     const Resources quiet = resources.with_progress({});
     const int64_t count = rows.rows();
@@ -58,8 +58,7 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
       codec->encode(some, codes.data(), quiet);
       parallel_for(divide_up(some.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
         for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, some.rows()); ++i) {
-          const float* const centre =
-              lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
+          const float* const centre = lists == nullptr ? nullptr : typed_row<float>(centres, lists[first + i]);
           decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
         }
       });
@@ -70,7 +69,7 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
     const std::vector<float> trained = train_norm_values(norm, {norms.begin(), norms.end()});
     values.insert(values.end(), trained.begin(), trained.end());
   }
-  return Codec::from_parts(format, std::move(values), resources);
+  return Codec::from_parts(recipe, codec->format().cols, std::move(values), resources);
 }
 
 }  // namespace kith

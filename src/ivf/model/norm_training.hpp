@@ -24,6 +24,6 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources);
 
 // What with_norms() takes on the host at least, with both codecs.
-int64_t norm_training_bytes(const CodeSpec& code, const RowsInfo& rows, int threads);
+int64_t norm_training_bytes(const CodeRecipe& code, const RowsInfo& rows, int threads);
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
+#include "core/typed_row.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
 #include "kernels/distance/canonical.hpp"
@@ -80,7 +81,7 @@ class DrawnSource final : public RowSource {
   void take(const std::vector<uint32_t>& some, const MutableMatrixView& out, const PlaceOf& place_of) {
     gather_as_floats(from_, some, static_cast<float*>(out.data()), resources_);
     if (!step_) return;
-    for (int64_t i = 0; i < out.rows(); ++i) step_(reinterpret_cast<float*>(out.row(i)), place_of(i));
+    for (int64_t i = 0; i < out.rows(); ++i) step_(typed_row<float>(out, i), place_of(i));
   }
 
   RowSource& from_;
@@ -120,7 +121,7 @@ int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, 
   return drawn_bytes(rows, count) + smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources);
 }
 
-int64_t code_training_bytes(const CodeSpec& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
+int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
                             const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
   const RowsInfo info = DrawnSource::info_of(rows, count);
@@ -152,7 +153,7 @@ MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, R
   });
 }
 
-std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const CodedVectors& vectors, RowSource& rows,
+std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources) {
   const bool residual = vectors.centres.rows() > 0;
@@ -165,12 +166,12 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Cod
         residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
     const int64_t cols = rows.info().cols;
     const RowStep less_centre = [&](float* row, int64_t place) {
-      const auto* const centre = reinterpret_cast<const float*>(vectors.centres.row(lists[place]));
+      const float* const centre = typed_row<float>(vectors.centres, lists[place]);
       for (int64_t c = 0; c < cols; ++c) row[c] -= centre[c];
     };
     const RowStep step = residual ? less_centre : RowStep();
     DrawnSource source(rows, drawn.numbers, step, resources);
-    CodeSpec without = code;
+    CodeRecipe without = code;
     without.norm = CodeNorm::decoded;
     std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
     if (code.norm == CodeNorm::decoded) return codec;

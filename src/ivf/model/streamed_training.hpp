@@ -32,14 +32,14 @@ struct CodedVectors {
 };
 
 // A code for up to `most` rows drawn from `rows`.
-std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const CodedVectors& vectors, RowSource& rows,
+std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources);
 
 // What the two take on the host at least.
 int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, int64_t most,
                               const Resources& resources);
-int64_t code_training_bytes(const CodeSpec& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
+int64_t code_training_bytes(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
                             const Resources& resources);
 
 }  // namespace kith

@@ -4,7 +4,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_tables.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/lists/rank_value.hpp"
 
 #include <algorithm>

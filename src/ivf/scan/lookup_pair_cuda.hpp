@@ -3,8 +3,9 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_lists_task_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -23,8 +24,8 @@ __device__ inline LookupPair publish_bounds(const ScanListsTask& task, int64_t q
                                             const PairBounds& bounds) {
   const bool sure = bounds.sure();
   if (!sure) task.unsure[query] = 1;
-  atomicMax(reinterpret_cast<int*>(&task.worst[query].error), __float_as_int(bounds.error));
-  atomicMax(reinterpret_cast<int*>(&task.worst[query].moved), __float_as_int(bounds.moved));
+  atomicMax(vectors<int>(&task.worst[query].error), __float_as_int(bounds.error));
+  atomicMax(vectors<int>(&task.worst[query].moved), __float_as_int(bounds.moved));
   LookupPair pair{bounds, NAN, nullptr};
   if constexpr (kFirst) {
     task.bounds[query * kMostFirstSlots + slot] = {bounds.error, bounds.moved};

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 
 #include <cstdint>
@@ -22,7 +23,7 @@ __device__ inline void fill_lookup_tables(const CodeFormat& format, const uint16
   const auto number = static_cast<int>(threadIdx.x);
   const auto each = static_cast<int>(format.part_cols());
   const auto cols = static_cast<int>(format.cols);
-  const auto* const halves = reinterpret_cast<const uint2*>(table);
+  const auto* const halves = vectors<uint2>(table);
   float sum = 0;
   int part = 0;
 #pragma unroll 4
@@ -57,7 +58,7 @@ __device__ inline float look_up(const float* tables, const uint8_t* code, int64_
   if (bytes % 16 == 0) {
 #pragma unroll 2
     for (int at = 0; at < bytes; at += 16) {
-      const uint4 words = __ldg(reinterpret_cast<const uint4*>(code + at));
+      const uint4 words = __ldg(vectors<uint4>(code + at));
       sum += look_up_four(tables + at * 256, words.x);
       sum += look_up_four(tables + (at + 4) * 256, words.y);
       sum += look_up_four(tables + (at + 8) * 256, words.z);
@@ -66,14 +67,14 @@ __device__ inline float look_up(const float* tables, const uint8_t* code, int64_
   } else if (bytes % 8 == 0) {
 #pragma unroll 2
     for (int at = 0; at < bytes; at += 8) {
-      const uint2 words = __ldg(reinterpret_cast<const uint2*>(code + at));
+      const uint2 words = __ldg(vectors<uint2>(code + at));
       sum += look_up_four(tables + at * 256, words.x);
       sum += look_up_four(tables + (at + 4) * 256, words.y);
     }
   } else {
 #pragma unroll 4
     for (int at = 0; at < bytes; at += 4) {
-      sum += look_up_four(tables + at * 256, __ldg(reinterpret_cast<const uint32_t*>(code + at)));
+      sum += look_up_four(tables + at * 256, __ldg(vectors<uint32_t>(code + at)));
     }
   }
   return sum;

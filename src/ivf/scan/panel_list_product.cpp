@@ -5,7 +5,7 @@
 #include "ivf/model/norm_terms.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_shape.hpp"
@@ -61,7 +61,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     const CodecView codec = tables_.model().codec->view();
     const int64_t width = shape_.rows_per_panel;
     const int64_t bytes = packed_bytes(kFormat, cols_);
-    const auto [moved, packed] = PanelScratch(packing_.data(), cols_);
+    const PanelScratch scratch(packing_.data(), cols_);
     rows_ = count;
     largest_ = 0;
     norms_of_codes_.start_rows();
@@ -72,19 +72,19 @@ class PanelListProduct final : public ListProduct, private PanelHits {
       float* const terms = terms_.data() + first;
       float largest = 0;
       for (int64_t i = 0; i < here; ++i) {
-        const double squared = move_vector(tables_.kind(), origin_, gathered_.data() + i * cols_, moved);
+        const double squared = move_vector(tables_.kind(), origin_, gathered_.data() + i * cols_, scratch.vector);
         const float* const vector = gathered_.data() + i * cols_;
         terms[i] = norms_of_codes_.used()
                        ? norms_of_codes_.term(codes + (first + i) * codec.format.bytes(), vector, nullptr, squared)
                    : has_differences(tables_.kind()) ? static_cast<float>(squared)
                                                      : 0.0f;
         largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
-        encode_floats(kFormat, moved, cols_, 1.0f, packed + i * bytes / 4);
+        encode_floats(kFormat, scratch.vector, cols_, 1.0f, scratch.packed + i * bytes / 4);
       }
       std::fill(terms + here, terms + width, kInfinity);
       norms_[first / width] = largest;
       largest_ = std::max(largest_, largest);
-      pack_panel(kFormat, cols_, packed, here, width, panels_.data() + first * bytes);
+      pack_panel(kFormat, cols_, scratch.packed, here, width, panels_.data() + first * bytes);
     }
   }
 

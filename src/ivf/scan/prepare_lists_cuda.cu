@@ -3,7 +3,9 @@
 
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <algorithm>
 
@@ -23,7 +25,7 @@ __device__ double warp_sum(double value) {
 // Of floats that are not negative; NaN counts as infinite.
 __device__ void raise(float* to, float value) {
   if (!(value < HUGE_VALF)) value = HUGE_VALF;
-  atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+  atomicMax(vectors<int>(to), __float_as_int(value));
 }
 
 __device__ int64_t list_of(const DeviceListsView& lists, int64_t position) {
@@ -109,8 +111,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto each = static_cast<int>(format.part_cols());
     word = lists.codec.codewords[(static_cast<int64_t>(col / each) * 256 + number) * each + col % each];
   }
-  const __half value = __float2half_rn(word * operand_scale(*largest));
-  table[i] = *reinterpret_cast<const uint16_t*>(&value);
+  table[i] = __half_as_ushort(__float2half_rn(word * operand_scale(*largest)));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
                              subtracts ? origin.z * scale : 0, subtracts ? origin.w * scale : 0};
       const uint2 rounded = halves_of(four, scale, scaled);
       if (prepared.halves != nullptr) {
-        *reinterpret_cast<uint2*>(prepared.halves + position * half_cols + first) = rounded;
+        store_vector(prepared.halves + position * half_cols + first, rounded);
       }
       const FourFloats halves = floats_of(rounded);
       const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
@@ -183,23 +184,16 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.largest, 0, sizeof(float), stream));
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.facts, 0, static_cast<size_t>(lists.lists) * sizeof(ListFacts), stream));
   const int64_t values = format.kind == CodeKind::product ? format.codewords() * format.cols : 0;
-  const auto blocks = static_cast<unsigned>(divide_up(lists.count, kWarps * kWarpVectors));
-  const auto value_blocks = static_cast<unsigned>(divide_up(values, kThreads));
-  const unsigned looking = format.kind == CodeKind::product ? std::min(value_blocks, 1024u) : blocks;
-  if (looking > 0) {
-    largest_kernel<<<looking, kThreads, 0, stream>>>(lists, format.bytes(), prepared.largest);
-    KITH_CUDA_CHECK_LAUNCH("largest_kernel");
-  }
+  const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
+  constexpr int64_t kMostBlocks = 1024;
+  const int64_t looking =
+      format.kind == CodeKind::product ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
+  launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
     const int64_t halves = table_steps(format) * kTableStepBytes / 2;
-    table_kernel<<<static_cast<unsigned>(divide_up(halves, kThreads)), kThreads, 0, stream>>>(
-        lists, halves, prepared.largest, prepared.table);
-    KITH_CUDA_CHECK_LAUNCH("table_kernel");
+    launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
-  if (blocks > 0) {
-    facts_kernel<<<blocks, kThreads, 0, stream>>>(lists, format.bytes(), prepared);
-    KITH_CUDA_CHECK_LAUNCH("facts_kernel");
-  }
+  launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
 }
 
 }  // namespace kith

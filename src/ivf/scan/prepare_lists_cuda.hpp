@@ -17,24 +17,23 @@ struct PreparedListsLayout : WorkspaceLayout {
   explicit PreparedListsLayout(const DeviceListsView& lists) : PreparedListsLayout(lists, true) {}
   PreparedListsLayout(const DeviceListsView& lists, bool with_halves)
       : has_halves(with_halves && PreparedLists::wants_halves(lists.codec.format)) {
-    largest = take(1, sizeof(float));
-    facts = take(lists.lists, sizeof(ListFacts));
-    terms = take(PreparedLists::has_terms(lists.kind) ? lists.count : 0, sizeof(float));
-    table = take(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes : 0, 1);
-    halves = take(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0, sizeof(uint16_t));
+    largest = take<float>(1);
+    facts = take<ListFacts>(lists.lists);
+    terms = take<float>(PreparedLists::has_terms(lists.kind) ? lists.count : 0);
+    table =
+        take<uint16_t>(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes / 2 : 0);
+    halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
-    return {reinterpret_cast<float*>(memory + largest), reinterpret_cast<ListFacts*>(memory + facts),
-            PreparedLists::has_terms(lists.kind) ? reinterpret_cast<float*>(memory + terms) : nullptr,
-            has_half_table(lists.codec.format) ? reinterpret_cast<uint16_t*>(memory + table) : nullptr,
-            has_halves ? reinterpret_cast<uint16_t*>(memory + halves) : nullptr};
+    return {largest.in(memory), facts.in(memory), PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
+            has_half_table(lists.codec.format) ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
   }
 
-  int64_t largest;
-  int64_t facts;
-  int64_t terms;
-  int64_t table;
-  int64_t halves;
+  Slot<float> largest;
+  Slot<ListFacts> facts;
+  Slot<float> terms;
+  Slot<uint16_t> table;
+  Slot<uint16_t> halves;
   bool has_halves;
 };
 

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
@@ -30,20 +29,20 @@ bool has_room_for_halves(const DeviceListsView& lists, const Resources& resource
 }
 
 // Empty where no code is frequent. Memory is of the context that memory outliving a call is taken from, work is of the other.
-DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& memory,
-                            const DeviceContext& work, const Resources& resources) {
+DeviceArray<uint16_t> ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& memory,
+                                     const DeviceContext& work, const Resources& resources) {
   constexpr std::string_view kPurpose = "what a search of the lists keeps";
-  const DeviceBuffer most(sizeof(uint32_t), kPurpose, memory, resources);
+  const DeviceArray<uint32_t> most(1, kPurpose, memory, resources);
   memory->synchronize();
-  KITH_CUDA_CHECK(cudaMemsetAsync(most.data(), 0, sizeof(uint32_t), work.stream()));
-  launch_count_repeats(lists, reinterpret_cast<uint32_t*>(most.data()), work.stream());
+  work.fill(most.data(), 0, 1);
+  launch_count_repeats(lists, most.data(), work.stream());
   uint32_t frequent = 0;
-  work.copy(&frequent, most.data(), sizeof frequent);
+  work.copy_values(&frequent, most.data(), 1);
   work.synchronize();
   if (frequent < kLeastRepeats) return {};
-  DeviceBuffer ranks(array_bytes<uint16_t>(lists.count), kPurpose, memory, resources);
+  DeviceArray<uint16_t> ranks(lists.count, kPurpose, memory, resources);
   memory->synchronize();
-  launch_rank_repeats(lists, reinterpret_cast<uint16_t*>(ranks.data()), work.stream());
+  launch_rank_repeats(lists, ranks.data(), work.stream());
   work.synchronize();
   return ranks;
 }

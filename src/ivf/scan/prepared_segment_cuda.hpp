@@ -3,7 +3,7 @@
 // tables want beside the lists (scan_terms.hpp) is made by the first search that looks codes up, where there is room.
 #pragma once
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/scan/scan_terms_cuda.hpp"
@@ -23,7 +23,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   int64_t bytes() const override;
   const DeviceListsView& lists() const { return view_; }
   const PreparedLists& prepared() const { return prepared_; }
-  const uint16_t* repeats() const { return reinterpret_cast<const uint16_t*>(repeats_.data()); }  // null: none
+  const uint16_t* repeats() const { return repeats_.data(); }  // null: none
 
   // What lookups of product codes find beside the lists: what is kept, else what there is room for. Pure.
   ScanTerm scan_term(const Resources& resources) const;
@@ -42,7 +42,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   DeviceListsView view_;
   PreparedLists prepared_;
   DeviceBuffer memory_;
-  DeviceBuffer repeats_;
+  DeviceArray<uint16_t> repeats_;
   mutable std::mutex mutex_;  // held to look or to keep, never while something is made
   mutable std::shared_ptr<const KeptTerms> terms_;
 };

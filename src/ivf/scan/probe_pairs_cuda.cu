@@ -2,9 +2,10 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
+#include "cuda/vector_access.hpp"
 
 namespace kith {
 namespace {
@@ -90,7 +91,7 @@ __device__ inline void load_shapes(const ProbePairsTask& task, int64_t list, int
   KITH_UNROLL
   for (int i = 0; i < kTogether; ++i) {
     const int64_t at = list + i < end ? list + i : end - 1;
-    shapes[i] = {*reinterpret_cast<const uint2*>(task.counts + 2 * at),
+    shapes[i] = {load_vector<uint2>(task.counts + 2 * at),
                  static_cast<uint32_t>(task.offsets[at + 1] - task.offsets[at])};
   }
 }
@@ -134,7 +135,7 @@ __device__ void place_lists(const ProbePairsTask& task) {
     for (int i = 0; i < kTogether; ++i) {
       if (list + i >= end) break;
       const Totals one = list_totals(task.cut, shapes[i].length, shapes[i].pairs.x, shapes[i].pairs.y);
-      *reinterpret_cast<uint2*>(task.starts + 2 * (list + i)) = {at.pairs, at.pairs + shapes[i].pairs.x};
+      store_vector(task.starts + 2 * (list + i), uint2{at.pairs, at.pairs + shapes[i].pairs.x});
       task.items[list + i] = at.first_items;
       later_items[list + i] = at.later_items;
       at.pairs += one.pairs;
@@ -191,21 +192,17 @@ __global__ void __launch_bounds__(kScanThreads) few_pairs_kernel(ProbePairsTask 
 
 void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
-  if (task.pairs == nullptr) {
-    return launch_chained({divide_up(task.queries, kWarps), kThreads, 0, stream}, "launch of count_pairs_kernel",
-                          count_pairs_kernel, task);
-  }
+  const Grid counting = Grid::of(divide_up(task.queries, kWarps), kThreads).chained();
+  if (task.pairs == nullptr) return launch(count_pairs_kernel, counting, stream, task);
   constexpr int64_t kFewPairs = 512;
   constexpr int64_t kFewLists = 16384;
   const int64_t pairs = task.queries * task.slots;
   if (pairs <= kFewPairs && task.lists <= kFewLists) {
-    return launch_chained({1, kScanThreads, 0, stream}, "launch of few_pairs_kernel", few_pairs_kernel, task);
+    return launch(few_pairs_kernel, Grid::of(1, kScanThreads).chained(), stream, task);
   }
-  launch_chained({divide_up(task.queries, kWarps), kThreads, 0, stream}, "launch of count_pairs_kernel",
-                 count_pairs_kernel, task);
-  launch_chained({1, kScanThreads, 0, stream}, "launch of place_lists_kernel", place_lists_kernel, task);
-  launch_chained({divide_up(pairs, kThreads), kThreads, 0, stream}, "launch of place_pairs_kernel", place_pairs_kernel,
-                 task);
+  launch(count_pairs_kernel, counting, stream, task);
+  launch(place_lists_kernel, Grid::of(1, kScanThreads).chained(), stream, task);
+  launch(place_pairs_kernel, Grid::over(pairs, kThreads).chained(), stream, task);
 }
 
 }  // namespace kith

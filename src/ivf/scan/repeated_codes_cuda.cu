@@ -2,6 +2,8 @@
 
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <algorithm>
 
@@ -33,7 +35,7 @@ class ListCodes {
     uint64_t sum = 0;
     if (words_) {
       for (int word = 0; word < bytes_ / 4; ++word) {
-        sum = (sum ^ reinterpret_cast<const uint32_t*>(code)[word]) * 0x9E3779B97F4A7C15u;
+        sum = (sum ^ vectors<uint32_t>(code)[word]) * 0x9E3779B97F4A7C15u;
         sum ^= sum >> 29;
       }
     } else {
@@ -137,17 +139,13 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStream_t stream) {
   if (lists.count == 0) return;
-  count_repeats_kernel<<<static_cast<unsigned>(lists.lists), kThreads, 0, stream>>>(lists, lists.codec.format.bytes(),
-                                                                                    most);
-  KITH_CUDA_CHECK_LAUNCH("count_repeats_kernel");
+  launch(count_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), most);
 }
 
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream) {
   if (lists.count == 0) return;
   KITH_CUDA_CHECK(cudaMemsetAsync(ranks, 0, static_cast<size_t>(lists.count) * sizeof(uint16_t), stream));
-  rank_repeats_kernel<<<static_cast<unsigned>(lists.lists), kThreads, 0, stream>>>(lists, lists.codec.format.bytes(),
-                                                                                   ranks);
-  KITH_CUDA_CHECK_LAUNCH("rank_repeats_kernel");
+  launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
 }
 
 }  // namespace kith

@@ -1,12 +1,13 @@
-// How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit of
-// every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
+// How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit
+// of every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
 // vector ahead of its use; four() has no branch where all columns of the steps are there, so that loads go together.
 #pragma once
 
 #include "cuda/ptx.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,16 @@ struct DecoderInput {
   const std::byte* table;  // in shared memory: the codewords' halves
 };
 
+// What the scans ask of a decoder, as it is for most.
+struct DecoderTraits {
+  static constexpr bool kHasTable = false;  // of the codewords' halves in shared memory
+  static constexpr bool kStaged = false;    // codes come from a copy in shared memory,
+  static constexpr int kStages = 0;         // of which there are so many,
+  static constexpr bool kPaired = false;    // and two steps are read at a time
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
+};
+
 // Byte `number` of a word.
 __device__ inline uint32_t byte_of(uint32_t word, int number) {
   return __byte_perm(word, 0, 0x4440u + static_cast<unsigned>(number));
@@ -32,12 +43,9 @@ __device__ inline uint32_t byte_of(uint32_t word, int number) {
 // holds the bytes that it needs, one for each step of 16 columns: they are asked for before the vectors of the tile
 // before are multiplied. kCodeBytes is that of codes of 128 columns that have a way of their own (8 or 32), or 0.
 template <int kCodeBytes>
-class WordDecoder {
+class WordDecoder : public DecoderTraits {
  public:
   static constexpr bool kHasTable = true;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = kCodeBytes != 0;
   static constexpr int kFixedBytes = kCodeBytes;
   struct Held {
@@ -54,8 +62,8 @@ class WordDecoder {
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
-    if (kCodeBytes == 8) return {__ldg(reinterpret_cast<const uint2*>(code))};
-    if (kCodeBytes == 32 || apart_) return {__ldg(reinterpret_cast<const uint2*>(code) + quarter)};
+    if (kCodeBytes == 8) return {__ldg(vectors<uint2>(code))};
+    if (kCodeBytes == 32 || apart_) return {__ldg(vectors<uint2>(code) + quarter)};
     Held held{{0, 0}};
     const int inverse = (65536 + fours_ - 1) / fours_;
     const bool words = fours_ == 1 && cols_ % 16 == 0;  // a step's four bytes
@@ -64,7 +72,7 @@ class WordDecoder {
       uint32_t byte = 0;
       const int unit = 4 * step + static_cast<int>(quarter);
       if (4 * unit < cols_) {
-        byte = words ? __ldg(reinterpret_cast<const uint32_t*>(code) + step) >> (8 * quarter) & 255u
+        byte = words ? __ldg(vectors<uint32_t>(code) + step) >> (8 * quarter) & 255u
                      : code[unit * inverse >> 16];  // right for fewer than 256 units
       }
       (step < 4 ? held.bytes.x : held.bytes.y) |= byte << (8 * (step % 4));
@@ -89,14 +97,9 @@ class WordDecoder {
 };
 
 // The same for sub-vectors of two columns.
-class PairDecoder {
+class PairDecoder : public DecoderTraits {
  public:
   static constexpr bool kHasTable = true;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     uint4 bytes;
   };
@@ -110,7 +113,7 @@ class PairDecoder {
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
-    if (apart_) return {__ldg(reinterpret_cast<const uint4*>(code) + quarter)};
+    if (apart_) return {__ldg(vectors<uint4>(code) + quarter)};
     uint32_t words[4] = {0, 0, 0, 0};
     KITH_UNROLL
     for (int i = 0; i < 2 * kNarrowSteps; ++i) {
@@ -144,30 +147,20 @@ struct PreparedHalf {
   uint16_t bits;
 };
 
-// f32 or f16 as stored; a multiple of four columns. Or halves that were prepared, of any number.
-template <typename Value>
-class StoredDecoder {
+// Halves that were prepared, of any number of columns.
+class PreparedDecoder : public DecoderTraits {
  public:
-  static constexpr bool kHasTable = false;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
 
-  __device__ explicit StoredDecoder(const DecoderInput& input)
-      : origin_(input.origin),
-        scale_(input.scale),
-        cols_(static_cast<int>(input.lists.codec.format.cols)),
-        subtracts_(input.lists.subtracts()) {}
+  __device__ explicit PreparedDecoder(const DecoderInput& input)
+      : cols_(static_cast<int>(input.lists.codec.format.cols)) {}
 
   // Vectors are on their way to the second-level cache while those of the tile before are multiplied.
   __device__ Held hold(const uint8_t* code) const {
     const unsigned line = threadIdx.x % 4 * 128;
-    if (line < cols_ * sizeof(Value)) ptx::prefetch(code + line);
+    if (line < cols_ * sizeof(PreparedHalf)) ptx::prefetch(code + line);
     return {code};
   }
 
@@ -175,40 +168,67 @@ class StoredDecoder {
 
   template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
-    const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    if constexpr (std::is_same_v<Value, PreparedHalf>) return __ldcs(reinterpret_cast<const uint2*>(code) + first / 4);
-    FourFloats four;
-    if constexpr (sizeof(Value) == 4) {
-      const float4 loaded = __ldcs(reinterpret_cast<const float4*>(code) + first / 4);
-      four = {{loaded.x, loaded.y, loaded.z, loaded.w}};
-    } else {
-      four = floats_of(__ldcs(reinterpret_cast<const uint2*>(code) + first / 4));
-    }
-    float4 origin = *reinterpret_cast<const float4*>(origin_ + first);
-    if (!subtracts_) origin = {0, 0, 0, 0};
+    return __ldcs(vectors<uint2>(held.code) + first / 4);
+  }
+
+ private:
+  int cols_;
+};
+
+// What a reader of codes gives, less the origin. kValueBytes: of values that are stored as they are, a multiple of four
+// columns; 0: any code.
+template <typename Reader, int kValueBytes = 0>
+class HalvesDecoder : public DecoderTraits {
+ public:
+  struct Held {
+    const uint8_t* code;
+  };
+
+  __device__ explicit HalvesDecoder(const DecoderInput& input)
+      : reader_(input.lists.codec, input.lists.codes),
+        origin_(input.origin),
+        scale_(input.scale),
+        cols_(static_cast<int>(input.lists.codec.format.cols)),
+        subtracts_(input.lists.subtracts()) {}
+
+  // As PreparedDecoder's.
+  __device__ Held hold(const uint8_t* code) const {
+    const unsigned line = threadIdx.x % 4 * 128;
+    if (kValueBytes > 0 && line < cols_ * kValueBytes) ptx::prefetch(code + line);
+    return {code};
+  }
+
+  __device__ bool full(int steps) const { return kValueBytes > 0 && cols_ == steps * 16; }
+
+  template <bool kFull>
+  __device__ uint2 four(const Held& held, int step) const {
+    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
+    if (!kFull && first >= cols_) return {0, 0};
+    const FourFloats four = reader_.four(held.code, first);
+    float4 origin = {0, 0, 0, 0};
+    if (subtracts_) origin = load_vector<float4>(origin_ + first);
     return halves_of(four, scale_, origin);
   }
 
  private:
+  Reader reader_;
   const float* origin_;
   float scale_;
   int cols_;
   bool subtracts_;
 };
+using AnyDecoder = HalvesDecoder<AnyReader>;
 
-// The same from a copy in shared memory, which the copy engine makes while other vectors are multiplied: rows of a
-// multiple of 16 bytes.
+// Stored or prepared values from a copy in shared memory, which the copy engine makes while other vectors are
+// multiplied: rows of a multiple of 16 bytes.
 template <typename Value>
-class StagedDecoder {
+class StagedDecoder : public DecoderTraits {
  public:
-  static constexpr bool kHasTable = false;
   static constexpr bool kStaged = true;
   static constexpr bool kPaired = sizeof(Value) == 2;  // sixteen bytes at a time either way
   static constexpr int kStages = sizeof(Value) == 4 ? 1 : 2;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
@@ -226,7 +246,7 @@ class StagedDecoder {
   __device__ uint2 four(const Held& held, int step) const {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    const float4 loaded = *reinterpret_cast<const float4*>(held.code + first * 4);
+    const float4 loaded = load_vector<float4>(held.code + first * 4);
     return rounded({{loaded.x, loaded.y, loaded.z, loaded.w}}, first);
   }
   // Of an even step and the next.
@@ -235,7 +255,7 @@ class StagedDecoder {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 8;
     halves[0] = halves[1] = {0, 0};
     if (!kFull && first >= cols_) return;
-    const uint4 loaded = *reinterpret_cast<const uint4*>(held.code + first * 2);
+    const uint4 loaded = load_vector<uint4>(held.code + first * 2);
     if constexpr (std::is_same_v<Value, PreparedHalf>) {
       halves[0] = {loaded.x, loaded.y};
       halves[1] = {loaded.z, loaded.w};
@@ -248,50 +268,13 @@ class StagedDecoder {
  private:
   __device__ uint2 rounded(const FourFloats& four, int first) const {
     float4 origin = {0, 0, 0, 0};
-    if (subtracts_) origin = *reinterpret_cast<const float4*>(origin_ + first);
+    if (subtracts_) origin = load_vector<float4>(origin_ + first);
     return halves_of(four, scale_, origin);
   }
 
   const float* origin_;
   float scale_;
   int cols_;
-  bool subtracts_;
-};
-
-// Any code.
-class AnyDecoder {
- public:
-  static constexpr bool kHasTable = false;
-  static constexpr bool kStaged = false;
-  static constexpr bool kPaired = false;
-  static constexpr int kStages = 0;
-  static constexpr bool kAlwaysFull = false;
-  static constexpr int kFixedBytes = 0;
-  struct Held {
-    const uint8_t* code;
-  };
-
-  __device__ explicit AnyDecoder(const DecoderInput& input)
-      : codec_(input.lists.codec), origin_(input.origin), scale_(input.scale), subtracts_(input.lists.subtracts()) {}
-
-  __device__ Held hold(const uint8_t* code) const { return {code}; }
-
-  __device__ bool full(int) const { return false; }
-
-  template <bool kFull>
-  __device__ uint2 four(const Held& held, int step) const {
-    const uint8_t* const code = held.code;
-    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
-    if (first >= codec_.format.cols) return {0, 0};
-    const float4 none = {0, 0, 0, 0};
-    return halves_of(decode_four(codec_, code, first), scale_,
-                     subtracts_ ? *reinterpret_cast<const float4*>(origin_ + first) : none);
-  }
-
- private:
-  const CodecView& codec_;
-  const float* origin_;
-  float scale_;
   bool subtracts_;
 };
 
@@ -302,14 +285,14 @@ struct DecoderTag {
 };
 template <typename Use>
 void visit_scan_decoder(const CodeFormat& format, bool has_halves, const Use& use) {
-  if (has_halves) return use(DecoderTag<StoredDecoder<PreparedHalf>>());
+  if (has_halves) return use(DecoderTag<PreparedDecoder>());
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
     return use(DecoderTag<WordDecoder<0>>());
   }
   if (format.kind == CodeKind::stored && format.cols % 4 == 0) {
-    if (format.dtype == DType::f32) return use(DecoderTag<StoredDecoder<float>>());
-    if (format.dtype == DType::f16) return use(DecoderTag<StoredDecoder<uint16_t>>());
+    if (format.dtype == DType::f32) return use(DecoderTag<HalvesDecoder<StoredReader<float, true>, 4>>());
+    if (format.dtype == DType::f16) return use(DecoderTag<HalvesDecoder<StoredReader<Half, true>, 2>>());
   }
   use(DecoderTag<AnyDecoder>());
 }

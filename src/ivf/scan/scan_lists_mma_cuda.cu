@@ -8,12 +8,13 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_decoders_cuda.hpp"
 #include "ivf/scan/scan_queries_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 #include <string>
@@ -28,18 +29,23 @@ constexpr int kTileRows = 32;   // of a warp at a time: two of the matrix units'
 constexpr int kWideTiles = 4;   // of queries: their sums stay in registers
 constexpr int64_t kSharedBytes = int64_t{227} << 10;
 
-struct BlockLayout {
-  int64_t table, operands, origin, loaded, queries, limits, item, bytes;
+struct BlockLayout : SharedLayout {
+  Slot<std::byte> table, operands;
+  Slot<float> origin;
+  Slot<LoadedQuery> loaded;
+  Slot<ScanQuery> queries;
+  Slot<float> limits;
+  Slot<ScanItem> item;
 
   KITH_HOST_DEVICE BlockLayout(int64_t table_bytes, int64_t steps, int64_t group_queries) {
-    table = 0;
-    operands = (table_bytes + 127) / 128 * 128;
-    origin = operands + steps * group_queries * 32;
-    loaded = origin + steps * 64;
-    queries = loaded + group_queries * static_cast<int64_t>(sizeof(LoadedQuery));
-    limits = queries + group_queries * static_cast<int64_t>(sizeof(ScanQuery));
-    item = limits + group_queries * 4;
-    bytes = item + 2 * static_cast<int64_t>(sizeof(ScanItem)) + 16;
+    table = take<std::byte>((table_bytes + 127) / 128 * 128);
+    operands = take<std::byte>(steps * group_queries * 32);
+    origin = take<float>(steps * 16);
+    loaded = take<LoadedQuery>(group_queries);
+    queries = take<ScanQuery>(group_queries);
+    limits = take<float>(group_queries);
+    item = take<ScanItem>(2);
+    bytes += 16;
   }
 };
 
@@ -52,13 +58,13 @@ class WarpOperands {
   __device__ int steps() const { return steps_; }
   __device__ void store(int unit, int place, uint2 halves) const {
     const int step = step_of_unit(order_, unit);
-    *reinterpret_cast<uint2*>(data_ + (static_cast<int64_t>(step) * group_queries_ + place) * 32 +
-                              quarter_of_unit(order_, unit) * 8) = halves;
+    store_vector(data_ + (static_cast<int64_t>(step) * group_queries_ + place) * 32 + quarter_of_unit(order_, unit) * 8,
+                 halves);
   }
   __device__ void fence() const {}
   __device__ uint2 load(int step, int query_tile) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    return *reinterpret_cast<const uint2*>(
+    return load_vector<uint2>(
         data_ + (step * group_queries_ + query_tile * kTileQueries + lane / 4) * 32 + lane % 4 * 8);
   }
 
@@ -141,7 +147,7 @@ class TileEnd {
         }
       }
     } else {
-      const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first);
+      const float2 limits = load_vector<float2>(memory_.limits + first);
       bool any = false;
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) any = any || values[i][0] <= limits.x || values[i][1] <= limits.y;
@@ -289,14 +295,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ int listed;
   const BlockLayout layout(table_bytes, steps, task.cut.group_queries);
-  const ScanMemory memory{shared + layout.table,
-                          shared + layout.operands,
-                          reinterpret_cast<float*>(shared + layout.origin),
-                          reinterpret_cast<LoadedQuery*>(shared + layout.loaded),
-                          reinterpret_cast<ScanQuery*>(shared + layout.queries),
-                          reinterpret_cast<float*>(shared + layout.limits),
-                          reinterpret_cast<ScanItem*>(shared + layout.item),
-                          &listed};
+  const ScanMemory memory{layout.table.in(shared),   layout.operands.in(shared), layout.origin.in(shared),
+                          layout.loaded.in(shared),  layout.queries.in(shared),  layout.limits.in(shared),
+                          layout.item.in(shared),    &listed};
   const WarpOperands operands(memory.operands, task.cut.group_queries, steps,
                               kWide ? UnitOrder::side_by_side : unit_order(task.lists.codec.format));
   ptx::wait_for_kernel_before();
@@ -313,9 +314,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if (threadIdx.x == 0) listed = 0;
   __syncthreads();
   if (Decoder::kHasTable && memory.item->queries > 0) {
-    const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
+    const auto* const from = vectors<uint4>(task.prepared.table);
     for (int64_t i = threadIdx.x; i < table_bytes / 16; i += kThreads) {
-      reinterpret_cast<uint4*>(memory.table)[i] = from[i];
+      vectors<uint4>(memory.table)[i] = from[i];
     }
   }
   for (;;) {
@@ -339,7 +340,7 @@ int steps_of(const CodeFormat& format) {
 }
 
 template <typename Decoder, bool kFirst, bool kWide>
-void launch(const ScanListsTask& task, cudaStream_t stream) {
+void launch_with(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   if (task.cut.group_queries != scan_group_queries(format)) {
     throw InvalidArgument("groups of " + std::to_string(task.cut.group_queries) +
@@ -349,18 +350,19 @@ void launch(const ScanListsTask& task, cudaStream_t stream) {
   const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes : 0;
   const BlockLayout layout(table_bytes, steps, task.cut.group_queries);
   const auto kernel = scan_lists_kernel<Decoder, kFirst, kWide>;
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launch_chained({kBlocks * task.multiprocessors, kThreads, layout.bytes, stream}, "launch of scan_lists_kernel",
-                 kernel, task, task.scanned_bytes(), steps, table_bytes);
+  allow_all_shared_memory(kernel);
+  launch(kernel, Grid::of(kBlocks * task.multiprocessors, kThreads).with_shared(layout.bytes).chained(), stream, task,
+         task.scanned_bytes(), steps, table_bytes);
 }
 
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const bool has_halves = task.prepared.halves != nullptr;
-  if (is_wide(format) && has_halves) return launch<StoredDecoder<PreparedHalf>, kFirst, true>(task, stream);
-  if (is_wide(format)) return launch<AnyDecoder, kFirst, true>(task, stream);
-  visit_scan_decoder(format, has_halves, [&](auto tag) { launch<typename decltype(tag)::type, kFirst, false>(task, stream); });
+  if (is_wide(format) && has_halves) return launch_with<PreparedDecoder, kFirst, true>(task, stream);
+  if (is_wide(format)) return launch_with<AnyDecoder, kFirst, true>(task, stream);
+  visit_scan_decoder(format, has_halves,
+                     [&](auto tag) { launch_with<typename decltype(tag)::type, kFirst, false>(task, stream); });
 }
 
 }  // namespace

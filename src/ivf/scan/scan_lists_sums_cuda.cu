@@ -6,11 +6,11 @@
 // term on. Only for lists without a centre: with one, products of the centre and codewords would be missing.
 #include "ivf/scan/scan_engines_cuda.hpp"
 
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/lookup_pair_cuda.hpp"
 #include "ivf/scan/query_unit_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
@@ -119,7 +119,7 @@ __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item
     float value = task.prepared.terms == nullptr ? 0.0f : __ldg(task.prepared.terms + position);
     if (whole) {
       for (int first = 0; first < books; first += 8) {
-        const uint2 numbers = __ldg(reinterpret_cast<const uint2*>(code + first));
+        const uint2 numbers = __ldg(vectors<uint2>(code + first));
         KITH_UNROLL
         for (int j = 0; j < 8; ++j) {
           const uint32_t number_of_word = (j < 4 ? numbers.x : numbers.y) >> (8 * (j % 4)) & 255u;
@@ -167,12 +167,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 template <bool kFirst>
-void launch(const ScanListsTask& task, cudaStream_t stream) {
+void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const auto kernel = scan_sums_kernel<kFirst>;
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launch_chained({kBlocks * task.multiprocessors, kThreads, format.parts * 256 * 4, stream},
-                 "launch of scan_sums_kernel", kernel, task, format.bytes());
+  allow_all_shared_memory(kernel);
+  launch(kernel, Grid::of(kBlocks * task.multiprocessors, kThreads).with_shared(format.parts * 256 * 4).chained(), stream,
+         task, format.bytes());
 }
 
 }  // namespace
@@ -183,13 +183,12 @@ bool suits_sums(const CodeFormat& format) {
 
 void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>(task.lists.codec.format.parts), static_cast<unsigned>(queries));
-  sum_tables_kernel<<<blocks, kTableThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("sum_tables_kernel");
+  launch(sum_tables_kernel, Grid{blocks, dim3(kTableThreads)}, stream, task);
 }
 
 void launch_scan_sums(const ScanListsTask& task, bool first, cudaStream_t stream) {
-  if (first) return launch<true>(task, stream);
-  launch<false>(task, stream);
+  if (first) return launch_pass<true>(task, stream);
+  launch_pass<false>(task, stream);
 }
 
 }  // namespace kith

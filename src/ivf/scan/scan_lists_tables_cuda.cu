@@ -8,7 +8,7 @@
 #include "ivf/scan/scan_engines_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "ivf/scan/lookup_pair_cuda.hpp"
@@ -206,24 +206,26 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 template <bool kFirst, ScanTerm kTerm>
-void launch(const ScanListsTask& task, cudaStream_t stream) {
+void launch_with(const ScanListsTask& task, cudaStream_t stream) {
   const auto kernel = scan_tables_kernel<kFirst, kTerm>;
   const int64_t slots = kFirst ? std::min<int64_t>(task.slots, kMostFirstSlots) : task.slots;
   // A query's lists together, but of few queries so few that all blocks have some.
   const int64_t tasks = 4 * kBlocks * task.multiprocessors;
   const int64_t each = std::clamp<int64_t>(task.query_count * slots / tasks, 1, kMostSlots);
   const int64_t tables = kTerm == ScanTerm::of_list ? 2 : 1;
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launch_chained({kBlocks * task.multiprocessors, kThreads, tables * task.lists.codec.format.parts * 256 * 4, stream},
-                 "launch of scan_tables_kernel", kernel, task, static_cast<int>(slots), static_cast<int>(each));
+  allow_all_shared_memory(kernel);
+  const Grid grid = Grid::of(kBlocks * task.multiprocessors, kThreads)
+                        .with_shared(tables * task.lists.codec.format.parts * 256 * 4)
+                        .chained();
+  launch(kernel, grid, stream, task, static_cast<int>(slots), static_cast<int>(each));
 }
 
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   switch (task.terms.term) {
-    case ScanTerm::of_vector: return launch<kFirst, ScanTerm::of_vector>(task, stream);
-    case ScanTerm::of_list: return launch<kFirst, ScanTerm::of_list>(task, stream);
-    default: return launch<kFirst, ScanTerm::none>(task, stream);
+    case ScanTerm::of_vector: return launch_with<kFirst, ScanTerm::of_vector>(task, stream);
+    case ScanTerm::of_list: return launch_with<kFirst, ScanTerm::of_list>(task, stream);
+    default: return launch_with<kFirst, ScanTerm::none>(task, stream);
   }
 }
 

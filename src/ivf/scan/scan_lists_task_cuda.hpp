@@ -1,6 +1,7 @@
 // What a scan of inverted lists is given, and where it writes what it finds.
 #pragma once
 
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/probe_pairs_cuda.hpp"
 #include "ivf/scan/scan_terms.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
@@ -69,7 +70,7 @@ struct ScanListsTask {
 
   // What products read of a vector, and its bytes: its code, or its halves.
   const uint8_t* scanned() const {
-    return prepared.halves != nullptr ? reinterpret_cast<const uint8_t*>(prepared.halves) : lists.codes;
+    return prepared.halves != nullptr ? vectors<uint8_t>(prepared.halves) : lists.codes;
   }
   int64_t scanned_bytes() const {
     const CodeFormat& format = lists.codec.format;

@@ -8,8 +8,9 @@
 #include "ivf/scan/scan_engines_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/warpgroup_sums_cuda.hpp"
 #include "ivf/scan/warpgroup_tiles_cuda.hpp"
 
@@ -22,23 +23,31 @@ constexpr int kThreads = kGroups * kGroupThreads;
 constexpr int kBlocks = 2;  // of a multiprocessor
 
 // What is loaded of queries is used up when the scan begins and has hits instead.
-struct BlockLayout {
-  int64_t operands, table, origin, hits, queries, limits, item, listed, barriers, bytes;
+struct BlockLayout : SharedLayout {
+  Slot<std::byte> operands, table;
+  Slot<float> origin;
+  Slot<uint2> hits;
+  Slot<LoadedQuery> loaded;
+  Slot<ScanQuery> queries;
+  Slot<float> limits;
+  Slot<ScanItem> item;
+  Slot<int> listed;
+  Slot<uint64_t> barriers;
 
   KITH_HOST_DEVICE BlockLayout(int64_t table_bytes, int steps) {
     constexpr int64_t kLoadedBytes = kNarrowQueries * static_cast<int64_t>(sizeof(LoadedQuery));
     constexpr int64_t kHitBytes = kThreads / 32 * kWarpHits * static_cast<int64_t>(sizeof(uint2));
     constexpr int64_t kShared = kHitBytes > kLoadedBytes ? kHitBytes : kLoadedBytes;
-    operands = 0;
-    table = (steps + kQueryChunkSteps - 1) / kQueryChunkSteps * kQueryChunkBytes;
-    origin = table + table_bytes;
-    hits = origin + kNarrowSteps * 64;
-    queries = hits + kShared;
-    limits = queries + kNarrowQueries * static_cast<int64_t>(sizeof(ScanQuery));
-    item = limits + kNarrowQueries * 4;
-    listed = item + 2 * static_cast<int64_t>(sizeof(ScanItem));
-    barriers = listed + 8;
-    bytes = barriers + 4 * 8;
+    operands = take<std::byte>((steps + kQueryChunkSteps - 1) / kQueryChunkSteps * kQueryChunkBytes);
+    table = take<std::byte>(table_bytes);
+    origin = take<float>(kNarrowSteps * 16);
+    hits = take<uint2>(kShared / static_cast<int64_t>(sizeof(uint2)));
+    loaded = {hits.offset, kNarrowQueries};
+    queries = take<ScanQuery>(kNarrowQueries);
+    limits = take<float>(kNarrowQueries);
+    item = take<ScanItem>(2);
+    listed = take<int>(2);
+    barriers = take<uint64_t>(4);
   }
 };
 
@@ -133,25 +142,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     scan_lists_wgmma_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes, int64_t table_bytes) {
   extern __shared__ __align__(1024) std::byte shared[];
   const BlockLayout layout(table_bytes, kSteps);
-  const ScanMemory memory{shared + layout.table,
-                          shared + layout.operands,
-                          reinterpret_cast<float*>(shared + layout.origin),
-                          reinterpret_cast<LoadedQuery*>(shared + layout.hits),
-                          reinterpret_cast<ScanQuery*>(shared + layout.queries),
-                          reinterpret_cast<float*>(shared + layout.limits),
-                          reinterpret_cast<ScanItem*>(shared + layout.item),
-                          reinterpret_cast<int*>(shared + layout.listed)};
+  const ScanMemory memory{layout.table.in(shared),   layout.operands.in(shared), layout.origin.in(shared),
+                          layout.loaded.in(shared),  layout.queries.in(shared),  layout.limits.in(shared),
+                          layout.item.in(shared),    layout.listed.in(shared)};
   const WarpgroupOperands operands(memory.operands, kSteps,
                                    Decoder::kPaired ? UnitOrder::paired : unit_order(task.lists.codec.format));
   using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
-  auto* const barriers = reinterpret_cast<uint64_t*>(shared + layout.barriers);
+  uint64_t* const barriers = layout.barriers.in(shared);
   if (Decoder::kStaged && threadIdx.x == 0) Staged::init(barriers);
   Staged staged(memory.table, barriers);
   // The table is older than the kernel before.
   if (Decoder::kHasTable) {
-    const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
+    const auto* const from = vectors<uint4>(task.prepared.table);
     for (int64_t i = threadIdx.x; i < table_bytes / 16; i += kThreads) {
-      reinterpret_cast<uint4*>(memory.table)[i] = from[i];
+      vectors<uint4>(memory.table)[i] = from[i];
     }
   }
   const float scale = operand_scale(*task.prepared.largest);
@@ -175,7 +179,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int queries = load_queries<kFirst>(task, item, scale, operands, memory, take);
     if (queries > 0) {
       scan_item<Decoder, kSteps, kFirst>(task, item, memory.item[turn], queries, code_bytes, decoder, operands, memory,
-                                         reinterpret_cast<uint2*>(shared + layout.hits), staged);
+                                         layout.hits.in(shared), staged);
     } else {
       staged.skip_item();
     }
@@ -183,35 +187,36 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 template <typename Decoder, int kSteps, bool kFirst>
-void launch(const ScanListsTask& task, cudaStream_t stream) {
+void launch_with(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes
                               : Decoder::kStaged ? int64_t{kGroups} * kStagedBytes
                                                  : 0;
   const auto kernel = scan_lists_wgmma_kernel<Decoder, kSteps, kFirst>;
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launch_chained({kBlocks * task.multiprocessors, kThreads, BlockLayout(table_bytes, kSteps).bytes, stream},
-                 "launch of scan_lists_wgmma_kernel", kernel, task, task.scanned_bytes(), table_bytes);
+  allow_all_shared_memory(kernel);
+  const int64_t shared = BlockLayout(table_bytes, kSteps).bytes;
+  launch(kernel, Grid::of(kBlocks * task.multiprocessors, kThreads).with_shared(shared).chained(), stream, task,
+         task.scanned_bytes(), table_bytes);
 }
 
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const bool all = format.cols == kNarrowSteps * 16;
-  if (task.prepared.halves != nullptr) return launch<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
+  if (task.prepared.halves != nullptr) return launch_with<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
   if (has_half_table(format)) {
-    if (format.part_cols() == 2) return launch<PairDecoder, kNarrowSteps, kFirst>(task, stream);
-    if (all && format.part_cols() == 4) return launch<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
-    if (all && format.part_cols() == 16) return launch<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
-    if (table_steps(format) <= 5) return launch<WordDecoder<0>, 5, kFirst>(task, stream);
-    return launch<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
+    if (format.part_cols() == 2) return launch_with<PairDecoder, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 4) return launch_with<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 16) return launch_with<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
+    if (table_steps(format) <= 5) return launch_with<WordDecoder<0>, 5, kFirst>(task, stream);
+    return launch_with<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
   }
   // The copy engine wants multiples of 16 bytes.
   if (format.kind == CodeKind::stored && format.bytes() % 16 == 0) {
-    if (format.dtype == DType::f32) return launch<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
-    if (format.dtype == DType::f16) return launch<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
+    if (format.dtype == DType::f32) return launch_with<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
+    if (format.dtype == DType::f16) return launch_with<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
   }
-  launch<AnyDecoder, kNarrowSteps, kFirst>(task, stream);
+  launch_with<AnyDecoder, kNarrowSteps, kFirst>(task, stream);
 }
 
 }  // namespace

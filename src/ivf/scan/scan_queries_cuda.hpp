@@ -6,8 +6,10 @@
 // Norms that codes hold know no radius: with them all are scanned.
 #pragma once
 
+#include "core/slot.hpp"
 #include "cuda/device_core.hpp"
-#include "ivf/scan/decode_four_cuda.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 
@@ -31,6 +33,18 @@ struct ScanQuery {
   uint32_t value_start;
 };
 
+// Typed parts of a block's shared memory, side by side.
+struct SharedLayout {
+  int64_t bytes = 0;
+
+  template <typename T>
+  KITH_HOST_DEVICE Slot<T> take(int64_t count) {
+    const Slot<T> slot{bytes, count};
+    bytes += count * static_cast<int64_t>(sizeof(T));
+    return slot;
+  }
+};
+
 struct ScanMemory {
   std::byte* table;
   std::byte* operands;
@@ -50,7 +64,7 @@ __device__ inline double warp_sum(double value) {
 
 // Of floats that are not negative. `seen` is what it was not long ago: never more than now.
 __device__ inline void raise(float* to, float seen, float value) {
-  if (value > seen) atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+  if (value > seen) atomicMax(vectors<int>(to), __float_as_int(value));
 }
 
 // The centre of the item's list. Zeros stay where there is none. All threads.
@@ -76,7 +90,7 @@ class QueryReader {
     const float* const values = queries_ + static_cast<int64_t>(query) * stride_;
     float4 four = {0, 0, 0, 0};
     if (aligned_) {
-      if (first < cols_) four = *reinterpret_cast<const float4*>(values + first);
+      if (first < cols_) four = load_vector<float4>(values + first);
       return four;
     }
     if (first < cols_) four.x = values[first];

@@ -1,6 +1,6 @@
 #include "ivf/scan/scan_terms_cuda.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "ivf/scan/lookup_tables_cuda.hpp"
 
@@ -64,14 +64,12 @@ __global__ void __launch_bounds__(kLookupThreads)
 void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,
                        cudaStream_t stream) {
   if (terms.term == ScanTerm::none) return;
-  middle_kernel<<<1, kLookupThreads, 0, stream>>>(lists, prepared.largest, terms.middle);
-  KITH_CUDA_CHECK_LAUNCH("middle_kernel");
+  launch(middle_kernel, Grid::of(1, kLookupThreads), stream, lists, prepared.largest, terms.middle);
   constexpr int64_t kMostBlocks = 1 << 16;
   const int64_t shared = terms.tables == nullptr ? lists.codec.format.parts * 256 * 4 : 0;
-  const auto blocks = static_cast<unsigned>(std::min(lists.lists, kMostBlocks));
-  allow_all_shared_memory(reinterpret_cast<const void*>(list_terms_kernel));
-  list_terms_kernel<<<blocks, kLookupThreads, static_cast<size_t>(shared), stream>>>(lists, prepared, terms);
-  KITH_CUDA_CHECK_LAUNCH("list_terms_kernel");
+  allow_all_shared_memory(list_terms_kernel);
+  launch(list_terms_kernel, Grid::of(std::min(lists.lists, kMostBlocks), kLookupThreads).with_shared(shared), stream,
+         lists, prepared, terms);
 }
 
 }  // namespace kith

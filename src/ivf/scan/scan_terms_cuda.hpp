@@ -15,18 +15,18 @@ namespace kith {
 struct ScanTermsLayout : WorkspaceLayout {
   ScanTermsLayout(const DeviceListsView& lists, ScanTerm kept) : term(kept) {
     const int64_t floats = scan_term_floats(term, lists.codec.format, lists.lists, lists.count);
-    middle = take(lists.codec.format.cols, sizeof(float));
-    values = take(floats, sizeof(float));
+    middle = take<float>(lists.codec.format.cols);
+    values = take<float>(floats);
   }
   ScanTerms in(std::byte* memory) const {
-    auto* const floats = reinterpret_cast<float*>(memory + values);
-    return {term, reinterpret_cast<float*>(memory + middle), term == ScanTerm::of_vector ? floats : nullptr,
+    float* const floats = values.in(memory);
+    return {term, middle.in(memory), term == ScanTerm::of_vector ? floats : nullptr,
             term == ScanTerm::of_list ? floats : nullptr};
   }
 
   ScanTerm term;
-  int64_t middle;
-  int64_t values;
+  Slot<float> middle;
+  Slot<float> values;
 };
 
 // For codes that suits_tables() says, after launch_prepare_lists(). Enqueues and returns.

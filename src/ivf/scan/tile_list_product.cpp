@@ -16,7 +16,7 @@
 #include "ivf/model/norm_terms.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/lists/list_tiles.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_packing.hpp"

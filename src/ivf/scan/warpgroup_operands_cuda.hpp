@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/ptx_hopper.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_engines_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
 
@@ -32,8 +33,8 @@ class WarpgroupOperands {
     std::byte* const row =
         data_ + step / kQueryChunkSteps * kQueryChunkBytes + place * kQueryRowBytes + 4 * quarter_of_unit(order_, unit);
     const int sixteen = step % kQueryChunkSteps * 2;
-    *reinterpret_cast<uint32_t*>(row + 16 * (sixteen ^ (place % 8))) = halves.x;
-    *reinterpret_cast<uint32_t*>(row + 16 * ((sixteen + 1) ^ (place % 8))) = halves.y;
+    store_vector(row + 16 * (sixteen ^ (place % 8)), halves.x);
+    store_vector(row + 16 * ((sixteen + 1) ^ (place % 8)), halves.y);
   }
   __device__ void fence() const { ptx::shared_writes_fence(); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/ptx_hopper.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_queries_cuda.hpp"
 #include "ivf/scan/warp_hits_cuda.hpp"
 #include "ivf/scan/warpgroup_operands_cuda.hpp"
@@ -50,7 +51,7 @@ class TileEnd {
       bool any = false;
       KITH_UNROLL
       for (int i = 0; i < kQueries / 2; i += 4) {
-        const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
+        const float2 limits = load_vector<float2>(memory_.limits + first + 2 * i);
         any = any || sums[i] <= limits.x || sums[i + 2] <= limits.x;
         any = any || sums[i + 1] <= limits.y || sums[i + 3] <= limits.y;
       }
@@ -74,7 +75,7 @@ class TileEnd {
     uint32_t hits = 0;
     KITH_UNROLL
     for (int i = 0; i < kQueries / 2; i += 4) {
-      const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
+      const float2 limits = load_vector<float2>(memory_.limits + first + 2 * i);
       if (values[i] <= limits.x) hits |= 1u << i;
       if (values[i + 1] <= limits.y) hits |= 2u << i;
       if (values[i + 2] <= limits.x) hits |= 4u << i;

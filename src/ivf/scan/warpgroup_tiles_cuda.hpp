@@ -6,7 +6,7 @@
 #include "ivf/scan/scan_decoders_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/warpgroup_operands_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -44,7 +44,7 @@ class StagedTiles {
   __device__ const uint8_t* wait() const {
     const uint32_t stage = used_ % kStages;
     ptx::barrier_wait(barriers_ + stage, used_ / kStages & 1);
-    return reinterpret_cast<const uint8_t*>(memory_ + stage * (kStagedBytes / kStages));
+    return vectors<uint8_t>(memory_ + stage * (kStagedBytes / kStages));
   }
   // All of the warpgroup have read the tile.
   __device__ void done() {

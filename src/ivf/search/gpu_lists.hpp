@@ -13,7 +13,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "ivf/segment/segment_copies.hpp"

@@ -12,10 +12,11 @@
 // Memory of a batch: 18 k + 1,100 bytes and 20 bytes a probe for each query, and a few hundred KB for each thread.
 #pragma once
 
+#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "exact/range_hits.hpp"
+#include "kernels/select/range_hits.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/segment/list_segment.hpp"
 
@@ -30,10 +31,13 @@ struct IvfSearch {
   const uint64_t* kept = nullptr;  // bits of row numbers; null: all rows count
 };
 
-// Queries are f32, as the model's transforms leave them, and checked. `neighbors`: queries x k, packed
-// (core/ordered_key.hpp) and padded.
+// Queries lie on the host, of any dtype, as the model's transforms leave them, and are checked. `neighbors`: queries x k,
+// packed (core/ordered_key.hpp) and padded.
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, uint64_t* neighbors, const Resources& resources);
+// The same as rows and distances, on the host.
+void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                const IvfSearch& search, const NeighborsView& out, const Resources& resources);
 
 // What search_ivf takes at least for so many queries of `rows` vectors, for an error that names the limit.
 int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,

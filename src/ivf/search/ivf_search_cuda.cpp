@@ -19,35 +19,40 @@ struct IvfWorkspace : WorkspaceLayout {
     const int64_t queries = plan.batch;
     const int64_t all_pairs = queries * shape.slots;
     // What is zeroed comes first.
-    counters = take(4, sizeof(uint32_t));
+    counters = take<uint32_t>(4);
     const bool sorted = !plan.direct && !plan.tables;
-    list_counts = take(sorted ? 2 * shape.lists : 0, sizeof(uint32_t));
-    unsure = take(queries, sizeof(uint32_t));
-    candidate_counts = take(queries, sizeof(uint32_t));
-    arrived = take(kSharedQueries, sizeof(uint32_t));
-    worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
+    list_counts = take<uint32_t>(sorted ? 2 * shape.lists : 0);
+    unsure = take<uint32_t>(queries);
+    candidate_counts = take<uint32_t>(queries);
+    arrived = take<uint32_t>(kSharedQueries);
+    worst = take<ErrorBounds>(plan.direct ? 0 : queries);
     zeroed = bytes;
-    left = take(queries, sizeof(uint32_t));
-    crowded = take(plan.direct ? 0 : queries, sizeof(uint32_t));
-    direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
-    direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
+    left = take<uint32_t>(queries);
+    crowded = take<uint32_t>(plan.direct ? 0 : queries);
+    direct_parts = take<uint64_t>(direct_part_entries(shape.k));
+    direct_lists = take<uint64_t>(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors));
     if (plan.direct) return;
-    ranks = take(sorted ? all_pairs : 0, sizeof(uint32_t));
-    starts = take(sorted ? 2 * shape.lists + 1 : 0, sizeof(uint32_t));
-    pairs = take(sorted ? all_pairs : 0, sizeof(ProbePair));
-    items = take(sorted ? 2 * (shape.lists + 1) : 0, sizeof(uint32_t));
-    value_starts = take(queries * (kMostFirstSlots + 1), sizeof(uint32_t));
-    first_bounds = take(queries * kMostFirstSlots, sizeof(ErrorBounds));
-    reaches = take(queries, sizeof(float));
-    values = take(queries * plan.values, sizeof(float));
-    candidates = take(queries * plan.candidates, sizeof(ListCandidate));
-    candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
-    sum_tables = take(plan.sums ? queries * sum_table_floats(shape.format) : 0, sizeof(float));
+    ranks = take<uint32_t>(sorted ? all_pairs : 0);
+    starts = take<uint32_t>(sorted ? 2 * shape.lists + 1 : 0);
+    pairs = take<ProbePair>(sorted ? all_pairs : 0);
+    items = take<uint32_t>(sorted ? 2 * (shape.lists + 1) : 0);
+    value_starts = take<uint32_t>(queries * (kMostFirstSlots + 1));
+    first_bounds = take<ErrorBounds>(queries * kMostFirstSlots);
+    reaches = take<float>(queries);
+    values = take<float>(queries * plan.values);
+    candidates = take<ListCandidate>(queries * plan.candidates);
+    candidate_lists = take<uint32_t>(queries * plan.candidates);
+    sum_tables = take<float>(plan.sums ? queries * sum_table_floats(shape.format) : 0);
   }
 
-  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, crowded = 0, arrived = 0,
-          direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
-          first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0, sum_tables = 0;
+  int64_t zeroed = 0;
+  Slot<uint32_t> counters, list_counts, unsure, candidate_counts, arrived, left, crowded, ranks, starts, items,
+      value_starts, candidate_lists;
+  Slot<ErrorBounds> worst, first_bounds;
+  Slot<uint64_t> direct_parts, direct_lists;
+  Slot<ProbePair> pairs;
+  Slot<float> reaches, values, sum_tables;
+  Slot<ListCandidate> candidates;
 };
 
 // Runs of about so many items for every block, long enough to be worth loading the queries for.
@@ -173,15 +178,12 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
 }
 
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
-  return reinterpret_cast<const uint32_t*>(memory + IvfWorkspace(shape, plan).candidate_counts);
+  return IvfWorkspace(shape, plan).candidate_counts.in(memory);
 }
 
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages) {
   const IvfWorkspace at(shape, plan);
-  const auto part = [&]<typename T>(T*, int64_t offset) { return reinterpret_cast<T*>(memory + offset); };
-  const auto words = [&](int64_t offset) { return part(static_cast<uint32_t*>(nullptr), offset); };
-  const auto floats = [&](int64_t offset) { return part(static_cast<float*>(nullptr), offset); };
   int stage = 0;
   const auto mark = [&] {
     if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
@@ -191,7 +193,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     stage = 0;
     mark();
     KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
-    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left, crowded
+    uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
     ListRerankTask rerank;
     rerank.lists = task.lists;
@@ -203,13 +205,12 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.slots = shape.slots;
     rerank.k = shape.k;
     rerank.kept = task.kept;
-    rerank.unsure = words(at.unsure);
-    rerank.left = {counters + 2, words(at.left)};
-    rerank.crowded = {counters + 3, words(at.crowded)};
+    rerank.unsure = at.unsure.in(memory);
+    rerank.left = {counters + 2, at.left.in(memory)};
+    rerank.crowded = {counters + 3, at.crowded.in(memory)};
     rerank.neighbors = task.neighbors + done * shape.k;
     rerank.multiprocessors = shape.multiprocessors;
-    const DirectMemory direct{words(at.arrived), part(static_cast<uint64_t*>(nullptr), at.direct_parts),
-                              part(static_cast<uint64_t*>(nullptr), at.direct_lists)};
+    const DirectMemory direct{at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
     if (plan.direct) {
       launch_list_direct(rerank, direct, stream);
       while (stages != nullptr && stage <= kIvfStages) mark();
@@ -223,12 +224,12 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     sort.queries = queries;
     sort.slots = shape.slots;
     sort.cut = plan.cut;
-    sort.counts = words(at.list_counts);
-    sort.ranks = words(at.ranks);
-    sort.starts = words(at.starts);
-    sort.pairs = plan.tables ? nullptr : part(static_cast<ProbePair*>(nullptr), at.pairs);
-    sort.items = words(at.items);
-    sort.value_starts = words(at.value_starts);
+    sort.counts = at.list_counts.in(memory);
+    sort.ranks = at.ranks.in(memory);
+    sort.starts = at.starts.in(memory);
+    sort.pairs = plan.tables ? nullptr : at.pairs.in(memory);
+    sort.items = at.items.in(memory);
+    sort.value_starts = at.value_starts.in(memory);
     launch_probe_pairs(sort, stream);
     mark();
 
@@ -247,17 +248,17 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.pairs = sort.pairs;
     scan.items = sort.items;
     scan.value_starts = sort.value_starts;
-    scan.values = floats(at.values);
+    scan.values = at.values.in(memory);
     scan.value_stride = plan.values;
-    scan.bounds = part(static_cast<ErrorBounds*>(nullptr), at.first_bounds);
-    scan.worst = part(static_cast<ErrorBounds*>(nullptr), at.worst);
-    scan.unsure = words(at.unsure);
+    scan.bounds = at.first_bounds.in(memory);
+    scan.worst = at.worst.in(memory);
+    scan.unsure = at.unsure.in(memory);
     scan.counter = counters;
     scan.multiprocessors = shape.multiprocessors;
     scan.engine = task.engine;
     scan.tables = plan.tables;
     if (plan.tables) scan.terms = task.terms;
-    scan.sum_tables = plan.sums ? floats(at.sum_tables) : nullptr;
+    scan.sum_tables = plan.sums ? at.sum_tables.in(memory) : nullptr;
     if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
     launch_scan_first(scan, stream);
     mark();
@@ -276,9 +277,9 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     select.value_stride = plan.values;
     select.bounds = scan.bounds;
     select.unsure = scan.unsure;
-    select.reaches = floats(at.reaches);
-    select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
-                         words(at.candidate_lists), plan.candidates,
+    select.reaches = at.reaches.in(memory);
+    select.candidates = {at.candidate_counts.in(memory), at.candidates.in(memory), at.candidate_lists.in(memory),
+                         plan.candidates,
                          // Of equal vectors a filter may keep the later ones alone.
                          task.kept == nullptr ? task.repeats : nullptr, shape.k};
     select.lists_candidates = !plan.cut.samples();

@@ -13,9 +13,11 @@
 // Queries are searched in batches that fit.
 #pragma once
 
+#include "core/slot.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/scan/probe_pairs_cuda.hpp"
 #include "ivf/scan/scan_lists_cuda.hpp"
+#include "ivf/search/ivf_search_plan.hpp"
 #include "ivf/search/list_direct_cuda.hpp"
 #include "ivf/search/list_rerank_cuda.hpp"
 #include "ivf/search/list_select_cuda.hpp"
@@ -26,37 +28,6 @@
 #include <cstdint>
 
 namespace kith {
-
-// What there is to search.
-struct IvfSearchShape {
-  CodeFormat format;
-  KeyKind kind = KeyKind::squared_l2;
-  int64_t queries = 0;
-  int64_t slots = 0;  // lists of each query
-  int64_t k = 0;
-  int64_t lists = 0;
-  int64_t vectors = 0;
-  int64_t kept = -1;  // vectors that a filter leaves; negative: all
-  int multiprocessors = 0;
-  int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
-  int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
-  ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
-};
-
-struct IvfSearchPlan {
-  int64_t batch = 0;    // queries at a time
-  bool direct = false;  // no products: every key is computed
-  bool tables = false;  // lookup tables in the place of products, of distances
-  ScanTerm term = ScanTerm::none;  // with what beside the lists
-  bool sums = false;    // the same of additive codes, where metric and lists allow it
-  ScanCut cut;
-  int64_t values = 0;      // of a query in the first pass, at most
-  int64_t candidates = 0;  // of a query
-  int64_t bytes = 0;
-};
-
-// The best plan within `most_bytes`, or the least one where nothing fits. Pure.
-IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes);
 
 struct IvfSearchTask {
   DeviceListsView lists;
@@ -78,9 +49,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
 
 // Of the last batch, once it is done: how many queries were searched directly.
-inline const uint32_t* directly_searched(const std::byte* memory) {
-  return reinterpret_cast<const uint32_t*>(memory) + 2;
-}
+inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }
 
 // And how many candidates each had.
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);

@@ -1,40 +1,45 @@
-// How many queries a search of lists on the CPU takes together, and what that takes.
+// How a segment of lists is searched on a GPU: a pure function of the shape of the search and the memory there is, so that
+// any machine can plan, and test plans, for any GPU.
 #pragma once
 
-#include <kith/resources.hpp>
-
-#include "core/planned.hpp"
-#include "ivf/model/code_words.hpp"
-#include "ivf/model/ivf_model.hpp"
-#include "ivf/scan/list_product.hpp"
+#include "ivf/scan/scan_cut.hpp"
+#include "ivf/scan/scan_terms.hpp"
+#include "kernels/codes/code_format.hpp"
+#include "kernels/distance/canonical.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-struct IvfPlan {
-  int64_t query_batch = 0;
-  ListProductShape scan;
-  int64_t host_bytes = 0;
-  int64_t device_bytes = 0;
+// What there is to search.
+struct IvfSearchShape {
+  CodeFormat format;
+  KeyKind kind = KeyKind::squared_l2;
+  int64_t queries = 0;
+  int64_t slots = 0;  // lists of each query
+  int64_t k = 0;
+  int64_t lists = 0;
+  int64_t vectors = 0;
+  int64_t kept = -1;  // vectors that a filter leaves; negative: all
+  int multiprocessors = 0;
+  int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
+  int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
+  ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
 };
 
-// What a search wants of every batch.
-struct IvfWish {
-  int64_t list_length = 0;  // of candidates
-  int64_t probes = 0;       // lists that are ranked
-  int64_t fewest = 0;       // kept vectors that a query's lists must hold, where all lists do
-  bool lowers = true;       // the k best so far lower a query's threshold
-  int64_t asked = 0;        // probes that the caller asked for
+struct IvfSearchPlan {
+  int64_t batch = 0;    // queries at a time
+  bool direct = false;  // no products: every key is computed
+  bool tables = false;  // lookup tables in the place of products, of distances
+  ScanTerm term = ScanTerm::none;  // with what beside the lists
+  bool sums = false;    // the same of additive codes, where metric and lists allow it
+  ScanCut cut;
+  int64_t values = 0;      // of a query in the first pass, at most
+  int64_t candidates = 0;  // of a query
+  int64_t bytes = 0;
 };
 
-// OutOfMemory, with the bytes of the smallest plan, where that does not fit.
-IvfPlan plan_search(const IvfModel& model, const IvfWish& wish, int64_t queries, const PlanBudget& budget);
-
-// The smallest plan, with what the model keeps of its codewords.
-int64_t least_bytes(const IvfModel& model, const IvfWish& wish, int64_t queries, const Resources& resources);
-
-// Makes what the model keeps of its codewords for such searches.
-CodeWords::Wanted keep_words(const IvfModel& model, const IvfWish& wish, int64_t queries, const Resources& resources);
+// The best plan within `most_bytes`, or the least one where nothing fits. Pure.
+IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes);
 
 }  // namespace kith

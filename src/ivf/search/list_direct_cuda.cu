@@ -1,12 +1,13 @@
 #include "ivf/search/list_direct_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 
 #include <algorithm>
@@ -69,12 +70,12 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   __shared__ int listed;
   __shared__ bool last;
   __shared__ uint32_t numbers[kSlotsTogether];
-  auto* const values = reinterpret_cast<double*>(memory);
+  auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto k = static_cast<int>(task.k);
-  const Reader reader(task.lists);
+  const Reader reader(task.lists.codec, task.lists.codes);
   ptx::wait_for_kernel_before();
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const int64_t query = cut.all ? i : int64_t{task.left.queries[i]};
     __syncthreads();
     if (thread == 0) listed = 0;
-    const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+    const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
     const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;
@@ -178,9 +179,9 @@ void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, 
                       task.candidates.entries == nullptr};
   visit_reader(format, [&](auto tag) {
     const auto kernel = list_direct_kernel<typename decltype(tag)::type>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    launch_chained({direct_blocks(task.k, format.cols, task.multiprocessors), kThreads, bytes, stream},
-                   "launch of list_direct_kernel", kernel, task, given, format.bytes(), cut);
+    allow_all_shared_memory(kernel);
+    const int64_t blocks = direct_blocks(task.k, format.cols, task.multiprocessors);
+    launch(kernel, Grid::of(blocks, kThreads).with_shared(bytes).chained(), stream, task, given, format.bytes(), cut);
   });
 }
 

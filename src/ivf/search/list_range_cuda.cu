@@ -1,11 +1,11 @@
 #include "ivf/search/list_range_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads)
     list_range_kernel(const __grid_constant__ ListRangeTask task, int64_t code_bytes) {
   extern __shared__ __align__(16) double values[];
   const auto thread = static_cast<int>(threadIdx.x);
-  const Reader reader(task.lists);
+  const Reader reader(task.lists.codec, task.lists.codes);
   const uint32_t most = ordered_key(task.most);
   for (int64_t work = blockIdx.x; work < task.query_count * task.slots; work += gridDim.x) {
     const int64_t query = work / task.slots;
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t begin = task.lists.offsets[number];
     if (begin == end) continue;
     __syncthreads();
-    const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+    const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     for (int64_t first = begin; first < end; first += kTogether) {
       const int64_t position = first + thread / kRowThreads;
       bool hit = false;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
     group_hits_kernel(ListRangeHits hits, int64_t count, int64_t* starts, uint64_t* grouped) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  auto* const start = reinterpret_cast<unsigned long long*>(starts + hits.queries[i]);
+  auto* const start = vectors<unsigned long long>(starts + hits.queries[i]);
   grouped[atomicAdd(start, 1ull)] = hits.neighbors[i];
 }
 
@@ -73,22 +73,18 @@ void launch_list_range(const ListRangeTask& task, cudaStream_t stream) {
   if (work == 0) return;
   constexpr int64_t kBlocksEach = 16;  // of a multiprocessor: lists are not equally long
   const CodeFormat& format = task.lists.codec.format;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(work, kBlocksEach * task.multiprocessors));
-  const auto shared = static_cast<size_t>(8 * padded_cols(format.cols));
+  const Grid grid = Grid::of(std::min<int64_t>(work, kBlocksEach * task.multiprocessors), kThreads)
+                        .with_shared(8 * padded_cols(format.cols));
   visit_reader(format, [&](auto tag) {
     const auto kernel = list_range_kernel<typename decltype(tag)::type>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    kernel<<<blocks, kThreads, shared, stream>>>(task, format.bytes());
+    allow_all_shared_memory(kernel);
+    launch(kernel, grid, stream, task, format.bytes());
   });
-  KITH_CUDA_CHECK_LAUNCH("list_range_kernel");
 }
 
 void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
                        cudaStream_t stream) {
-  if (count == 0) return;
-  group_hits_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kThreads})), kThreads, 0, stream>>>(
-      hits, count, starts, grouped);
-  KITH_CUDA_CHECK_LAUNCH("group_hits_kernel");
+  launch(group_hits_kernel, Grid::over(count, kThreads), stream, hits, count, starts, grouped);
 }
 
 }  // namespace kith

@@ -2,10 +2,11 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "ivf/scan/query_unit_cuda.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kRerankThreads, 6)
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   const auto cols = static_cast<int>(padded_cols(task.lists.codec.format.cols));
   uint64_t* const list = memory + threadIdx.x / 32 * static_cast<unsigned>(kWarpRoom + cols);
-  auto* const values = reinterpret_cast<double*>(list + kWarpRoom);
+  auto* const values = vectors<double>(list + kWarpRoom);
   ptx::wait_for_kernel_before();
   if (query >= task.query_count) return;
   const uint32_t given = task.candidates.counts[query];
@@ -154,8 +155,8 @@ __global__ void __launch_bounds__(kRerankThreads, 6)
     }
   }
   __syncwarp();
-  const double inverse_q = load_query<WarpThreads>(task.lists, task.queries + query * task.query_stride, values);
-  compute_keys<Reader, WarpThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
+  const double inverse_q = load_query<WarpThreads>(keys_of(task.lists), task.queries + query * task.query_stride, values);
+  compute_keys<Reader, WarpThreads>(task, Reader(task.lists.codec, task.lists.codes), values, inverse_q, code_bytes, list, stays);
   __syncwarp();
   if (stays <= 128) {
     sort_run<4>(list, 0, stays);
@@ -179,9 +180,9 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
   }
   const auto count = static_cast<int>(given);
   const auto k = static_cast<int>(task.k);
-  auto* const values = reinterpret_cast<double*>(list + task.room);
+  auto* const values = vectors<double>(list + task.room);
   const QueryCandidates candidates(task, query);
-  const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+  const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
   int stays = count;
   if (count <= k + k / 2) {
     for (int i = thread; i < count; i += kThreads) list[i] = candidates.packed(i);
@@ -221,7 +222,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     }
   }
   __syncthreads();
-  compute_keys<Reader, BlockThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
+  compute_keys<Reader, BlockThreads>(task, Reader(task.lists.codec, task.lists.codes), values, inverse_q, code_bytes, list, stays);
   __syncthreads();
   uint64_t* const out = task.neighbors + query * task.k;
   if (stays <= 2 * kThreads) return write_sorted<kThreads>(list, stays, task.k, out);
@@ -250,6 +251,7 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream) {
   if (task.query_count == 0) return;
   const CodeFormat& format = task.lists.codec.format;
   const int64_t cols = padded_cols(format.cols);
+  const int64_t shared = 8 * (task.room + cols);
   const bool by_warps = task.query_count >= kWarpLeastQueries && task.k <= kWarpMostK && task.room >= kWarpRoom;
   const bool few = task.candidates.capacity <= 16 * kRerankThreads;
   const bool wide = task.query_count < task.multiprocessors;
@@ -258,22 +260,22 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream) {
     using Reader = typename decltype(tag)::type;
     if (by_warps) {
       const auto kernel = list_rerank_warp_kernel<Reader>;
-      allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-      launch_chained({divide_up(task.query_count, kWarps), kRerankThreads, 8 * kWarps * (kWarpRoom + cols), stream},
-                     "launch of list_rerank_warp_kernel", kernel, task, format.bytes());
+      allow_all_shared_memory(kernel);
+      const Grid grid = Grid::of(divide_up(task.query_count, kWarps), kRerankThreads);
+      launch(kernel, grid.with_shared(8 * kWarps * (kWarpRoom + cols)).chained(), stream, task, format.bytes());
     }
     if (wide) {
       const auto kernel = list_rerank_kernel<Reader, kWideHeld, kWideThreads>;
-      allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-      return launch_chained({task.query_count, kWideThreads, 8 * (task.room + cols), stream},
-                            "launch of list_rerank_kernel", kernel, task, format.bytes(), false);
+      allow_all_shared_memory(kernel);
+      return launch(kernel, Grid::of(task.query_count, kWideThreads).with_shared(shared).chained(), stream, task,
+                    format.bytes(), false);
     }
     const auto kernel = few ? list_rerank_kernel<Reader, 16, kRerankThreads> : list_rerank_kernel<Reader, 32, kRerankThreads>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+    allow_all_shared_memory(kernel);
     const int64_t blocks =
         by_warps ? std::min<int64_t>(task.query_count, 8 * task.multiprocessors) : task.query_count;
-    launch_chained({blocks, kRerankThreads, 8 * (task.room + cols), stream}, "launch of list_rerank_kernel", kernel,
-                   task, format.bytes(), by_warps);
+    launch(kernel, Grid::of(blocks, kRerankThreads).with_shared(shared).chained(), stream, task, format.bytes(),
+           by_warps);
   });
 }
 

@@ -1,7 +1,7 @@
 #include "ivf/search/list_select_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/ptx.hpp"
 #include "ivf/scan/query_unit_cuda.hpp"
@@ -134,21 +134,19 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
 }
 
 template <int kThreads, int kHeld>
-void launch(const ListSelectTask& task, cudaStream_t stream) {
-  launch_chained({task.query_count, kThreads, 0, stream}, "launch of list_select_kernel",
-                 list_select_kernel<kThreads, kHeld>, task);
+void launch_with(const ListSelectTask& task, cudaStream_t stream) {
+  launch(list_select_kernel<kThreads, kHeld>, Grid::of(task.query_count, kThreads).chained(), stream, task);
 }
 
 }  // namespace
 
 void launch_list_select(const ListSelectTask& task, cudaStream_t stream) {
-  if (task.query_count == 0) return;
-  if (task.value_stride <= 128 * 16) return launch<128, 16>(task, stream);
-  if (task.value_stride <= 256 * 20) return launch<256, 20>(task, stream);
-  if (task.value_stride <= 256 * 32) return launch<256, 32>(task, stream);
-  if (task.value_stride <= 512 * 32) return launch<512, 32>(task, stream);
+  if (task.value_stride <= 128 * 16) return launch_with<128, 16>(task, stream);
+  if (task.value_stride <= 256 * 20) return launch_with<256, 20>(task, stream);
+  if (task.value_stride <= 256 * 32) return launch_with<256, 32>(task, stream);
+  if (task.value_stride <= 512 * 32) return launch_with<512, 32>(task, stream);
   static_assert(1024 * 32 == kMostFirstValues);
-  launch<1024, 32>(task, stream);
+  launch_with<1024, 32>(task, stream);
 }
 
 }  // namespace kith

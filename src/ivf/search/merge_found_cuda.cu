@@ -1,8 +1,7 @@
 #include "ivf/search/merge_found_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
@@ -45,10 +44,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_merge_found(const uint64_t* a, const uint64_t* b, int64_t queries, int64_t k, uint64_t* out,
                         cudaStream_t stream) {
-  if (queries == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(2 * queries * k, int64_t{kThreads}));
-  merge_found_kernel<<<blocks, kThreads, 0, stream>>>(a, b, queries, k, out);
-  KITH_CUDA_CHECK_LAUNCH("merge_found_kernel");
+  launch(merge_found_kernel, Grid::over(2 * queries * k, kThreads), stream, a, b, queries, k, out);
 }
 
 }  // namespace kith

@@ -1,14 +1,19 @@
 #include "ivf/search/probe_limits_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "cuda/launch.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t* packed) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  packed[i] = lists[i] < 0 ? kPadding : pack_neighbor(0, static_cast<uint32_t>(lists[i]));
+}
 
 // A warp for each list.
 __global__ void __launch_bounds__(kThreads)
@@ -45,17 +50,16 @@ __global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask 
 
 }  // namespace
 
+void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
+  launch(pack_probes_kernel, Grid::over(count, kThreads), stream, lists, count, packed);
+}
+
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(lists.lists * 32, int64_t{kThreads}));
-  list_sizes_kernel<<<blocks, kThreads, 0, stream>>>(lists, kept, sizes);
-  KITH_CUDA_CHECK_LAUNCH("list_sizes_kernel");
+  launch(list_sizes_kernel, Grid::over(lists.lists * 32, kThreads), stream, lists, kept, sizes);
 }
 
 void launch_probe_limits(const ProbeLimitsTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(task.queries, int64_t{kThreads}));
-  probe_limits_kernel<<<blocks, kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("probe_limits_kernel");
+  launch(probe_limits_kernel, Grid::over(task.queries, kThreads), stream, task);
 }
 
 }  // namespace kith

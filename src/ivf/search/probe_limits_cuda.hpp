@@ -1,5 +1,5 @@
-// How many of its ranked lists each query looks at, on the device: those asked for, or, where they hold too few vectors,
-// the least number that hold enough.
+// The lists that queries look at, on the device: ranked lists packed as the search takes them (probe_pairs_cuda.hpp), and
+// how many of them: those asked for, or, where they hold too few vectors, the least number that hold enough.
 #pragma once
 
 #include "ivf/segment/device_lists_cuda.hpp"
@@ -9,6 +9,9 @@
 #include <cstdint>
 
 namespace kith {
+
+// List numbers as exact search gives them, packed; -1 becomes padding. Enqueues and returns.
+void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream);
 
 // Adds the vectors of each list, those that `kept` keeps by their row numbers or all, to sizes. Enqueues and returns.
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream);

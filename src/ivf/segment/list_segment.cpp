@@ -9,7 +9,7 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/model/list_assignment.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 

@@ -1,7 +1,7 @@
 // Rows less the centres of their lists, on a GPU, and list numbers as 32 bits.
 #pragma once
 
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -15,16 +15,16 @@ namespace kith {
 namespace {
 
 Device coding_device(const IvfModel& model, const MatrixView& rows, const Resources& resources) {
-  const CodeFormat& format = model.codec->format();
+  const CodeRecipe& recipe = model.codec->recipe();
   const auto count = static_cast<double>(rows.rows());
   const double compared =
-      static_cast<double>(model.has_centres() ? model.lists() : 0) + compared_codewords(format);
+      static_cast<double>(model.has_centres() ? model.lists() : 0) + recipe.code->compared_codewords(recipe);
   DeviceRequest request;
   request.job = "the coding of vectors";
   request.spaces = {rows.space()};
   request.work = {2 * count * compared * static_cast<double>(rows.cols()),
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
-  request.fits = [](Device) { return true; };
+  request.fits = [&](Device) { return recipe.code->on_gpus(); };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
   return resolve_device(request, resources);
 }

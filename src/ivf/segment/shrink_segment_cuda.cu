@@ -6,7 +6,7 @@
 #include "cuda/launch.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
 #include "ivf/segment/list_segment.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "rows/kept_rows.hpp"
 
 namespace kith {

@@ -1,4 +1,4 @@
-// What a code is, as plain data: all that a scan needs to decode it, on the CPU and on GPUs.
+// What the bytes of a code are, as plain data: all that a reader needs to decode it, on the CPU and on GPUs.
 //
 //   stored   the values themselves, in a dtype
 //   scalar   a few bits for each column: value = fma(code, step, base), rounded once
@@ -19,9 +19,6 @@ namespace kith {
 
 enum class CodeKind : uint8_t { stored, scalar, product, additive };
 
-// How additive codes are found: by iterated local search, or book by book along the best paths so far.
-enum class AdditiveSearch : uint8_t { local, beam };
-
 // What an additive code says of |x|^2, x being the vector that is held, the centre of its list included. Distances by
 // l2 and sqeuclidean are then |q|^2 - 2 q x + norm (code_norm.hpp), and no vector is decoded for its norm.
 //   decoded  nothing: distances are those of the decoded vector
@@ -39,8 +36,6 @@ struct CodeFormat {
   DType dtype = DType::f32;  // of stored values
   int bits = 8;              // of a value, a sub-vector or a codebook's code
   int64_t parts = 0;         // sub-vectors, of cols / parts columns each, or codebooks
-  AdditiveSearch search = AdditiveSearch::local;
-  int effort = 16;  // rounds of local search, or paths of a beam
   CodeNorm norm = CodeNorm::decoded;  // of additive codes
 
   KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
@@ -51,13 +46,14 @@ struct CodeFormat {
   KITH_HOST_DEVICE constexpr bool has_norm() const { return norm >= CodeNorm::float32; }
   // Whether the norm is the number of a level.
   KITH_HOST_DEVICE constexpr bool has_levels() const { return norm >= CodeNorm::qint8; }
-  constexpr int64_t bytes() const {  // of a vector
+  constexpr int64_t used_bits() const {  // of a vector; those behind them are zeros, up to a whole byte
     switch (kind) {
-      case CodeKind::stored: return cols * size_of(dtype);
-      case CodeKind::scalar: return (cols * bits + 7) / 8;
-      default: return (parts * bits + norm_bits() + 7) / 8;
+      case CodeKind::stored: return cols * size_of(dtype) * 8;
+      case CodeKind::scalar: return cols * bits;
+      default: return parts * bits + norm_bits();
     }
   }
+  constexpr int64_t bytes() const { return (used_bits() + 7) / 8; }  // of a vector
 };
 
 // Pointers into one memory, the host's or a device's.

@@ -1,6 +1,6 @@
 // The hamming kernel (bit_tile_cuda.hpp).
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/bit_tile_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/tile_block_cuda.hpp"
@@ -19,8 +19,7 @@ __global__ void __launch_bounds__(kBitThreads) bit_distance_kernel(const __grid_
 void launch_bit_distance(const DistanceTask& task, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, kBitTile)),
                   static_cast<unsigned>(divide_up(task.queries.count, kBitTile)));
-  bit_distance_kernel<<<grid, kBitThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("bit_distance_kernel");
+  launch(bit_distance_kernel, {grid, kBitThreads}, stream, task);
 }
 
 }  // namespace kith

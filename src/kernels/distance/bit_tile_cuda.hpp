@@ -9,6 +9,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/distance/stored_four_cuda.hpp"
 
@@ -44,7 +45,7 @@ KITH_DEVICE_INLINE int counted_bits(uint32_t bits) {
 KITH_DEVICE_INLINE BitUnit load_unit(const uint8_t* row, int64_t first, int64_t cols, bool aligned) {
   BitUnit unit{};
   if (row == nullptr || first >= cols) return unit;
-  if (aligned && first + 16 <= cols) return *reinterpret_cast<const BitUnit*>(row + first);
+  if (aligned && first + 16 <= cols) return load_vector<BitUnit>(row + first);
   for (int i = 0; i < 16 && first + i < cols; ++i) {
     unit.values[i / 4] |= static_cast<uint32_t>(row[first + i]) << (i % 4 * 8);
   }
@@ -54,13 +55,13 @@ KITH_DEVICE_INLINE BitUnit load_unit(const uint8_t* row, int64_t first, int64_t 
 template <typename Block>
 KITH_DEVICE_INLINE void stage_bits(const Block& block, const DeviceRowsView& source, int64_t first, int64_t first_col,
                                    int64_t cols, BitUnit (&stage)[kBitTile][kBitUnits + 1]) {
-  const bool aligned = reinterpret_cast<uintptr_t>(source.data) % 16 == 0 && source.stride % 16 == 0;
+  const bool aligned = is_aligned(source.data, 16) && source.stride % 16 == 0;
   KITH_UNROLL
   for (int i = 0; i < kBitTile * kBitUnits / kBitThreads; ++i) {
     const int at = i * kBitThreads + block.thread();
     const int vector = at / kBitUnits;
     const int unit = at % kBitUnits;
-    const auto* const row = reinterpret_cast<const uint8_t*>(row_bytes_at(source, first + vector));
+    const auto* const row = vectors<uint8_t>(row_bytes_at(source, first + vector));
     stage[vector][unit] = load_unit(row, first_col + unit * 16, cols, aligned);
   }
 }

@@ -11,7 +11,7 @@
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "kernels/distance/certain_key.hpp"
 #include "kernels/distance/distance_cuda.hpp"
@@ -111,7 +111,7 @@ class Stager {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       const std::byte* const vector = tile.vectors[round * kVectorsPerRound + vector_];
-      floats_at_[round] = reinterpret_cast<const uint32_t*>(vector) + 4 * four_;
+      floats_at_[round] = vectors<uint32_t>(vector) + 4 * four_;
     }
   }
 
@@ -120,7 +120,7 @@ class Stager {
       if (queries_aligned_ && rows_aligned_) {
         KITH_UNROLL
         for (int round = 0; round < kRounds; ++round) {
-          fours_[round] = widen_bits(*reinterpret_cast<const Four<uint32_t>*>(floats_at_[round] + first_col));
+          fours_[round] = widen_bits(load_vector<Four<uint32_t>>(floats_at_[round] + first_col));
         }
         return;
       }
@@ -152,7 +152,7 @@ class Stager {
       widen_four(fours_[round], dtype, values);
       KITH_UNROLL
       for (int i = 0; i < 4 && !kScaled; ++i) norms_[round] = fma(values[i], values[i], norms_[round]);
-      Two* const place = reinterpret_cast<Two*>(tile_.values[buffer][vector] + four_ * 4);
+      Two* const place = vectors<Two>(tile_.values[buffer][vector] + four_ * 4);
       place[0] = {{values[0], values[1]}};
       place[1] = {{values[2], values[3]}};
     }
@@ -225,7 +225,7 @@ class WarpProducts {
     KITH_UNROLL
     for (int part = 0; part < Share::kCols / 8; ++part) {  // eight columns, two of each member's
       const auto two = [&](int vector) {
-        return *reinterpret_cast<const Two*>(tile.values[buffer][vector] + part / 2 * 16 + member_ * 4 + part % 2 * 2);
+        return load_vector<Two>(tile.values[buffer][vector] + part / 2 * 16 + member_ * 4 + part % 2 * 2);
       };
       double a[Share::kQueryTiles][4];
       KITH_UNROLL
@@ -255,7 +255,7 @@ class WarpProducts {
         KITH_UNROLL
         for (int n = 0; n < Share::kRowTiles; ++n) {
           double* const place = tile.product(query(m, half), Share::first_row(warp_, n) + member_ * 2);
-          *reinterpret_cast<Two*>(place) = {{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}};
+          store_vector(place, Two{{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}});
         }
       }
     }
@@ -438,32 +438,30 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 template <KeyKind kKind, int kQueries>
-void launch(const DistanceTask& task, cudaStream_t stream) {
+void launch_tiles(const DistanceTask& task, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, Tile<kQueries>::kRows)),
                   static_cast<unsigned>(divide_up(task.queries.count, kQueries)));
-  certain_distance_kernel<kKind, kQueries><<<grid, kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("certain_distance_kernel");
+  launch(certain_distance_kernel<kKind, kQueries>, {grid, kThreads}, stream, task);
   const int64_t tiles = int64_t{grid.x} * grid.y;
-  const auto blocks = static_cast<unsigned>(std::min(tiles, kMostMarkedBlocks));
-  marked_tiles_kernel<step_kind(kKind), kQueries><<<blocks, kThreads, 0, stream>>>(task, tiles, grid.x);
-  KITH_CUDA_CHECK_LAUNCH("marked_tiles_kernel");
+  launch(marked_tiles_kernel<step_kind(kKind), kQueries>, Grid::of(std::min(tiles, kMostMarkedBlocks), kThreads),
+         stream, task, tiles, grid.x);
 }
 
 template <KeyKind kKind>
-void launch(const DistanceTask& task, cudaStream_t stream) {
-  if (task.queries.count <= 16) return launch<kKind, 16>(task, stream);
-  if (task.queries.count <= 32) return launch<kKind, 32>(task, stream);
-  launch<kKind, 64>(task, stream);
+void launch_kind(const DistanceTask& task, cudaStream_t stream) {
+  if (task.queries.count <= 16) return launch_tiles<kKind, 16>(task, stream);
+  if (task.queries.count <= 32) return launch_tiles<kKind, 32>(task, stream);
+  launch_tiles<kKind, 64>(task, stream);
 }
 
 }  // namespace
 
 void launch_certain_distance(const DistanceTask& task, cudaStream_t stream) {
   switch (task.kind) {
-    case KeyKind::inner_product: return launch<KeyKind::inner_product>(task, stream);
-    case KeyKind::cosine: return launch<KeyKind::cosine>(task, stream);
-    case KeyKind::l2: return launch<KeyKind::l2>(task, stream);
-    default: return launch<KeyKind::squared_l2>(task, stream);
+    case KeyKind::inner_product: return launch_kind<KeyKind::inner_product>(task, stream);
+    case KeyKind::cosine: return launch_kind<KeyKind::cosine>(task, stream);
+    case KeyKind::l2: return launch_kind<KeyKind::l2>(task, stream);
+    default: return launch_kind<KeyKind::squared_l2>(task, stream);
   }
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
+#include "core/scratch_layout.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/distance_tile_cpu-inl.hpp"
 #include "kernels/distance/few_columns_block_cpu.hpp"
@@ -64,26 +66,23 @@ class ProofUse {
   int64_t waiting_ = 0;
 };
 
-// Where the parts of a block's scratch lie, in doubles.
+// Where the parts of a block's scratch lie.
 struct BlockLayout {
-  int64_t rows = 0;          // a panel
-  int64_t row_inverses = 0;  // of the panel, for cosine
-  int64_t row_norms = 0;     // squared, of the values as they are packed
-  int64_t queries = 0;       // panels
-  int64_t query_norms = 0;
-  int64_t lanes = 0;         // of every tile of the queries with a panel, or sums with many, between slabs
-  int64_t end = 0;
+  Slot<double> rows;          // a panel
+  Slot<double> row_inverses;  // of the panel, for cosine
+  Slot<double> row_norms;     // squared, of the values as they are packed
+  Slot<double> queries;       // panels
+  Slot<double> query_norms;
+  Slot<double> lanes;         // of every tile of the queries with a panel, or sums with many, between slabs
+  int64_t bytes = 0;
 
   explicit BlockLayout(int64_t cols) {
     const int64_t width = packed_columns(cols);
     const int64_t most = queries_at_a_time(cols);
     // Of any instruction set: tiles of four queries fill up to four, those of six to eight.
     const int64_t padded = most / kMostTileQueries * kMostQueryWidth;
-    const auto take = [&](int64_t count) {
-      const int64_t at = end;
-      end += round_up(count, 8);
-      return at;
-    };
+    ScratchLayout layout;
+    const auto take = [&](int64_t count) { return layout.take<double>(round_up(count, 8)); };
     rows = take(kMostTileRows * width);
     const int64_t kept_rows = cols > kSlab ? kWideRows : kMostTileRows;
     row_inverses = take(kept_rows);
@@ -91,6 +90,7 @@ struct BlockLayout {
     queries = take(padded * width);
     query_norms = take(padded);
     lanes = take(cols > kSlab ? most * std::max(kCanonicalLanes * kMostTileRows, kWideRows) : 0);
+    bytes = layout.bytes;
   }
 };
 
@@ -102,15 +102,13 @@ struct BlockScratch {
   double* query_norms;
   double* lanes;  // or sums of many rows
 
-  BlockScratch(std::byte* memory, const BlockLayout& layout) {
-    auto* const at = reinterpret_cast<double*>(memory);
-    rows = at + layout.rows;
-    row_inverses = at + layout.row_inverses;
-    row_norms = at + layout.row_norms;
-    queries = at + layout.queries;
-    query_norms = at + layout.query_norms;
-    lanes = at + layout.lanes;
-  }
+  BlockScratch(std::byte* memory, const BlockLayout& layout)
+      : rows(layout.rows.in(memory)),
+        row_inverses(layout.row_inverses.in(memory)),
+        row_norms(layout.row_norms.in(memory)),
+        queries(layout.queries.in(memory)),
+        query_norms(layout.query_norms.in(memory)),
+        lanes(layout.lanes.in(memory)) {}
 };
 
 }  // namespace
@@ -202,7 +200,7 @@ void pack_rows(const MatrixView& rows, int64_t first, int64_t cols, const LaneOr
   PackedVectors<T> vectors;
   for (int64_t i = 0; i < kTileRows; ++i) {
     const int64_t row = std::min(i, rows.rows() - 1);
-    vectors.from[i] = reinterpret_cast<const T*>(rows.row(row)) + first;
+    vectors.from[i] = typed_row<T>(rows, row) + first;
     vectors.scales[i] = inverses == nullptr ? 1.0 : inverses[row];
   }
   pack_vectors(vectors, kTileRows, cols, order, panel);
@@ -438,7 +436,7 @@ namespace kith {
 HWY_EXPORT(RunBlock);
 
 int64_t canonical_block_bytes(int64_t cols) {
-  return std::max(BlockLayout(cols).end * static_cast<int64_t>(sizeof(double)), linf_block_bytes(cols));
+  return std::max(BlockLayout(cols).bytes, linf_block_bytes(cols));
 }
 
 bool block_packs(KeyKind kind, int64_t queries, int64_t cols) {
@@ -449,7 +447,7 @@ bool block_packs(KeyKind kind, int64_t queries, int64_t cols) {
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch) {
   if (suits_few_columns(block.kind, block.query_count, block.rows.cols())) return few_columns_block_cpu(block);
   if (scratch != nullptr && block_packs(block.kind, block.query_count, block.rows.cols())) {
-    if (block.kind == KeyKind::linf) return linf_block_cpu(block, reinterpret_cast<float*>(scratch));
+    if (block.kind == KeyKind::linf) return linf_block_cpu(block, scratch);
     return HWY_DYNAMIC_DISPATCH(RunBlock)(block, scratch);
   }
   constexpr int64_t kRows = 256;

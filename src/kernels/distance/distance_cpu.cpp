@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "core/dtype_visit.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "rows/load_cpu-inl.hpp"
 
@@ -276,14 +277,15 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
   }
 #endif
-  const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
+  constexpr int64_t kLine = 64 / sizeof(T);  // values of a cache line
+  const int64_t ahead_cols = std::min(cols, 32 * kLine);
   const T* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
   const auto row = [&](int64_t i) HWY_ATTR { return first + int64_t{rows[i]} * stride; };
   // The rows lie anywhere: those to come are asked for while these are summed.
   const auto prefetch = [&](int64_t i) HWY_ATTR {
-    const auto* const ahead = reinterpret_cast<const std::byte*>(row(std::min(i, count - 1)));
-    for (int64_t at = 0; at < ahead_bytes; at += 64) __builtin_prefetch(ahead + at);
+    const T* const ahead = row(std::min(i, count - 1));
+    for (int64_t at = 0; at < ahead_cols; at += kLine) __builtin_prefetch(ahead + at);
   };
   // For some rows it pays to widen the query once.
   constexpr int64_t kMostWidened = 2048;
@@ -356,7 +358,7 @@ void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const 
       const int64_t cols = std::min(kCols, base.cols() - at);
       for (int64_t c = 0; c < cols; ++c) bytes[c] = static_cast<uint8_t>(query.values[at + c]);
       for (int64_t i = 0; i < end; ++i) {
-        bits[i] += differing_bits_of(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
+        bits[i] += differing_bits_of(bytes, typed_row<uint8_t>(base, rows[first + i]) + at, cols);
       }
     }
     for (int64_t i = 0; i < end; ++i) keys[first + i] = static_cast<float>(bits[i]);
@@ -393,7 +395,7 @@ void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& 
 template <int kRows, typename T>
 HWY_INLINE void inverse_norms(const MatrixView& rows, int64_t first, double* out) {
   const T* from[kRows];
-  for (int r = 0; r < kRows; ++r) from[r] = reinterpret_cast<const T*>(rows.row(first + r));
+  for (int r = 0; r < kRows; ++r) from[r] = typed_row<T>(rows, first + r);
   double sums[kRows];
   squared_norms(from, rows.cols(), sums);
   for (int r = 0; r < kRows; ++r) out[first + r] = canonical_inverse_norm(sums[r]);

@@ -3,7 +3,7 @@
 
 #include <kith/metric.hpp>
 
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "kernels/distance/distance_task.hpp"
 
 #include <cuda_runtime_api.h>

@@ -4,7 +4,7 @@
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 

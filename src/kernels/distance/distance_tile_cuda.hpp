@@ -83,8 +83,7 @@ class TileStager {
       KITH_UNROLL
       for (int turn = 0; turn < 2; ++turn) {
         const bool second = (turn == 1) != later;
-        Two* const two = reinterpret_cast<Two*>(place + (second ? 2 : 0));
-        *two = second ? Two{{values[2], values[3]}} : Two{{values[0], values[1]}};
+        store_vector(place + (second ? 2 : 0), second ? Two{{values[2], values[3]}} : Two{{values[0], values[1]}});
       }
     }
   }
@@ -182,9 +181,8 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
   for (int i = 0; i < 4; ++i) {
     keys.values[i] = row + i < task.rows.count ? written_key(task, key_of_sum(task, sums[i], query, row + i)) : 0;
   }
-  if (row + 4 <= task.rows.count && reinterpret_cast<uintptr_t>(place) % sizeof keys == 0) {
-    *reinterpret_cast<Four<uint32_t>*>(place) = keys;
-    return;
+  if (row + 4 <= task.rows.count && is_aligned(place, sizeof keys)) {
+    return store_vector(place, keys);
   }
   KITH_UNROLL
   for (int i = 0; i < 4; ++i) {

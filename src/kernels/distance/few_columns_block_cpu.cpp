@@ -58,8 +58,7 @@ void widen_floats(const float* from, int64_t stride, int64_t count, int64_t cols
     if (cols == 4) return widen_close<4>(from, to);
   }
   HWY_ALIGN float panel[kCanonicalLanes * kWidenedRows];
-  pack_units(reinterpret_cast<const uint32_t*>(from), stride, count, cols, kWidenedRows,
-             reinterpret_cast<uint32_t*>(panel));
+  pack_units(from, stride, count, cols, kWidenedRows, panel);
   for (int64_t i = 0; i < cols * kWidenedRows; i += kDoubles) {
     hn::Store(hn::PromoteTo(F64(), hn::Load(hn::Rebind<float, F64>(), panel + i)), F64(), to + i);
   }

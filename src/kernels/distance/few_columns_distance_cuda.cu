@@ -1,6 +1,6 @@
 // The kernel for few columns (few_columns_tile_cuda.hpp).
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/few_columns_tile_cuda.hpp"
 #include "kernels/distance/tile_block_cuda.hpp"
@@ -25,9 +25,8 @@ void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream) 
                         : task.cols <= 4 ? few_columns_kernel<tag.kind, 4>
                         : task.cols <= 8 ? few_columns_kernel<tag.kind, 8>
                                          : few_columns_kernel<tag.kind, 16>;
-    kernel<<<grid, kFewThreads, 0, stream>>>(task);
+    launch(kernel, {grid, kFewThreads}, stream, task);
   });
-  KITH_CUDA_CHECK_LAUNCH("few_columns_kernel");
 }
 
 }  // namespace kith

@@ -4,9 +4,8 @@
 // the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -81,25 +80,20 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
-  if (rows.count == 0) return;
   if (findings.inverse_norms == nullptr && cols >= kBlockCols && rows.count <= kBlockRows) {
-    visit_dtype(rows.dtype, [&](auto stored) {
+    return visit_dtype(rows.dtype, [&](auto stored) {
       using T = typename decltype(stored)::type;
-      inspect_few_rows_kernel<T><<<static_cast<unsigned>(rows.count), kThreads, 0, stream>>>(rows, cols, findings);
+      launch(inspect_few_rows_kernel<T>, Grid::of(rows.count, kThreads), stream, rows, cols, findings);
     });
-    KITH_CUDA_CHECK_LAUNCH("inspect_few_rows_kernel");
-    return;
   }
   const int64_t threads = rows.count * (cols < kWideCols ? 1 : kRowThreads);
-  const auto blocks = static_cast<unsigned>(divide_up(threads, kThreads));
   visit_dtype(rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     const auto kernel = cols < kWideCols                    ? inspect_rows_kernel<T>
                         : findings.inverse_norms != nullptr ? inspect_wide_rows_kernel<true, T>
                                                             : inspect_wide_rows_kernel<false, T>;
-    kernel<<<blocks, kThreads, 0, stream>>>(rows, cols, findings);
+    launch(kernel, Grid::over(threads, kThreads), stream, rows, cols, findings);
   });
-  KITH_CUDA_CHECK_LAUNCH("inspect_rows_kernel");
 }
 
 }  // namespace kith

@@ -2,7 +2,7 @@
 // and the inverse norms.
 #pragma once
 
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -1,7 +1,7 @@
 // The canonical kernel, for every kind of key that is summed in lanes. A block computes a tile
 // (distance_tile_cuda.hpp).
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
 #include "kernels/distance/tile_block_cuda.hpp"
@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) lane_distance_kernel(const __
 void launch_lane_distance(const DistanceTask& task, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, kTileRows)),
                   static_cast<unsigned>(divide_up(task.queries.count, kTileQueries)));
-  visit_step(task.kind, [&](auto tag) { lane_distance_kernel<tag.kind><<<grid, kTileThreads, 0, stream>>>(task); });
-  KITH_CUDA_CHECK_LAUNCH("lane_distance_kernel");
+  visit_step(task.kind,
+             [&](auto tag) { launch(lane_distance_kernel<tag.kind>, {grid, kTileThreads}, stream, task); });
 }
 
 }  // namespace kith

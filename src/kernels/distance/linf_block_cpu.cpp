@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/slot.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "rows/load_cpu-inl.hpp"
 #include "rows/stored_row.hpp"
@@ -126,7 +127,8 @@ int64_t linf_block_bytes(int64_t cols) {
   return (kPanelRows + 1) * std::min(cols, kLinfColumns) * static_cast<int64_t>(sizeof(float));
 }
 
-void linf_block_cpu(const CanonicalBlock& block, float* scratch) {
+void linf_block_cpu(const CanonicalBlock& block, std::byte* memory) {
+  float* const scratch = Slot<float>{}.in(memory);
   const MatrixView& all = block.rows;
   for (int64_t col = 0; col < all.cols(); col += kLinfColumns) {
     const int64_t cols = std::min(kLinfColumns, all.cols() - col);
@@ -136,8 +138,7 @@ void linf_block_cpu(const CanonicalBlock& block, float* scratch) {
       const MatrixView rows(all.row(first) + col * size_of(all.dtype()), all.dtype(), {count, cols, all.row_stride()},
                             all.space());
       if (rows.dtype() == DType::f32) {
-        pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), count, cols, kPanelRows,
-                   reinterpret_cast<uint32_t*>(scratch));
+        pack_units(static_cast<const float*>(rows.data()), rows.row_stride(), count, cols, kPanelRows, scratch);
       } else {
         for (int64_t i = 0; i < count; ++i) {
           widen_row(rows, i, widened);

@@ -11,12 +11,13 @@
 
 #include "kernels/distance/canonical_block.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
 
 int64_t linf_block_bytes(int64_t cols);
 
-void linf_block_cpu(const CanonicalBlock& block, float* scratch);
+void linf_block_cpu(const CanonicalBlock& block, std::byte* memory);
 
 }  // namespace kith

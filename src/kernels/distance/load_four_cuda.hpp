@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 
 #include <cstdint>
 
@@ -15,7 +16,7 @@ struct alignas(4 * sizeof(T)) Four {
 // Columns first .. first + 3; what lies past the last one is zero.
 template <typename T>
 KITH_DEVICE_INLINE Four<T> load_four(const T* row, int64_t first, int64_t cols, bool aligned) {
-  if (aligned && first + 4 <= cols) return *reinterpret_cast<const Four<T>*>(row + first);
+  if (aligned && first + 4 <= cols) return load_vector<Four<T>>(row + first);
   Four<T> four;
   KITH_UNROLL
   for (int i = 0; i < 4; ++i) four.values[i] = first + i < cols ? row[first + i] : T{};
@@ -25,7 +26,7 @@ KITH_DEVICE_INLINE Four<T> load_four(const T* row, int64_t first, int64_t cols, 
 // Whether every row of such a matrix begins where a Four may lie.
 template <typename T>
 KITH_DEVICE_INLINE bool rows_aligned(const T* data, int64_t stride) {
-  return reinterpret_cast<uintptr_t>(data) % (4 * sizeof(T)) == 0 && stride % 4 == 0;
+  return is_aligned(data, 4 * sizeof(T)) && stride % 4 == 0;
 }
 
 }  // namespace kith

@@ -8,6 +8,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/few_rows_product_cpu-inl.hpp"
@@ -242,7 +243,7 @@ void FewRows::set(const MatrixView& rows) {
       const int64_t count = std::min(kChunk, cols_ - first);
       float block[kFewRowsTile][kChunk] = {};
       for (int64_t r = 0; r < here; ++r) {
-        const auto* const row = reinterpret_cast<const float*>(rows.row(tile + r)) + first;
+        const auto* const row = typed_row<float>(rows, tile + r) + first;
         const float* const origin = origin_.data() + first;
         double* const wide = wide_.data() + (tile + r) * padded(cols_) + first;
         float* const moved = block[r];

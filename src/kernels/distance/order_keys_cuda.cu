@@ -2,7 +2,7 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
@@ -21,12 +21,10 @@ __global__ void __launch_bounds__(kThreads) order_keys_kernel(KeyTile tile) {
 }  // namespace
 
 void launch_order_keys(const KeyTile& tile, cudaStream_t stream) {
-  if (tile.queries == 0 || tile.rows == 0) return;
   constexpr int64_t kMostQueries = 1024;
   const dim3 grid(static_cast<unsigned>(divide_up(tile.rows, kThreads)),
                   static_cast<unsigned>(tile.queries < kMostQueries ? tile.queries : kMostQueries));
-  order_keys_kernel<<<grid, kThreads, 0, stream>>>(tile);
-  KITH_CUDA_CHECK_LAUNCH("order_keys_kernel");
+  launch(order_keys_kernel, {grid, kThreads}, stream, tile);
 }
 
 }  // namespace kith

@@ -20,7 +20,7 @@ struct Alignment {
 
 template <bool kAligned, typename X>
 __device__ __forceinline__ Four<X> load_whole_four(const X* from) {
-  if constexpr (kAligned) return *reinterpret_cast<const Four<X>*>(from);
+  if constexpr (kAligned) return load_vector<Four<X>>(from);
   return {from[0], from[1], from[2], from[3]};
 }
 

@@ -123,7 +123,7 @@ constexpr bool reads_row_by_row() {
 // One row in four sums, which do not wait for each other.
 template <KeyKind kKind, typename T>
 HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, float* values, float* facts) {
-  [[maybe_unused]] constexpr int64_t kBytesAhead = 2048;
+  [[maybe_unused]] constexpr int64_t kAhead = 2048 / sizeof(T);
   Vec value[4];
   Vec fact[4];
 #pragma GCC unroll 4
@@ -133,7 +133,7 @@ HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, fl
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const int64_t from = at + i * kFloats;
-      if constexpr (kPrefetches) __builtin_prefetch(reinterpret_cast<const std::byte*>(row + from) + kBytesAhead);
+      if constexpr (kPrefetches) __builtin_prefetch(row + from + kAhead);
       accumulate<kKind>(load_floats(query + from), load_floats(row + from), value[i], fact[i]);
     }
   }

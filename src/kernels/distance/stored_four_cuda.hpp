@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/half.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 
 #include <cstddef>
@@ -20,8 +20,7 @@ struct StoredFour {
 };
 
 KITH_DEVICE_INLINE bool fours_aligned(const DeviceRowsView& rows) {
-  const auto bytes = static_cast<uintptr_t>(4 * stored_bytes(rows.dtype));
-  return reinterpret_cast<uintptr_t>(rows.data) % bytes == 0 && rows.stride % 4 == 0;
+  return is_aligned(rows.data, 4 * stored_bytes(rows.dtype)) && rows.stride % 4 == 0;
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
 // Operands of bytes: eight lanes for each row, sixteen bytes a lane at a time.
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/matrix/operand_blocks_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 
@@ -42,7 +42,7 @@ __device__ ByteSums convert_bytes(const DeviceRowsView& rows, int64_t cols, int6
   for (int64_t first = 16 * lane; first < chunks * kChunkBytes; first += kChunkBytes) {
     uint4 unit = {0, 0, 0, 0};
     if (real && aligned && first + 16 <= cols) {
-      unit = *reinterpret_cast<const uint4*>(from + first);
+      unit = load_vector<uint4>(from + first);
       unit = {unit.x ^ kShift, unit.y ^ kShift, unit.z ^ kShift, unit.w ^ kShift};
     } else if (real) {
       unit = {signed_word(from, first, cols), signed_word(from, first + 4, cols), signed_word(from, first + 8, cols),
@@ -53,7 +53,7 @@ __device__ ByteSums convert_bytes(const DeviceRowsView& rows, int64_t cols, int6
       sums.values = __dp4a(static_cast<int>(word), 0x01010101, sums.values);
     }
     if (kInverted) unit = {~unit.x, ~unit.y, ~unit.z, ~unit.w};
-    *reinterpret_cast<uint4*>(operands + operand_offset(row, first, chunks)) = unit;
+    store_vector(operands + operand_offset(row, first, chunks), unit);
   }
   KITH_UNROLL
   for (int apart = kByteLanes / 2; apart > 0; apart /= 2) {
@@ -64,7 +64,7 @@ __device__ ByteSums convert_bytes(const DeviceRowsView& rows, int64_t cols, int6
 }
 
 __device__ bool units_aligned(const DeviceRowsView& rows) {
-  return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 16 == 0;
+  return is_aligned(rows.data, 16) && rows.stride % 16 == 0;
 }
 
 // The rows of the tiles are a multiple of kByteRows: no warp has lanes without one.
@@ -126,23 +126,21 @@ void with_bytes(DType dtype, const Use& use) {
 
 void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kByteRows), kOperandMostBlocks));
+  const int64_t blocks = std::min<int64_t>(divide_up(tile_rows, kByteRows), kOperandMostBlocks);
   with_bytes(task.rows.dtype, [&](auto value) {
-    base_bytes_kernel<decltype(value)>
-        <<<blocks, kOperandThreads, 0, stream>>>(task.rows, task.cols, tile_rows, task.kind == KeyKind::inner_product,
-                                                 task.base_facts, task.operands, static_cast<int32_t*>(base.terms));
+    launch(base_bytes_kernel<decltype(value)>, Grid::of(blocks, kOperandThreads), stream, task.rows, task.cols,
+           tile_rows, task.kind == KeyKind::inner_product, task.base_facts, task.operands,
+           static_cast<int32_t*>(base.terms));
   });
-  KITH_CUDA_CHECK_LAUNCH("base_bytes_kernel");
 }
 
 void launch_byte_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(divide_up(tile_rows, kByteRows));
+  const int64_t blocks = divide_up(tile_rows, kByteRows);
   with_bytes(task.rows.dtype, [&](auto value) {
-    query_bytes_kernel<decltype(value)><<<blocks, kOperandThreads, 0, stream>>>(
-        task.rows, task.cols, tile_rows, task.kind == KeyKind::inner_product, task.operands, queries.facts);
+    launch(query_bytes_kernel<decltype(value)>, Grid::of(blocks, kOperandThreads), stream, task.rows, task.cols,
+           tile_rows, task.kind == KeyKind::inner_product, task.operands, queries.facts);
   });
-  KITH_CUDA_CHECK_LAUNCH("query_bytes_kernel");
 }
 
 }  // namespace kith

@@ -50,7 +50,7 @@ class PartsEpilogue {
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
       if (query_[q] >= query_count_) continue;
-      auto* const out = reinterpret_cast<float4*>(target_.values + query_[q] * stride_ + first_part);
+      auto* const out = vectors<float4>(target_.values + query_[q] * stride_ + first_part);
       KITH_UNROLL
       for (int four = 0; four < kParts / 4; ++four) {
         float values[4];
@@ -107,7 +107,7 @@ class MarksEpilogue {
       } else if (query_[q] < query_count_) {
         uint32_t* const out =
             target_.words + query_[q] * stride_ + mark_word(tile - 1, static_cast<int>(threadIdx.x) % 4);
-        *reinterpret_cast<uint2*>(out) = {even_[q], word};
+        store_vector(out, uint2{even_[q], word});
       }
     }
   }

@@ -1,6 +1,6 @@
 // Operands of halves: a warp for each row, four values a lane at a time.
 #include "core/dtype_visit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/matrix/operand_blocks_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
@@ -111,8 +111,7 @@ __device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64
         halves[i] = kNegated ? __hneg(rounded) : rounded;
       }
     }
-    *reinterpret_cast<Four<__half>*>(operands + operand_offset(row, first * 2, chunks)) =
-        *reinterpret_cast<const Four<__half>*>(halves);
+    store_vector(operands + operand_offset(row, first * 2, chunks), load_vector<Four<__half>>(halves));
   }
   sums.squares = warp_sum(sums.squares);
   sums.residual_squares = warp_sum(sums.residual_squares);
@@ -208,40 +207,35 @@ void with_form(KeyKind kind, const Use& use) {
 }  // namespace
 
 void launch_half_sample(const OperandTask& task, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(task.cols, kSampleCols));
+  const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    sample_kernel<T><<<blocks, kSampleCols * kSampleSlices, 0, stream>>>(task.rows, task.cols, form_of(task.kind),
-                                                                         task.centre, task.base_facts);
+    launch(sample_kernel<T>, grid, stream, task.rows, task.cols, form_of(task.kind), task.centre, task.base_facts);
   });
-  KITH_CUDA_CHECK_LAUNCH("sample_kernel");
 }
 
 void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kOperandWarps), kOperandMostBlocks));
+  const int64_t blocks = std::min<int64_t>(divide_up(tile_rows, kOperandWarps), kOperandMostBlocks);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {
-      base_half_kernel<decltype(form)::value, T>
-          <<<blocks, kOperandThreads, 0, stream>>>(task.rows, task.cols, tile_rows, task.centre, task.base_facts,
-                                                   task.operands, base);
+      launch(base_half_kernel<decltype(form)::value, T>, Grid::of(blocks, kOperandThreads), stream, task.rows,
+             task.cols, tile_rows, task.centre, task.base_facts, task.operands, base);
     });
   });
-  KITH_CUDA_CHECK_LAUNCH("base_half_kernel");
 }
 
 void launch_half_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(divide_up(tile_rows, kOperandWarps));
+  const int64_t blocks = divide_up(tile_rows, kOperandWarps);
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {
-      query_half_kernel<decltype(form)::value, T><<<blocks, kOperandThreads, 0, stream>>>(
-          task.rows, task.cols, tile_rows, task.centre, task.base_facts, task.operands, queries);
+      launch(query_half_kernel<decltype(form)::value, T>, Grid::of(blocks, kOperandThreads), stream, task.rows,
+             task.cols, tile_rows, task.centre, task.base_facts, task.operands, queries);
     });
   });
-  KITH_CUDA_CHECK_LAUNCH("query_half_kernel");
 }
 
 }  // namespace kith

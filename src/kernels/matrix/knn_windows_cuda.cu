@@ -1,6 +1,6 @@
 #include "kernels/matrix/knn_windows_cuda.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/matrix/knn_window_cuda.hpp"
 
 namespace kith {
@@ -24,9 +24,7 @@ __global__ void __launch_bounds__(kThreads) knn_windows_kernel(KnnWindowTask tas
 }  // namespace
 
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  knn_windows_kernel<<<static_cast<unsigned>(divide_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("knn_windows_kernel");
+  launch(knn_windows_kernel, Grid::over(task.queries, kThreads), stream, task);
 }
 
 }  // namespace kith

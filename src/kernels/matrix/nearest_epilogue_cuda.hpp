@@ -26,7 +26,7 @@ class NearestEpilogue {
   static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp
 
   __device__ NearestEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
-      : target_(target), mine_(reinterpret_cast<float*>(shared + threadIdx.x / 32 * kSharedBytes) + threadIdx.x % 32) {}
+      : target_(target), mine_(vectors<float>(shared + threadIdx.x / 32 * kSharedBytes) + threadIdx.x % 32) {}
 
   __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
     first_query_ = static_cast<uint32_t>(first_query) + static_cast<uint32_t>(queries(0));
@@ -92,7 +92,7 @@ class NearestEpilogue {
           for (int i = 0; i < kKept; ++i) insert(q, theirs[i * 32], theirs[(kKept + 1 + i) * 32]);
           value(q, kKept) = fminf(value(q, kKept), theirs[kKept * 32]);
         }
-        auto* const out = reinterpret_cast<float4*>(target_.found + part_ * target_.stride + query(q));
+        auto* const out = vectors<float4>(target_.found + part_ * target_.stride + query(q));
         out[0] = {value(q, 0), value(q, 1), value(q, 2), value(q, 3)};
         out[1] = {row(q, 0), row(q, 1), row(q, 2), 0.0f};
       }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 
 namespace kith {
 
@@ -11,8 +12,6 @@ inline constexpr int kOperandMostBlocks = 132 * 16;  // each takes rows until no
 inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
 
 // `value` is not negative.
-__device__ inline void raise(float* place, float value) {
-  atomicMax(reinterpret_cast<int*>(place), __float_as_int(value));
-}
+__device__ inline void raise(float* place, float value) { atomicMax(vectors<int>(place), __float_as_int(value)); }
 
 }  // namespace kith

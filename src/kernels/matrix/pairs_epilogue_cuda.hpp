@@ -22,7 +22,7 @@ class PairsEpilogue {
   static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
 
   __device__ PairsEpilogue(const Target& target, const ProductOperands&, std::byte* shared) : target_(target) {
-    uint32_t* const mine = reinterpret_cast<uint32_t*>(shared) + threadIdx.x / 32 * (kBuffer + 1);
+    uint32_t* const mine = vectors<uint32_t>(shared) + threadIdx.x / 32 * (kBuffer + 1);
     count_ = mine;
     found_ = mine + 1;
     if (threadIdx.x % 32 == 0) *count_ = 0;

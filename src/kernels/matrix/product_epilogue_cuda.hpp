@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/matrix/product_cuda.hpp"
 
 #include <cstdint>
@@ -130,7 +131,7 @@ class CandidatesEpilogue {
 
   __device__ CandidatesEpilogue(const Target& target, const ProductOperands& operands, std::byte* shared)
       : target_(target), query_count_(operands.query_count), row_count_(operands.row_count) {
-    uint32_t* const mine = reinterpret_cast<uint32_t*>(shared) + threadIdx.x / 32 * (kBuffer + 1);
+    uint32_t* const mine = vectors<uint32_t>(shared) + threadIdx.x / 32 * (kBuffer + 1);
     count_ = mine;
     found_ = mine + 1;
     if (threadIdx.x % 32 == 0) *count_ = 0;

@@ -5,6 +5,7 @@
 #include "kernels/matrix/product_cuda.hpp"
 
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "kernels/matrix/epilogue_of_cuda.hpp"
 
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(kThreads)
       load_next();
       multiply_chunk<Acc>(stages + stage * kBytes, products);
       if (chunk == chunks - 1) {
-        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kBytes + 2 * kTileChunkBytes), tile);
+        epilogue.tile(products, vectors<const Acc>(shared + stage * kBytes + 2 * kTileChunkBytes), tile);
       }
       stage = (stage + 1) % kStages;
     }
@@ -118,14 +119,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename Acc, typename Epilogue>
-void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
-            cudaStream_t stream) {
+void launch_engine(const ProductOperands& operands, const ProductSchedule& schedule,
+                   const typename Epilogue::Target& target, cudaStream_t stream) {
   if (schedule.items == 0) return;
   constexpr int kBytes = kStages * kStageBytes<Epilogue> + kThreads / 32 * Epilogue::kSharedBytes;
   const auto kernel = product_mma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  kernel<<<static_cast<unsigned>(2 * schedule.items), kThreads, kBytes, stream>>>(operands, schedule, target);
-  KITH_CUDA_CHECK_LAUNCH("product_mma_kernel");
+  launch(kernel, Grid::of(2 * schedule.items, kThreads).with_shared(kBytes), stream, operands, schedule, target);
 }
 
 }  // namespace
@@ -135,10 +135,10 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
                 cudaStream_t stream) {
   if constexpr (!std::is_same_v<Target, ProductNearest>) {
     if (operands.type == OperandType::bytes) {
-      return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
+      return launch_engine<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
     }
   }
-  launch<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
+  launch_engine<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
 }
 
 #define KITH_INSTANTIATE(Target) \

@@ -7,8 +7,8 @@
 // the queries' chunk too. Up to 128 queries are multiplied by both warpgroups, with every other pair of tiles each.
 #include "kernels/matrix/product_cuda.hpp"
 
-#include "cuda/chained_launch.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx_hopper.hpp"
 #include "kernels/matrix/epilogue_of_cuda.hpp"
 
@@ -233,7 +233,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         if (!last) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
-      epilogue.tile(products, reinterpret_cast<const Acc*>(memory.terms + last_stage * kTermBytes<Epilogue>), tile);
+      epilogue.tile(products, vectors<const Acc>(memory.terms + last_stage * kTermBytes<Epilogue>), tile);
       __syncwarp();
       release(last_stage);
     }
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
   memory.queries = take(layout.resident ? layout.query_buffers * operands.chunks * 2 * kTileChunkBytes : 0);
   memory.ring = take(layout.stages * (layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes));
   memory.terms = take(layout.stages * kTermBytes<Epilogue>);
-  memory.barriers = reinterpret_cast<Barriers*>(take(512));
+  memory.barriers = vectors<Barriers>(take(512));
   memory.epilogue = next;
   static_assert(sizeof(Barriers) <= 512);
   if (threadIdx.x == 0) {
@@ -283,8 +283,8 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
 }
 
 template <typename Acc, typename Epilogue, int kLastSteps = kChunkSteps>
-void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
-            cudaStream_t stream) {
+void launch_engine(const ProductOperands& operands, const ProductSchedule& schedule,
+                   const typename Epilogue::Target& target, cudaStream_t stream) {
   if (schedule.items == 0) return;
   int device = 0;
   int multiprocessors = 0;
@@ -292,9 +292,9 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
   KITH_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const auto kernel = product_wgmma_kernel<Acc, Epilogue, kLastSteps>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  const int blocks = std::min(schedule.items, multiprocessors);
-  launch_chained({blocks, kThreads, kSharedBytes, stream}, "launch of product_wgmma_kernel", kernel, operands, schedule,
-                 layout_for<Epilogue>(operands.chunks, operands.query_count), target);
+  const Grid grid = Grid::of(std::min(schedule.items, multiprocessors), kThreads).with_shared(kSharedBytes);
+  launch(kernel, grid.chained(), stream, operands, schedule,
+         layout_for<Epilogue>(operands.chunks, operands.query_count), target);
 }
 
 }  // namespace
@@ -305,15 +305,15 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
   using Floats = EpilogueOf<Target, float>;
   if constexpr (std::is_same_v<Target, ProductNearest>) {  // the longest of all products, and of any columns
     switch (operands.last_steps) {
-      case 1: return launch<float, Floats, 1>(operands, schedule, target, stream);
-      case 2: return launch<float, Floats, 2>(operands, schedule, target, stream);
-      case 3: return launch<float, Floats, 3>(operands, schedule, target, stream);
+      case 1: return launch_engine<float, Floats, 1>(operands, schedule, target, stream);
+      case 2: return launch_engine<float, Floats, 2>(operands, schedule, target, stream);
+      case 3: return launch_engine<float, Floats, 3>(operands, schedule, target, stream);
       default: break;
     }
   } else if (operands.type == OperandType::bytes) {
-    return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
+    return launch_engine<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
   }
-  launch<float, Floats>(operands, schedule, target, stream);
+  launch_engine<float, Floats>(operands, schedule, target, stream);
 }
 
 #define KITH_INSTANTIATE(Target) \

@@ -1,7 +1,7 @@
 #include "kernels/matrix/range_windows_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 
 namespace kith {
@@ -24,9 +24,7 @@ __global__ void __launch_bounds__(kThreads) range_windows_kernel(RangeWindowTask
 }  // namespace
 
 void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  range_windows_kernel<<<static_cast<unsigned>(divide_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("range_windows_kernel");
+  launch(range_windows_kernel, Grid::over(task.queries, kThreads), stream, task);
 }
 
 }  // namespace kith

@@ -12,10 +12,10 @@ namespace {
 constexpr int32_t kShift = 128;
 
 template <typename T>
-ByteSums sums_of(const T* row, int64_t cols) {
+ByteSums sums_of(const uint8_t* row, int64_t cols) {
   ByteSums sums;
   for (int64_t c = 0; c < cols; ++c) {
-    const int32_t value = row[c];
+    const int32_t value = static_cast<T>(row[c]);
     sums.sum += value;
     sums.squares += value * value;
   }
@@ -39,7 +39,7 @@ void encode_byte_query(PanelFormat format, const PanelShape& shape, const float*
 }
 
 ByteSums byte_sums(PanelFormat format, const uint8_t* row, int64_t cols) {
-  return format == PanelFormat::i8 ? sums_of(reinterpret_cast<const int8_t*>(row), cols) : sums_of(row, cols);
+  return format == PanelFormat::i8 ? sums_of<int8_t>(row, cols) : sums_of<uint8_t>(row, cols);
 }
 
 int32_t byte_row_term(PanelFormat format, const PanelShape& shape, KeyKind kind, const ByteSums& row) {

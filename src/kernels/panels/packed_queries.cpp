@@ -95,9 +95,9 @@ void PackedQueries::pack_panel(int64_t panel, const float* queries, int64_t coun
 
 void PackedQueries::pack_bytes(int64_t first, const float* queries, int64_t count, std::byte* scratch) {
   const int64_t bytes = packed_bytes(format_, cols_);
-  uint32_t* const packed = PanelScratch(scratch, cols_).packed;
+  const PanelScratch room(scratch, cols_);
   for (int64_t i = 0; i < count; ++i) {
-    auto* const to = reinterpret_cast<uint8_t*>(packed) + i * bytes;
+    uint8_t* const to = room.packed_bytes + i * bytes;
     const float* const query = queries + i * cols_;
     // Once as the bytes they are, for the sums, and once as they are multiplied.
     encode_byte_query(format_, PanelShape(), query, cols_, bytes, to);
@@ -105,7 +105,7 @@ void PackedQueries::pack_bytes(int64_t first, const float* queries, int64_t coun
         format_ == PanelFormat::bits ? 0 : byte_query_offset(format_, shape_, kind_, byte_sums(format_, to, cols_));
     if (shape_.signed_bytes) encode_byte_query(format_, shape_, query, cols_, bytes, to);
   }
-  place(first, count, packed);
+  place(first, count, room.packed);
 }
 
 void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t count, const std::vector<float>& origin,
@@ -113,7 +113,8 @@ void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t cou
   const bool differences = has_differences(kind_);
   const float scale = !is_product(kind_) ? 1.0f : differences ? -2.0f : -1.0f;
   const int64_t units = packed_bytes(format_, cols_) / 4;
-  const auto [moved, packed] = PanelScratch(scratch, cols_);
+  const PanelScratch room(scratch, cols_);
+  float* const moved = room.vector;
   for (int64_t i = 0; i < panel_width(); ++i) {
     QueryBounds bounds;
     if (i < count) {
@@ -124,7 +125,7 @@ void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t cou
       if (has_screen(format_)) screen_.put(first + i, moved, squared, differences);
       if (has_bounds(format_)) {
         bounds = bounds_of(kind_, format_, squared, cols_);
-        encode_floats(format_, moved, cols_, scale, packed + i * units);
+        encode_floats(format_, moved, cols_, scale, room.packed + i * units);
       }
     } else if (has_screen(format_)) {
       screen_.clear(first + i);
@@ -137,15 +138,17 @@ void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t cou
     coefficients[3 * padded_] = bounds.wide.constant;
     coefficients[4 * padded_] = bounds.wide.linear;
   }
-  if (has_bounds(format_)) place(first, count, packed);
+  if (has_bounds(format_)) place(first, count, room.packed);
 }
 
 void PackedQueries::place(int64_t first, int64_t count, const uint32_t* vectors) {
   const int64_t width = panel_width();
-  std::byte* const to = panels_.data() + first * packed_bytes(format_, cols_);
-  if (!shape_.query_rows) return kith::pack_panel(format_, cols_, vectors, count, width, to);
+  const int64_t bytes = packed_bytes(format_, cols_);
+  if (!shape_.query_rows) {
+    return kith::pack_panel(format_, cols_, vectors, count, width, panels_.data() + first * bytes);
+  }
   const int64_t units = units_per_part(format_, cols_);
-  auto* out = reinterpret_cast<uint32_t*>(to);
+  uint32_t* out = panels_.as<uint32_t>() + first * (bytes / 4);
   for (int64_t part = 0; part < parts_of(format_); ++part, out += width * units) {
     for (int64_t i = 0; i < count; ++i) {
       std::copy_n(vectors + (i * parts_of(format_) + part) * units, units, out + i * units);

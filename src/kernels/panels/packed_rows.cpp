@@ -1,6 +1,7 @@
 #include "kernels/panels/packed_rows.hpp"
 
 #include "core/infinity.hpp"
+#include "core/typed_row.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -49,7 +50,7 @@ int64_t PackedRows::bytes_for(PanelFormat format, int64_t rows, int64_t cols, in
   const int64_t padded = rows + kMostRowsPerPanel;
   const int64_t screen = has_screen(format) ? BaseScreen::bytes_for(padded, cols) : 0;
   return padded * packed_bytes(format, cols) + array_bytes<float>(2 * padded) + screen +
-         threads * PanelScratch::bytes_for(format, cols, kMostRowsPerPanel);
+         threads * scratch_bytes(format, cols);
 }
 
 bool PackedRows::fits(PanelFormat format) const {
@@ -66,10 +67,9 @@ BytePanelBase PackedRows::byte_panels() const {
   return {panels_.data(), terms_.as<int32_t>(), format_, cols(), has_differences(kind_) ? 2 : 1};
 }
 
-void PackedRows::pack(const MatrixView& rows, const PackOptions& options, ProgressMeter& meter,
+void PackedRows::pack(const RowGather& rows, const PackOptions& options, ProgressMeter& meter,
                       const Resources& resources) {
-  rows_ = rows.rows();
-  dtype_ = rows.dtype();
+  begin(rows);
   constexpr int64_t kPanelsPerTask = 16;
   std::atomic<int64_t> first_bad{INT64_MAX};  // the first panel with a value that is not finite
   const int64_t bytes = PanelScratch::bytes_for(format_, cols(), shape_.rows_per_panel);
@@ -78,11 +78,7 @@ void PackedRows::pack(const MatrixView& rows, const PackOptions& options, Progre
     std::byte* const mine = scratch.data() + slot * bytes;
     const int64_t end = std::min((task + 1) * kPanelsPerTask, panel_count());
     for (int64_t panel = task * kPanelsPerTask; panel < end; ++panel) {
-      if (holds_bytes(format_)) {
-        pack_bytes(rows, panel, mine);
-        continue;
-      }
-      if (pack_floats(rows, panel, mine)) continue;
+      if (fill_panel(rows, panel, mine)) continue;
       int64_t seen = first_bad.load();
       while (panel < seen && !first_bad.compare_exchange_weak(seen, panel)) {
       }
@@ -91,19 +87,39 @@ void PackedRows::pack(const MatrixView& rows, const PackOptions& options, Progre
   });
   if (!options.check_finite || first_bad == INT64_MAX) return;
   int64_t row = first_bad * shape_.rows_per_panel;
-  while (row_is_finite(rows, row)) ++row;
-  throw_not_finite("base", options.first_row + row);
+  while (row_is_finite(rows.collection(), rows.number(row))) ++row;
+  throw_not_finite("base", options.first_row + rows.number(row));
 }
 
-void PackedRows::pack_bytes(const MatrixView& rows, int64_t panel, std::byte* scratch) {
+void PackedRows::pack(const RowGather& rows, std::byte* scratch) {
+  begin(rows);
+  for (int64_t panel = 0; panel < panel_count(); ++panel) fill_panel(rows, panel, scratch);
+}
+
+int64_t PackedRows::scratch_bytes(PanelFormat format, int64_t cols) {
+  return PanelScratch::bytes_for(format, cols, kMostRowsPerPanel);
+}
+
+void PackedRows::begin(const RowGather& rows) {
+  rows_ = rows.rows();
+  dtype_ = rows.dtype();
+}
+
+bool PackedRows::fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch) {
+  if (!holds_bytes(format_)) return pack_floats(rows, panel, scratch);
+  pack_bytes(rows, panel, scratch);
+  return true;
+}
+
+void PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows.rows() - first);
   const int64_t bytes = packed_bytes(format_, cols());
-  auto* const packed = reinterpret_cast<uint8_t*>(PanelScratch(scratch, cols()).packed);
+  uint8_t* const packed = PanelScratch(scratch, cols()).packed_bytes;
   int32_t* const terms = terms_.as<int32_t>() + first;
   for (int64_t i = 0; i < count; ++i) {
-    const auto* const row = reinterpret_cast<const uint8_t*>(rows.row(first + i));
+    const auto* const row = typed_row<uint8_t>(rows.collection(), rows.number(first + i));
     terms[i] =
         format_ == PanelFormat::bits ? 0 : byte_row_term(format_, shape_, kind_, byte_sums(format_, row, cols()));
     encode_byte_row(format_, shape_, row, cols(), bytes, packed + i * bytes);
@@ -112,28 +128,31 @@ void PackedRows::pack_bytes(const MatrixView& rows, int64_t panel, std::byte* sc
   pack_panel(format_, cols(), packed, count, width, panels_.data() + first * bytes);
 }
 
-bool PackedRows::pack_floats(const MatrixView& rows, int64_t panel, std::byte* scratch) {
+bool PackedRows::pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch) {
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows.rows() - first);
   const int64_t bytes = packed_bytes(format_, cols());
-  const auto [row, packed] = PanelScratch(scratch, cols());
+  const PanelScratch room(scratch, cols());
+  float* const row = room.vector;
   float* const terms = terms_.as<float>() + first;
   float largest = 0;
   bool finite = true;
   if (has_screen(format_)) screen_.clear_panel(panel, count);
   for (int64_t i = 0; i < count; ++i) {
-    widen_row(rows, first + i, row);
+    const int64_t number = rows.number(first + i);
+    widen_row(rows.collection(), number, row);
     const double squared = move_vector(kind_, origin_, row, row);
-    if (!std::isfinite(squared)) finite &= row_is_finite(rows, first + i);  // else it is the difference that overflows
+    // Else it is the difference that overflows.
+    if (!std::isfinite(squared)) finite &= row_is_finite(rows.collection(), number);
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
     if (has_screen(format_)) screen_.put(panel, i, row);
-    if (bytes > 0) encode_floats(format_, row, cols(), 1.0f, packed + i * bytes / 4);
+    if (bytes > 0) encode_floats(format_, row, cols(), 1.0f, room.packed + i * bytes / 4);
   }
   std::fill(terms + count, terms + width, kInfinity);
   norms_[panel] = largest;
-  if (bytes > 0) pack_panel(format_, cols(), packed, count, width, panels_.data() + first * bytes);
+  if (bytes > 0) pack_panel(format_, cols(), room.packed, count, width, panels_.data() + first * bytes);
   return finite;
 }
 

@@ -16,7 +16,9 @@
 #include "kernels/panels/byte_panels.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/screen.hpp"
+#include "rows/row_gather.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,8 +41,11 @@ class PackedRows {
   // With what packing by so many threads needs.
   static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
 
-  // Packs the rows in place of those before.
-  void pack(const MatrixView& rows, const PackOptions& options, ProgressMeter& meter, const Resources& resources);
+  // Packs rows of any order in place of those before.
+  void pack(const RowGather& rows, const PackOptions& options, ProgressMeter& meter, const Resources& resources);
+  // The same on one thread, for small sets that are packed often: with scratch_bytes() of memory, nothing is checked.
+  void pack(const RowGather& rows, std::byte* scratch);
+  static int64_t scratch_bytes(PanelFormat format, int64_t cols);
 
   KeyKind kind() const { return kind_; }
   PanelFormat format() const { return format_; }
@@ -58,9 +63,11 @@ class PackedRows {
   RoundedBase screen_panels() const { return screen_.panels(terms_.as<float>(), norms_.data()); }
 
  private:
+  void begin(const RowGather& rows);
   // False where the panel holds a value that is not finite.
-  bool pack_floats(const MatrixView& rows, int64_t panel, std::byte* scratch);
-  void pack_bytes(const MatrixView& rows, int64_t panel, std::byte* scratch);
+  bool fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch);
+  bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
+  void pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
 
   KeyKind kind_;
   PanelFormat format_;

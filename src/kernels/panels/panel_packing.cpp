@@ -1,7 +1,6 @@
 #include "kernels/panels/panel_packing.hpp"
 
-#include "core/divide.hpp"
-#include "core/host_array.hpp"
+#include "core/scratch_layout.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -23,7 +22,8 @@ Vector load(const void* from) {
 }
 
 // Four units of four rows.
-void transpose_four(const uint32_t* rows, int64_t stride, int64_t width, uint32_t* out) {
+template <typename Unit>
+void transpose_four(const Unit* rows, int64_t stride, int64_t width, Unit* out) {
   const auto a = load<Four>(rows);
   const auto b = load<Four>(rows + stride);
   const auto c = load<Four>(rows + 2 * stride);
@@ -74,13 +74,17 @@ void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units,
     }
   }
   if (count == width) return;
-  for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{0});
+  for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{});
 }
 
 }  // namespace
 
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
-  pack_blocks<4>(rows, stride, count, units, width, out, transpose_four);
+  pack_blocks<4>(rows, stride, count, units, width, out, transpose_four<uint32_t>);
+}
+
+void pack_units(const float* rows, int64_t stride, int64_t count, int64_t units, int64_t width, float* out) {
+  pack_blocks<4>(rows, stride, count, units, width, out, transpose_four<float>);
 }
 
 void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t count, int64_t width, void* out) {
@@ -111,12 +115,19 @@ double move_vector(KeyKind kind, const std::vector<float>& origin, const float* 
   return std::isfinite(squared) ? 1 : squared;
 }
 
-PanelScratch::PanelScratch(std::byte* memory, int64_t cols)
-    : vector(reinterpret_cast<float*>(memory)),
-      packed(reinterpret_cast<uint32_t*>(memory + round_up(array_bytes<float>(cols), 64))) {}
+PanelScratch::PanelScratch(std::byte* memory, int64_t cols) {
+  ScratchLayout layout;
+  vector = layout.take<float>(cols).in(memory);
+  const Slot<uint8_t> bytes = layout.take<uint8_t>(0, 64);
+  packed_bytes = bytes.in(memory);
+  packed = Slot<uint32_t>{bytes.offset, 0}.in(memory);
+}
 
 int64_t PanelScratch::bytes_for(PanelFormat format, int64_t cols, int64_t width) {
-  return round_up(array_bytes<float>(cols), 64) + width * packed_bytes(format, cols);
+  ScratchLayout layout;
+  layout.take<float>(cols);
+  layout.take<uint8_t>(width * kith::packed_bytes(format, cols), 64);
+  return layout.bytes;
 }
 
 }  // namespace kith

@@ -66,13 +66,15 @@ RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uin
     const Vec lost = hn::NegMulAdd(step, rounded, values);
     squares = hn::MulAdd(lost, lost, squares);
     sums = hn::Add(sums, rounded);
-    HWY_ALIGN uint32_t four[hn::MaxLanes(hn::ScalableTag<uint32_t>())];
+    HWY_ALIGN uint8_t stored[hn::MaxLanes(F32())];
     const hn::Rebind<uint8_t, F32> bytes;
-    hn::Store(hn::TruncateTo(bytes, hn::BitCast(U32(), moved)), bytes, reinterpret_cast<uint8_t*>(four));
+    hn::Store(hn::TruncateTo(bytes, hn::BitCast(U32(), moved)), bytes, stored);
     const int64_t count = std::min(kFloats / 4, words - c / 4);
     for (int64_t word = 0; word < count; ++word) {
-      const uint32_t flipped = four[word] ^ flip;
-      std::memcpy(out + (c / 4 + word) * width * 4, &flipped, sizeof flipped);
+      uint32_t four;
+      std::memcpy(&four, stored + 4 * word, sizeof four);
+      four ^= flip;
+      std::memcpy(out + (c / 4 + word) * width * 4, &four, sizeof four);
     }
   }
   const double length = std::sqrt(static_cast<double>(cols));

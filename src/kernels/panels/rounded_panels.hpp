@@ -29,7 +29,7 @@ RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* o
 RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out);
 
 struct RoundedBase {
-  const int8_t* panels = nullptr;
+  const void* panels = nullptr;  // of bytes
   const float* terms = nullptr;      // one for each row, +inf for those that only fill up
   const float* scales = nullptr;     // likewise, 0
   const int32_t* sums = nullptr;     // likewise, 0: of a row's bytes
@@ -41,7 +41,7 @@ struct RoundedBase {
 // What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have
 // limits too, the largest of a panel's less the query's offset counts instead if it is larger.
 struct RoundedQueries {
-  const int8_t* panels = nullptr;
+  const void* panels = nullptr;
   int64_t count = 0;
   float* limits = nullptr;  // on_hit may lower them; padded, as all below, to whole panels
   const float* factors = nullptr;

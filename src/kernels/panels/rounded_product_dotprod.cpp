@@ -17,12 +17,12 @@ constexpr int64_t kFewQueries = 3;  // so few are faster one by one than as a pa
 
 // A panel of queries, or one of them: then query_panel points to its bytes.
 template <int kQueries>
-void scan_tile(const RoundedQueries& queries, int64_t first_query, const int8_t* query_panel, const RoundedBase& base,
+void scan_tile(const RoundedQueries& queries, int64_t first_query, const uint8_t* query_panel, const RoundedBase& base,
                int64_t panel, PanelHits& hits) {
   const int64_t words = rounded_words(base.cols);
   int32x4_t sums[kQueries][kVectors];
-  multiply_tile<SignedDot>(reinterpret_cast<const uint8_t*>(query_panel),
-                           reinterpret_cast<const uint8_t*>(base.panels) + panel * words * kRows * 4, words, sums);
+  multiply_tile<SignedDot>(query_panel, static_cast<const uint8_t*>(base.panels) + panel * words * kRows * 4, words,
+                           sums);
 
   alignas(16) float limits[kQueries];
 #pragma GCC unroll 8
@@ -72,7 +72,7 @@ void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base
   const int64_t query_bytes = rounded_words(base.cols) * 4;
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kDotQueries) {
-      const int8_t* const query_panel = queries.panels + q * query_bytes;
+      const uint8_t* const query_panel = static_cast<const uint8_t*>(queries.panels) + q * query_bytes;
       const int64_t in_tile = queries.count - q;
       if (in_tile > kFewQueries) {
         scan_tile<kDotQueries>(queries, q, query_panel, base, panel, hits);

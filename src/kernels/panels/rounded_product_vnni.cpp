@@ -46,7 +46,7 @@ KITH_FOR_VNNI inline bool finish_query(const PanelTerms& panel, float factor, fl
   for (int v = 0; v < 3; ++v) {
     const __m512i sum = _mm512_sub_epi32(_mm512_load_si512(sums + v * kLanes), panel.surplus[v]);
     const __m512 value = _mm512_fmadd_ps(_mm512_mul_ps(panel.scales[v], f), _mm512_cvtepi32_ps(sum), panel.terms[v]);
-    _mm512_store_ps(reinterpret_cast<float*>(sums + v * kLanes), value);
+    _mm512_store_si512(sums + v * kLanes, _mm512_castps_si512(value));
     least = v == 0 ? value : _mm512_min_ps(least, value);
   }
   return _mm512_cmp_ps_mask(least, _mm512_set1_ps(limit), _CMP_NGT_UQ) != 0;
@@ -56,8 +56,8 @@ KITH_FOR_VNNI inline bool finish_query(const PanelTerms& panel, float factor, fl
 KITH_FOR_VNNI void scan_tile(const RoundedQueries& queries, int64_t first_query, const RoundedBase& base, int64_t panel,
                              const PanelTerms& terms, PanelHits& hits) {
   const int64_t words = rounded_words(base.cols);
-  const auto* const rows = reinterpret_cast<const int32_t*>(base.panels) + panel * words * kRows;
-  const auto* const query_panel = reinterpret_cast<const int32_t*>(queries.panels) + first_query * words;
+  const auto* const rows = static_cast<const int32_t*>(base.panels) + panel * words * kRows;
+  const auto* const query_panel = static_cast<const int32_t*>(queries.panels) + first_query * words;
   const int64_t count = std::min<int64_t>(kQueries, queries.count - first_query);
   alignas(64) int32_t values[kQueries][kRows];
   if (count > kFewQueries) {

@@ -446,8 +446,8 @@ KITH_FOR_AMX void add_segments(BlockPlace place, BlockSums& totals) {
     store_sums(segment);
     for (int q = 0; q < kSide; ++q) {
       for (int i = 0; i < kSide; i += kLanes) {
-        float* const total = reinterpret_cast<float*>(totals.values[q]) + i;
-        _mm512_store_ps(total, _mm512_add_ps(_mm512_load_ps(total), _mm512_load_ps(segment.floats(q) + i)));
+        const __m512 total = _mm512_add_ps(_mm512_load_ps(totals.floats(q) + i), _mm512_load_ps(segment.floats(q) + i));
+        _mm512_store_si512(totals.values[q] + i, _mm512_castps_si512(total));
       }
     }
   }
@@ -551,8 +551,8 @@ KITH_FOR_AMX void all_values_amx(const PanelQueries& queries, const PanelBase& b
 
 void scan_rounded_amx(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                       PanelHits& hits) {
-  const PackedSets sets{reinterpret_cast<const std::byte*>(queries.panels), queries.count,
-                        reinterpret_cast<const std::byte*>(base.panels), units_per_part(PanelFormat::i8, base.cols),
+  const PackedSets sets{static_cast<const std::byte*>(queries.panels), queries.count,
+                        static_cast<const std::byte*>(base.panels), units_per_part(PanelFormat::i8, base.cols),
                         columns_per_step(PanelFormat::i8, base.cols) / 4};
   scan_all_blocks<TileKind::i8>(sets, first, count, RoundedScan{queries, base, hits});
 }

@@ -1,12 +1,12 @@
 // The canonical key of a candidate, computed by four threads: four lanes of the canonical sum each.
 #pragma once
 
-#include "core/half.hpp"
 #include "cuda/device_core.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/distance/stored_four_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstddef>
@@ -30,7 +30,7 @@ __device__ inline double row_sum(const double* query, const X* row, int64_t cols
       KITH_UNROLL
       for (int ahead = 0; ahead < kAhead; ++ahead) {
         const int64_t first = start + ahead * kCanonicalLanes;
-        if (first < cols) fours[ahead] = *reinterpret_cast<const Four<X>*>(row + first);
+        if (first < cols) fours[ahead] = load_vector<Four<X>>(row + first);
       }
     } else {
       KITH_UNROLL
@@ -65,8 +65,8 @@ __device__ inline double byte_row_sum(const uint32_t* query, const X* row, int64
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   int64_t sum = 0;
   for (int64_t first = 16 * thread; first < cols; first += 16 * kRowThreads) {
-    const uint4 unit = *reinterpret_cast<const uint4*>(row + first);
-    const uint4 with = *reinterpret_cast<const uint4*>(query + first / 4);
+    const auto unit = load_vector<uint4>(row + first);
+    const auto with = load_vector<uint4>(query + first / 4);
     const uint32_t x[4] = {unit.x, unit.y, unit.z, unit.w};
     const uint32_t q[4] = {with.x, with.y, with.z, with.w};
     Word products = 0;
@@ -100,19 +100,10 @@ __device__ inline float candidate_key(KeyKind kind, double sum, double inverse_q
 
 __device__ inline void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse,
                                    double* out) {
-  const auto* row = static_cast<const std::byte*>(queries.data);
+  const auto* row = static_cast<const std::byte*>(queries.data) + query * queries.stride * stored_bytes(queries.dtype);
   const int64_t padded = rerank_bytes(0, cols) / static_cast<int64_t>(sizeof(double));
   for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
-    const int64_t at = query * queries.stride + col;
-    double value = 0;
-    if (col < cols) switch (queries.dtype) {
-        case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
-        case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
-        case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
-        case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
-        case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
-      }
-    out[col] = value * inverse;
+    out[col] = (col < cols ? stored_value(row, queries.dtype, col) : 0.0) * inverse;
   }
 }
 

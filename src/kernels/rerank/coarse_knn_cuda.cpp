@@ -3,33 +3,33 @@
 #include "kernels/rerank/rerank_tiles_cuda.hpp"
 #include "kernels/select/kth_windows_cuda.hpp"
 
-#include <algorithm>
-
 namespace kith {
+
+void launch_minima(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                   float* minima, int rows_per_minimum, cudaStream_t stream) {
+  if (rows_per_minimum < kGroupRowsPerTile) {
+    return launch_product<ProductParts>(engine, operands, schedule, {minima, rows_per_minimum}, stream);
+  }
+  const int64_t groups = part_count(operands.row_count, rows_per_minimum);
+  launch_product<ProductMinima>(engine, operands, schedule, {minima, groups, rows_per_minimum / kGroupRowsPerTile},
+                                stream);
+}
 
 void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream) {
   const ProductOperands& operands = task.operands;
   const int64_t rows = operands.row_count;
   const int each = task.rows_per_minimum;
-  // The marks first: their words are a multiple of 32 bytes for each query.
-  auto* const marks = reinterpret_cast<uint32_t*>(memory);
-  auto* const minima = reinterpret_cast<float*>(marks + operands.query_count * mark_words(rows));
-  const bool tiled = task.row_tile_bytes > 0;
+  const bool tiled = task.row_tile_bytes.has_value();
+  const CoarseLayout layout(operands.query_count, rows, each, tiled ? task.rerank.room : 0);
+  uint32_t* const marks = layout.marks.in(memory);
+  float* const minima = layout.minima.in(memory);
   CandidateLists lists;
-  if (tiled) {  // in the place of the minima; the counts behind both
-    const int64_t minima_bytes = coarse_minima_bytes(rows, each);
-    const int64_t list_bytes = task.rerank.room * static_cast<int64_t>(sizeof(uint64_t));
-    lists.entries = reinterpret_cast<uint64_t*>(minima);
-    lists.counts = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(minima) +
-                                               operands.query_count * std::max(minima_bytes, list_bytes));
+  if (tiled) {
+    lists.entries = layout.lists.in(memory);
+    lists.counts = layout.counts.in(memory);
   }
   const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
-  const int64_t groups = part_count(rows, each);
-  if (each >= kGroupRowsPerTile) {
-    launch_product<ProductMinima>(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
-  } else {
-    launch_product<ProductParts>(task.engine, operands, schedule, {minima, each}, stream);
-  }
+  launch_minima(task.engine, operands, schedule, minima, each, stream);
 
   KnnWindowTask window;
   window.kind = task.rerank.kind;
@@ -38,7 +38,7 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   window.queries = operands.query_count;
   window.k = task.rerank.k;
   window.minima = minima;
-  window.groups = groups;
+  window.groups = part_count(rows, each);
   window.query_facts = task.query_facts;
   window.base_facts = task.base_facts;
   window.thresholds = task.thresholds;
@@ -51,7 +51,7 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   rerank.key_limits = task.key_limits;
   rerank.marks = marks;
   if (tiled) {
-    const RowTiles tiles = cut_row_tiles(rows, rerank.cols, task.row_tile_bytes, task.multiprocessors);
+    const RowTiles tiles = cut_row_tiles(rows, rerank.cols, *task.row_tile_bytes, task.multiprocessors);
     return launch_rerank_tiles(rerank, tiles, lists, failed, stream);
   }
   launch_rerank(rerank, failed, stream);

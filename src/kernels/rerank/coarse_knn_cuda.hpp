@@ -16,6 +16,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace kith {
 
@@ -28,9 +30,14 @@ struct CoarseKnnTask {
   int rows_per_minimum = 8;        // 64, 32, 8 or 2, as plan_coarse says
   float* thresholds = nullptr;     // one for each query, written: what another try goes by
   uint32_t* key_limits = nullptr;  // likewise
-  int64_t row_tile_bytes = 0;      // shared memory for re-ranking by tiles of rows; 0: query by query
+  std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
   RerankTask rerank;               // kind, queries, base, cols, k, numbers, room and neighbours; the rest is set here
 };
+
+// A product, of which the minima of groups of 64, 32, 8 or 2 rows are written: part_count(rows, rows_per_minimum) for
+// each query. Enqueues and returns.
+void launch_minima(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                   float* minima, int rows_per_minimum, cudaStream_t stream);
 
 // With coarse_bytes() of memory, aligned to 16 bytes; list_room is rerank.room where rows are re-ranked by
 // tiles. Queries with windows that are not sure or have more candidates

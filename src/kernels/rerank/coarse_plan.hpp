@@ -6,6 +6,7 @@
 // would not stay in the L2 cache.
 #pragma once
 
+#include "core/slot.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/row_tiles.hpp"
@@ -82,14 +83,22 @@ inline bool suits_row_tiles(const CoarseRerank& shape) {
 
 // Device memory for so many queries. Lists of candidates, where row tiles need them, have `list_room` entries a query,
 // else 0; they lie where the minima were.
-constexpr int64_t coarse_minima_bytes(int64_t rows, int rows_per_minimum) {
-  return part_count(rows, rows_per_minimum) * static_cast<int64_t>(sizeof(float));
-}
+struct CoarseLayout {
+  Slot<uint32_t> marks;  // a multiple of 32 bytes for each query
+  Slot<float> minima;
+  Slot<uint64_t> lists;
+  Slot<uint32_t> counts;
+  int64_t bytes = 0;
+
+  constexpr CoarseLayout(int64_t queries, int64_t rows, int rows_per_minimum, int64_t list_room)
+      : marks{0, queries * mark_words(rows)},
+        minima{marks.bytes(), queries * part_count(rows, rows_per_minimum)},
+        lists{minima.offset, queries * list_room},
+        counts{lists.offset + std::max(minima.bytes(), lists.bytes()), list_room > 0 ? queries : 0},
+        bytes(counts.offset + counts.bytes()) {}
+};
 constexpr int64_t coarse_bytes(int64_t queries, int64_t rows, int rows_per_minimum, int64_t list_room) {
-  constexpr auto kWordBytes = static_cast<int64_t>(sizeof(uint32_t));
-  const int64_t list_bytes = list_room * static_cast<int64_t>(sizeof(uint64_t));
-  return queries * (std::max(coarse_minima_bytes(rows, rows_per_minimum), list_bytes) + mark_words(rows) * kWordBytes +
-                    (list_room > 0 ? kWordBytes : 0));
+  return CoarseLayout(queries, rows, rows_per_minimum, list_room).bytes;
 }
 
 }  // namespace kith

@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "core/result_exit.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -66,41 +67,34 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-unsigned blocks_for(int64_t threads) {
-  return static_cast<unsigned>(std::min(divide_up(threads, int64_t{kThreads}), kMostBlocks));
+Grid grid_for(int64_t threads) {
+  return Grid::of(std::min(divide_up(threads, int64_t{kThreads}), kMostBlocks), kThreads);
 }
 
 // Few runs are long.
-dim3 blocks_for_runs(int64_t runs) {
-  return {static_cast<unsigned>(runs), static_cast<unsigned>(std::clamp<int64_t>(kMostBlocks / runs, 1, 64))};
+Grid grid_for_runs(int64_t runs) {
+  const int64_t blocks_each = std::clamp<int64_t>(kMostBlocks / std::max<int64_t>(runs, 1), 1, 64);
+  return {{static_cast<unsigned>(runs), static_cast<unsigned>(blocks_each)}, kThreads};
 }
 
 }  // namespace
 
 void launch_key_extremes(const uint64_t* neighbors, int64_t count, uint32_t* extremes, cudaStream_t stream) {
-  if (count == 0) return;
-  extremes_kernel<<<blocks_for(count), kThreads, 0, stream>>>(neighbors, count, extremes);
-  KITH_CUDA_CHECK_LAUNCH("extremes_kernel");
+  launch(extremes_kernel, grid_for(count), stream, neighbors, count, extremes);
 }
 
 void launch_write_runs(const PlacedRun* runs, int64_t count, const RangeOutput& out, cudaStream_t stream) {
-  if (count == 0) return;
-  write_runs_kernel<<<blocks_for_runs(count), kThreads, 0, stream>>>(runs, ResultExit(out.metric), out);
-  KITH_CUDA_CHECK_LAUNCH("write_runs_kernel");
+  launch(write_runs_kernel, grid_for_runs(count), stream, runs, ResultExit(out.metric), out);
 }
 
 void launch_pack_runs(const PlacedRun* runs, int64_t count, uint32_t first_query, int64_t first, const RangeWord& word,
                       uint64_t* words, cudaStream_t stream) {
-  if (count == 0) return;
-  pack_runs_kernel<<<blocks_for_runs(count), kThreads, 0, stream>>>(runs, first_query, first, word, words);
-  KITH_CUDA_CHECK_LAUNCH("pack_runs_kernel");
+  launch(pack_runs_kernel, grid_for_runs(count), stream, runs, first_query, first, word, words);
 }
 
 void launch_write_words(const uint64_t* words, int64_t count, const RangeWord& word, const RangeOutput& out,
                         cudaStream_t stream) {
-  if (count == 0) return;
-  write_words_kernel<<<blocks_for(count), kThreads, 0, stream>>>(words, count, word, ResultExit(out.metric), out);
-  KITH_CUDA_CHECK_LAUNCH("write_words_kernel");
+  launch(write_words_kernel, grid_for(count), stream, words, count, word, ResultExit(out.metric), out);
 }
 
 int64_t sort_words_bytes(int64_t count) {

@@ -2,7 +2,7 @@
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/rerank/range_places_cuda.hpp"
 
 namespace kith {
@@ -114,35 +114,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-dim3 blocks_for_parts(int64_t queries) { return {static_cast<unsigned>(queries), kRangeTileParts / kPartsEach}; }
+Grid grid_for_parts(int64_t queries) {
+  return {{static_cast<unsigned>(queries), kRangeTileParts / kPartsEach}, kThreads};
+}
 
 }  // namespace
 
 void launch_count_tile(const RangeTileTask& task, uint32_t* counts, uint32_t* extremes, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  count_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, extremes);
-  KITH_CUDA_CHECK_LAUNCH("count_tile_kernel");
+  launch(count_tile_kernel, grid_for_parts(task.queries), stream, task, counts, extremes);
 }
 
 void launch_write_tile(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors,
                        cudaStream_t stream) {
-  if (task.queries == 0) return;
-  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, AsNeighbor(),
-                                                                             neighbors);
-  KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
+  launch(write_tile_kernel<AsNeighbor>, grid_for_parts(task.queries), stream, task, counts, starts, AsNeighbor(),
+         neighbors);
 }
 
 void launch_write_tile_words(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts,
                              const RangeWord& word, uint64_t* words, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, AsWord{word}, words);
-  KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
+  launch(write_tile_kernel<AsWord>, grid_for_parts(task.queries), stream, task, counts, starts, AsWord{word}, words);
 }
 
 void launch_range_tile(const RangeTileTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  range_tile_kernel<<<static_cast<unsigned>(task.queries), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("range_tile_kernel");
+  launch(range_tile_kernel, Grid::of(task.queries, kThreads), stream, task);
 }
 
 }  // namespace kith

@@ -4,9 +4,10 @@
 #include "kernels/rerank/rerank_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/rerank/range_places_cuda.hpp"
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int count;
   uint64_t* const list = memory;
-  double* const query_values = reinterpret_cast<double*>(memory + task.room);
+  double* const query_values = vectors<double>(memory + task.room);
   const int64_t query = blockIdx.x;
   const bool by_groups = task.row_counts == nullptr;
   const int rows_each = group_rows(task.tiles_per_group);
@@ -47,11 +48,11 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   const double inverse_q = unit ? task.queries.inverse_norms[query] : 1.0;
   // Bytes as they are, where that is quicker; cosine scales them.
   const bool as_bytes = sizeof(X) == 1 && task.queries.dtype == task.base.dtype && !unit && task.cols % 16 == 0 &&
-                        task.base.stride % 16 == 0 && reinterpret_cast<uintptr_t>(task.base.data) % 16 == 0;
+                        task.base.stride % 16 == 0 && is_aligned(task.base.data, 16);
   if (as_bytes) {
     const auto* from = static_cast<const uint8_t*>(task.queries.data) + query * task.queries.stride;
     for (int64_t col = threadIdx.x; col < task.cols; col += blockDim.x) {
-      reinterpret_cast<uint8_t*>(query_values)[col] = from[col];
+      vectors<uint8_t>(query_values)[col] = from[col];
     }
   } else {
     widen_query(task.queries, query, task.cols, inverse_q, query_values);
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const X* const values = task.base.row<X>(row);
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
-      sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
+      sum = as_bytes ? byte_row_sum<kProduct>(vectors<uint32_t>(query_values), values, task.cols)
                      : row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
     } else {
       sum = row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
@@ -153,35 +154,27 @@ void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStr
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
-    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    kernel<<<static_cast<unsigned>(task.queries.count), rerank_threads(task.queries.count, bytes),
-             static_cast<size_t>(bytes), stream>>>(task, failed);
+    allow_all_shared_memory(kernel);
+    const Grid grid = Grid::of(task.queries.count, rerank_threads(task.queries.count, bytes));
+    launch(kernel, grid.with_shared(bytes), stream, task, failed);
   });
-  KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
 }
 
 void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
                           cudaStream_t stream) {
-  if (task.count == 0) return;
-  gather_kernel<<<static_cast<unsigned>(task.count), kThreads, 0, stream>>>(failed, task, to,
-                                                                            size_of(task.queries.dtype));
-  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+  launch(gather_kernel, Grid::of(task.count, kThreads), stream, failed, task, to, size_of(task.queries.dtype));
 }
 
 void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
                            uint64_t* neighbors, cudaStream_t stream) {
-  if (count == 0) return;
-  scatter_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(failed, first, found, k, neighbors);
-  KITH_CUDA_CHECK_LAUNCH("scatter_kernel");
+  launch(scatter_kernel, Grid::of(count, kThreads), stream, failed, first, found, k, neighbors);
 }
 
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
   if (queries == 0) return;
-  const int64_t bytes = 8 * k;
-  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_kernel));
-  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(bytes), stream>>>(found, lists,
-                                                                                                 static_cast<int>(k));
-  KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+  allow_all_shared_memory(merge_kernel);
+  launch(merge_kernel, Grid::of(queries, kThreads).with_shared(array_bytes<uint64_t>(k)), stream, found, lists,
+         static_cast<int>(k));
 }
 
 }  // namespace kith

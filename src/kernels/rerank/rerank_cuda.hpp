@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/rerank_task.hpp"
 

@@ -6,10 +6,10 @@
 
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/sorted_run_cuda.hpp"
@@ -64,7 +64,7 @@ __device__ int list_marked(const uint32_t* marks, int words, uint64_t* list, int
     uint4 fours[kMarkLoads] = {};
     KITH_UNROLL
     for (int load = 0; load < kMarkLoads; ++load) {
-      if (first + load * step < words) fours[load] = *reinterpret_cast<const uint4*>(marks + first + load * step);
+      if (first + load * step < words) fours[load] = load_vector<uint4>(marks + first + load * step);
     }
     int marked = 0;
     KITH_UNROLL
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int marked;
   uint64_t* const list = memory;
-  double* const query_values = reinterpret_cast<double*>(memory + task.room);
+  double* const query_values = vectors<double>(memory + task.room);
   const int64_t query = blockIdx.x;
   const auto fail = [&] {
     if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
         KITH_UNROLL
         for (int step = 0; step < kSteps; ++step) {
           const int col = step * kCanonicalLanes + kRowThreadLanes * thread;
-          if (col < task.cols) fours[step] = *reinterpret_cast<const Four<X>*>(values + col);
+          if (col < task.cols) fours[step] = load_vector<Four<X>>(values + col);
         }
         sum = !kProduct && unit ? resident_sum<kProduct, true>(resident, fours, inverse_x)
                                 : resident_sum<kProduct, false>(resident, fours, inverse_x);
@@ -191,7 +191,7 @@ unsigned marked_threads(const RerankTask& task) {
 bool can_stay(const RerankTask& task) {
   const int64_t size = size_of(task.base.dtype);
   return task.cols <= kResidentCols && task.cols % kRowThreadLanes == 0 && task.base.stride % kRowThreadLanes == 0 &&
-         reinterpret_cast<uintptr_t>(task.base.data) % static_cast<uintptr_t>(kRowThreadLanes * size) == 0;
+         is_aligned(task.base.data, kRowThreadLanes * size);
 }
 
 template <typename X>
@@ -209,9 +209,9 @@ void launch_rerank_marked(const RerankTask& given, const FailedQueries& failed, 
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = kernel_for<X>(task.kind == KeyKind::inner_product, can_stay(task));
-    if (bytes > kAnyKernelsBytes) allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    launch_chained({task.queries.count, marked_threads(task), bytes, stream}, "launch of rerank_marked_kernel", kernel,
-                   task, failed);
+    if (bytes > kAnyKernelsBytes) allow_all_shared_memory(kernel);
+    const Grid grid = Grid::of(task.queries.count, marked_threads(task)).with_shared(bytes);
+    launch(kernel, grid.chained(), stream, task, failed);
   });
 }
 

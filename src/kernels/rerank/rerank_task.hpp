@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "rows/device_rows.hpp"
 #include "kernels/rerank/range_target.hpp"
 
 #include <cstdint>

@@ -11,11 +11,12 @@
 #include "kernels/rerank/rerank_tiles_cuda.hpp"
 
 #include "core/ordered_key.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/lane_array.hpp"
 
@@ -109,7 +110,7 @@ struct TileMarks {
     KITH_UNROLL
     for (int i = 0; i < kWords; i += 4) {
       uint4 four = {};
-      if (i < pairs * 8) four = *reinterpret_cast<const uint4*>(from + i);
+      if (i < pairs * 8) four = load_vector<uint4>(from + i);
       const int operand = first_operand / 2 * 2 + i / 8 * 2;
       const bool even = operand >= first_operand && operand < first_operand + operand_tiles;
       const bool odd = operand + 1 >= first_operand && operand + 1 < first_operand + operand_tiles;
@@ -143,7 +144,7 @@ template <Sum kSum, int kUnits>
 __device__ void widen_values(const float* values, double inverse_norm, double (&resident)[kUnits * kUnitValues]) {
   KITH_UNROLL
   for (int unit = 0; unit < kUnits; ++unit) {
-    const float4 four = reinterpret_cast<const float4*>(values)[unit * kKeyThreads + lane_index() % kKeyThreads];
+    const float4 four = vectors<float4>(values)[unit * kKeyThreads + lane_index() % kKeyThreads];
     const float stored[kUnitValues] = {four.x, four.y, four.z, four.w};
     KITH_UNROLL
     for (int i = 0; i < kUnitValues; ++i) {
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   float* const rows = shared;
   float* const values = shared + (tiles.rows() + warp) * kRowValues;
   auto* const places =
-      reinterpret_cast<uint16_t*>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.places();
+      vectors<uint16_t>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.places();
 
   const int first_operand = static_cast<int>(blockIdx.x) % tiles.count * tiles.operand_tiles;
   const int first_row = first_operand * kOperandTile;
@@ -251,7 +252,7 @@ __global__ void __launch_bounds__(kThreads, 1)
           if constexpr (kSum == Sum::unit_differences) {
             inverse_x = task.base.inverse_norms[min(first_row + place, row_count - 1)];
           }
-          const auto* const row = reinterpret_cast<const float4*>(rows + place * kRowValues) + lane % kKeyThreads;
+          const auto* const row = vectors<const float4>(rows + place * kRowValues) + lane % kKeyThreads;
           const double found = resident_row_sum<kSum, kUnits>(resident, row, inverse_x);
           if (lane % kKeyThreads == step) sum = found;
         }
@@ -428,11 +429,11 @@ void launch_rerank_tiles(const RerankTask& task, const RowTiles& tiles, const Ca
                          const FailedQueries& failed, cudaStream_t stream) {
   if (task.queries.count == 0) return;
   const auto kernel = kernel_for(task.kind, tiles.units);
-  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launch_chained({int64_t{tiles.count} * tiles.query_groups, kThreads, tiles.shared_bytes(), stream},
-                 "launch of rerank_tiles_kernel", kernel, task, tiles, lists);
-  launch_chained({divide_up(task.queries.count, kSortThreads / 32), kSortThreads, 0, stream},
-                 "launch of sort_candidates_kernel", sort_candidates_kernel, task, lists, failed);
+  allow_all_shared_memory(kernel);
+  const Grid grid = Grid::of(int64_t{tiles.count} * tiles.query_groups, kThreads).with_shared(tiles.shared_bytes());
+  launch(kernel, grid.chained(), stream, task, tiles, lists);
+  launch(sort_candidates_kernel, Grid::of(divide_up(task.queries.count, kSortThreads / 32), kSortThreads).chained(),
+         stream, task, lists, failed);
 }
 
 }  // namespace kith

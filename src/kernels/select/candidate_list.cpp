@@ -1,6 +1,7 @@
 #include "kernels/select/candidate_list.hpp"
 
 #include "core/ordered_key.hpp"
+#include "core/scratch_layout.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,19 +9,20 @@
 
 namespace kith {
 
-CandidateScratch::CandidateScratch(void* memory, int64_t k) {
+CandidateScratch::CandidateScratch(std::byte* memory, int64_t k) {
   const int64_t capacity = CandidateList::capacity_for(k);
-  neighbors = static_cast<uint64_t*>(memory);
-  keys = reinterpret_cast<float*>(neighbors + capacity + k);
-  rows = reinterpret_cast<uint32_t*>(keys + capacity);
+  ScratchLayout layout;
+  neighbors = layout.take<uint64_t>(capacity + k).in(memory);
+  keys = layout.take<float>(capacity).in(memory);
+  rows = layout.take<uint32_t>(capacity).in(memory);
 }
 
-CandidateList::CandidateList(void* memory, int64_t k)
-    : k_(k),
-      capacity_(capacity_for(k)),
-      lower_(static_cast<float*>(memory)),
-      upper_(lower_ + capacity_),
-      rows_(reinterpret_cast<uint32_t*>(upper_ + capacity_)) {}
+CandidateList::CandidateList(std::byte* memory, int64_t k) : k_(k), capacity_(capacity_for(k)) {
+  ScratchLayout layout;
+  lower_ = layout.take<float>(capacity_).in(memory);
+  upper_ = layout.take<float>(capacity_).in(memory);
+  rows_ = layout.take<uint32_t>(capacity_).in(memory);
+}
 
 void CandidateList::make_room(const CandidateScratch& scratch, const RowScorer& score) {
   // A list that is left nearly full would be full again too soon.

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -40,7 +41,7 @@ struct CandidateScratch {
   static constexpr int64_t bytes_for(int64_t k);
   CandidateScratch() = default;
   // `memory` has bytes_for(k) bytes, aligned for uint64_t.
-  CandidateScratch(void* memory, int64_t k);
+  CandidateScratch(std::byte* memory, int64_t k);
 };
 
 class CandidateList {
@@ -56,7 +57,7 @@ class CandidateList {
 
   CandidateList() = default;
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
-  CandidateList(void* memory, int64_t k);
+  CandidateList(std::byte* memory, int64_t k);
 
   // What is pushed, and whether a row with a key equal to the threshold counts.
   enum class Keys : uint8_t {

@@ -8,6 +8,8 @@
 // On chip: 16 values in registers and 128 bytes of shared memory for each thread.
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/select/cuda_block.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/filter_sample.hpp"
@@ -234,7 +236,7 @@ class SliceFilter {
     const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values_) / sizeof(float) % 4);
     const uint32_t head = (4 - misaligned) % 4;  // n is larger
     const uint32_t quads = (n_ - head) / 4;
-    const float4* const body = reinterpret_cast<const float4*>(values_ + head) + threadIdx.x;
+    const float4* const body = vectors<float4>(values_ + head) + threadIdx.x;
     uint32_t done = 0;
     for (; done + kUnroll * kThreads <= quads; done += kUnroll * kThreads) {
       const uint32_t place = head + 4 * (done + threadIdx.x);
@@ -332,10 +334,8 @@ void launch_filter(const SelectCall& call, const ListTarget& target, cudaStream_
   constexpr int kBytes = SliceFilter<kThreads, kLargest>::kCapacity * sizeof(uint64_t);
   KITH_CUDA_CHECK(
       cudaFuncSetAttribute(filter_kernel<kThreads, kLargest>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  filter_kernel<kThreads, kLargest>
-      <<<static_cast<unsigned>(call.input.rows * call.plan.slices), kThreads, kBytes, stream>>>(
-          call.input, target, call.plan.slices, call.plan.slice_length);
-  KITH_CUDA_CHECK_LAUNCH("filter_kernel");
+  launch(filter_kernel<kThreads, kLargest>, Grid::of(call.input.rows * call.plan.slices, kThreads).with_shared(kBytes),
+         stream, call.input, target, call.plan.slices, call.plan.slice_length);
 }
 
 template <int kThreads>
@@ -364,9 +364,7 @@ void launch_filter_select(const SelectCall& call, cudaStream_t stream) {
     const int64_t groups = divide_up(lists, fan);
     ListTarget level = target;
     level.lists = groups > 1 ? to : nullptr;
-    merge_kernel<<<static_cast<unsigned>(call.input.rows * groups), kMergeThreads, 0, stream>>>(from, lists, groups,
-                                                                                                fan, level);
-    KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+    launch(merge_kernel, Grid::of(call.input.rows * groups, kMergeThreads), stream, from, lists, groups, fan, level);
     std::swap(from, to);
     lists = groups;
   }

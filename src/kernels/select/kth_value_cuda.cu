@@ -4,7 +4,7 @@
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 
@@ -45,9 +45,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_kernel(KthTask 
 }
 
 template <int kThreads, int kHeld>
-void launch(const KthTask& task, cudaStream_t stream) {
-  kth_kernel<kThreads, kHeld><<<static_cast<unsigned>(task.rows), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("kth_kernel");
+void launch_kth(const KthTask& task, cudaStream_t stream) {
+  launch(kth_kernel<kThreads, kHeld>, Grid::of(task.rows, kThreads), stream, task);
 }
 
 }  // namespace
@@ -57,12 +56,11 @@ void launch_kth_value(const KthTask& task, cudaStream_t stream) {
     throw InvalidArgument("a row of " + std::to_string(task.cols) + " values does not fit a block's registers; the " +
                           "longest have " + std::to_string(kKthLongestRow));
   }
-  if (task.rows == 0) return;
-  if (task.cols <= 256 * kFewItems) return launch<256, kFewItems>(task, stream);
-  if (task.cols <= 256 * kItems) return launch<256, kItems>(task, stream);
-  if (task.cols <= 512 * kItems) return launch<512, kItems>(task, stream);
+  if (task.cols <= 256 * kFewItems) return launch_kth<256, kFewItems>(task, stream);
+  if (task.cols <= 256 * kItems) return launch_kth<256, kItems>(task, stream);
+  if (task.cols <= 512 * kItems) return launch_kth<512, kItems>(task, stream);
   static_assert(1024 * kItems == kKthLongestRow);
-  launch<1024, kItems>(task, stream);
+  launch_kth<1024, kItems>(task, stream);
 }
 
 }  // namespace kith

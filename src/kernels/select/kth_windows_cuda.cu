@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "kernels/matrix/knn_window_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
@@ -75,14 +75,13 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_windows_block(K
 
 template <int kHeld>
 void launch_warps(const KnnWindowTask& task, cudaStream_t stream) {
-  launch_chained({divide_up(task.queries, kWarpsPerBlock), kWarpThreads * kWarpsPerBlock, 0, stream},
-                 "launch of kth_windows_warps", kth_windows_warps<kHeld>, task);
+  const Grid grid = Grid::of(divide_up(task.queries, kWarpsPerBlock), kWarpThreads * kWarpsPerBlock);
+  launch(kth_windows_warps<kHeld>, grid.chained(), stream, task);
 }
 
 template <int kThreads, int kHeld>
 void launch_blocks(const KnnWindowTask& task, cudaStream_t stream) {
-  launch_chained({task.queries, kThreads, 0, stream}, "launch of kth_windows_block", kth_windows_block<kThreads, kHeld>,
-                 task);
+  launch(kth_windows_block<kThreads, kHeld>, Grid::of(task.queries, kThreads).chained(), stream, task);
 }
 
 }  // namespace
@@ -92,7 +91,6 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
     throw InvalidArgument("a query with " + std::to_string(task.groups) + " minima does not fit a block's registers; " +
                           "the longest have " + std::to_string(kKthLongestRow));
   }
-  if (task.queries == 0) return;
   constexpr int kMost = 32;  // that a thread holds
   if (task.groups <= kWarpThreads * 4) {
     launch_warps<4>(task, stream);

@@ -1,9 +1,8 @@
 #include "kernels/select/pack_selected_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 namespace kith {
 namespace {
@@ -35,18 +34,12 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_pack_selected(const PackSelectedTask& task, cudaStream_t stream) {
-  if (task.count == 0) return;
-  pack_selected_kernel<<<static_cast<unsigned>(divide_up(task.count, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("pack_selected_kernel");
+  launch(pack_selected_kernel, Grid::over(task.count, kThreads), stream, task);
 }
 
 void launch_write_selected(const PackSelectedTask& task, int64_t k, Metric metric, const NeighborsView& out,
                            cudaStream_t stream) {
-  const int64_t places = out.queries * out.k;
-  if (places == 0) return;
-  write_selected_kernel<<<static_cast<unsigned>(divide_up(places, kThreads)), kThreads, 0, stream>>>(
-      task, k, ResultExit(metric), out);
-  KITH_CUDA_CHECK_LAUNCH("write_selected_kernel");
+  launch(write_selected_kernel, Grid::over(out.queries * out.k, kThreads), stream, task, k, ResultExit(metric), out);
 }
 
 }  // namespace kith

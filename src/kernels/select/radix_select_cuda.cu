@@ -2,7 +2,7 @@
 // in global memory. Five reads of the row and a bitonic sort of k entries.
 #include "kernels/select/select_paths_cuda.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/cuda_block.hpp"
 #include "kernels/select/select_value_cuda.hpp"
 #include "kernels/select/sort_block_cuda.hpp"
@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(kThreads) radix_kernel(SelectCall call) {
 }  // namespace
 
 void launch_radix_select(const SelectCall& call, cudaStream_t stream) {
-  radix_kernel<<<static_cast<unsigned>(call.input.rows), kThreads, 0, stream>>>(call);
-  KITH_CUDA_CHECK_LAUNCH("radix_kernel");
+  launch(radix_kernel, Grid::of(call.input.rows, kThreads), stream, call);
 }
 
 }  // namespace kith

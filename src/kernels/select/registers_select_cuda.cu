@@ -2,7 +2,7 @@
 // shared memory and sorts that with the odd-size network. One read of the row, about 12 rounds of 32 comparisons for
 // random values, a sort of k rounded up to a power of two; the order of the values makes no difference to the time.
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 #include "kernels/select/lane_array.hpp"
@@ -96,20 +96,18 @@ __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_ker
 }
 
 template <int kItems, int kSort>
-void launch(const SelectCall& call, cudaStream_t stream) {
-  const int64_t blocks = divide_up(call.input.rows, kWarps);
-  registers_kernel<kItems, kSort><<<static_cast<unsigned>(blocks), 32 * kWarps, 0, stream>>>(call);
-  KITH_CUDA_CHECK_LAUNCH("registers_kernel");
+void launch_registers(const SelectCall& call, cudaStream_t stream) {
+  launch(registers_kernel<kItems, kSort>, Grid::of(divide_up(call.input.rows, kWarps), 32 * kWarps), stream, call);
 }
 
 template <int kItems>
 void launch_for_k(const SelectCall& call, cudaStream_t stream) {
-  if (call.k <= 32) return launch<kItems, 1>(call, stream);
-  if (call.k <= 64) return launch<kItems, 2>(call, stream);
-  if (call.k <= 128) return launch<kItems, 4>(call, stream);
-  if (call.k <= 256) return launch<kItems, 8>(call, stream);
-  if (call.k <= 512) return launch<32, 16>(call, stream);
-  return launch<32, 32>(call, stream);
+  if (call.k <= 32) return launch_registers<kItems, 1>(call, stream);
+  if (call.k <= 64) return launch_registers<kItems, 2>(call, stream);
+  if (call.k <= 128) return launch_registers<kItems, 4>(call, stream);
+  if (call.k <= 256) return launch_registers<kItems, 8>(call, stream);
+  if (call.k <= 512) return launch_registers<32, 16>(call, stream);
+  return launch_registers<32, 32>(call, stream);
 }
 
 }  // namespace

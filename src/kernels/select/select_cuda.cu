@@ -1,7 +1,7 @@
 // A block for each query runs the cores of select_block_cuda.hpp and sort_block_cuda.hpp.
 #include "kernels/select/select_cuda.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/cuda_block.hpp"
 #include "kernels/select/select_block_cuda.hpp"
 #include "kernels/select/sort_block_cuda.hpp"
@@ -37,16 +37,13 @@ __global__ void __launch_bounds__(kThreads) sort_kernel(DeviceLists lists, int64
 }  // namespace
 
 void launch_select(const DeviceLists& lists, const DeviceKeyTile& tile, int64_t rows_seen, cudaStream_t stream) {
-  if (lists.queries == 0 || tile.rows == 0) return;
-  select_kernel<<<static_cast<unsigned>(lists.queries), kThreads, 0, stream>>>(lists, tile,
-                                                                               std::min(rows_seen, lists.k));
-  KITH_CUDA_CHECK_LAUNCH("select_kernel");
+  if (tile.rows == 0) return;
+  launch(select_kernel, Grid::of(lists.queries, kThreads), stream, lists, tile, std::min(rows_seen, lists.k));
 }
 
 void launch_sort(const DeviceLists& lists, int64_t rows_seen, cudaStream_t stream) {
-  if (lists.queries == 0 || rows_seen == 0) return;
-  sort_kernel<<<static_cast<unsigned>(lists.queries), kThreads, 0, stream>>>(lists, std::min(rows_seen, lists.k));
-  KITH_CUDA_CHECK_LAUNCH("sort_kernel");
+  if (rows_seen == 0) return;
+  launch(sort_kernel, Grid::of(lists.queries, kThreads), stream, lists, std::min(rows_seen, lists.k));
 }
 
 }  // namespace kith

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/select_paths_cuda.hpp"
 #include "kernels/select/select_value_cuda.hpp"
@@ -75,8 +75,7 @@ template <typename Entry, int kQueue>
 void launch_warp_queue(const SelectCall& call, cudaStream_t stream) {
   const int warps_per_row = call.input.cols <= kOneWarpLongestRow ? 1 : kQueueWarps;
   const int64_t blocks = divide_up(call.input.rows * warps_per_row, kQueueWarps);
-  warp_queue_kernel<Entry, kQueue><<<static_cast<unsigned>(blocks), 32 * kQueueWarps, 0, stream>>>(call, warps_per_row);
-  KITH_CUDA_CHECK_LAUNCH("warp_queue_kernel");
+  launch(warp_queue_kernel<Entry, kQueue>, Grid::of(blocks, 32 * kQueueWarps), stream, call, warps_per_row);
 }
 
 template <typename Entry>

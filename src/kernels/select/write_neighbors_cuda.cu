@@ -5,7 +5,7 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/chained_launch.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 
 #include <algorithm>
@@ -44,25 +44,25 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-void launch(Metric metric, const DeviceLists& lists, int64_t first_row, const NeighborsView& out, cudaStream_t stream) {
-  if (out.queries * out.k == 0) return;
+void write_lists(Metric metric, const DeviceLists& lists, int64_t first_row, const NeighborsView& out, cudaStream_t stream) {
+  if (out.k == 0) return;
   int threads = 1;
   while (threads < out.k && threads < kMostThreads) threads *= 2;
   const int queries = std::max(kThreads / threads, 1);
-  const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(queries));
-  launch_chained({divide_up(out.queries, queries), block, 0, stream}, "launch of write_neighbors_kernel",
-                 write_neighbors_kernel, ResultExit(metric), lists, first_row, out);
+  const Grid grid{dim3(static_cast<unsigned>(divide_up(out.queries, queries))),
+                  dim3(static_cast<unsigned>(threads), static_cast<unsigned>(queries))};
+  launch(write_neighbors_kernel, grid.chained(), stream, ResultExit(metric), lists, first_row, out);
 }
 
 }  // namespace
 
 void launch_write_neighbors(Metric metric, const DeviceLists& lists, const NeighborsView& out, cudaStream_t stream) {
-  launch(metric, lists, kNoRowIsLeftOut, out, stream);
+  write_lists(metric, lists, kNoRowIsLeftOut, out, stream);
 }
 
 void launch_write_others(Metric metric, const DeviceLists& lists, int64_t first_row, const NeighborsView& out,
                          cudaStream_t stream) {
-  launch(metric, lists, first_row, out, stream);
+  write_lists(metric, lists, first_row, out, stream);
 }
 
 }  // namespace kith

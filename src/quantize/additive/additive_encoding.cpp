@@ -231,16 +231,6 @@ class Encoder {
 
 }  // namespace
 
-AdditiveEncoding codec_encoding(const CodeFormat& format) {
-  LocalSearchParams params;
-  params.codebooks = format.parts;
-  params.bits = format.bits;
-  AdditiveEncoding encoding;
-  encoding.search = plan_of(params, format.effort, 0);
-  encoding.by_content = true;
-  return encoding;
-}
-
 int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t block_rows, int threads) {
   int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols) + array_bytes<double>(books.cols);
   int64_t of_thread = block_bytes(books, block_rows) + LocalSearch::bytes_for(books, block_rows);

@@ -15,7 +15,6 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "kernels/codes/code_format.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/local_search.hpp"
 
@@ -33,9 +32,6 @@ struct AdditiveEncoding {
   SearchForm form = SearchForm::automatic;
   int64_t block_rows = 0;  // searched together; 0: as many as is fastest, and fewer where memory is short
 };
-
-// That of a codec: a row's code depends on the row alone, since its draws come from its values.
-AdditiveEncoding codec_encoding(const CodeFormat& format);
 
 // The form for so many rows, with so many bytes to spare.
 SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,

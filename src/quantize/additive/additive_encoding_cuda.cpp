@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
@@ -42,11 +43,10 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   const int64_t batch = batch_rows(rows.rows(), each, fixed, search.good_batch(), resources);
   const DeviceBuffer workspace(search.workspace_bytes(batch), "a batch of rows", context, resources);
   const DeviceBuffer brought(rows_there ? 0 : batch * row_bytes, "a batch of rows", context, resources);
-  const DeviceBuffer made(batch * books.books, "a batch of codes", context, resources);
-  const DeviceBuffer paid(costs == nullptr ? 0 : batch * static_cast<int64_t>(sizeof(float)), "a batch of codes",
-                          context, resources);
-  auto* const batch_codes = reinterpret_cast<uint8_t*>(made.data());
-  auto* const batch_costs = costs == nullptr ? nullptr : reinterpret_cast<float*>(paid.data());
+  const DeviceArray<uint8_t> made(batch * books.books, "a batch of codes", context, resources);
+  const DeviceArray<float> paid(costs == nullptr ? 0 : batch, "a batch of codes", context, resources);
+  uint8_t* const batch_codes = made.data();
+  float* const batch_costs = costs == nullptr ? nullptr : paid.data();
   const bool pinned = !rows_there && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
                       resources.host_memory()->available() > 2 * kPinnedBytes;
   RowUpload upload(pinned, resources, rows_there ? 0 : row_bytes);
@@ -76,7 +76,7 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
       }
     } while (done < plan.rounds);
     context->copy(codes + first * books.books, batch_codes, count * books.books);
-    if (costs != nullptr) context->copy(costs + first, batch_costs, count * static_cast<int64_t>(sizeof(float)));
+    if (costs != nullptr) context->copy_values(costs + first, batch_costs, count);
     context->synchronize();
     meter.add(count);
     meter.poll();

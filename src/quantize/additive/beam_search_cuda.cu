@@ -8,7 +8,9 @@
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) beam_kernel(BeamTask task) {
   const Codebooks& books = task.books;
   const auto words = static_cast<int>(books.words());
   const auto m = static_cast<int>(books.books);
-  auto* paths = reinterpret_cast<uint8_t*>(keys + task.beam * words);
+  auto* paths = vectors<uint8_t>(keys + task.beam * words);
   uint8_t* next = paths + task.beam * m;
   float* const residual = task.residuals + static_cast<int64_t>(blockIdx.x) * books.cols;
   const auto j = static_cast<int>(threadIdx.x);
@@ -116,41 +118,36 @@ BeamOnDevice::BeamOnDevice(const Codebooks& books, int64_t beam, const std::shar
                        const Resources& resources)
     : books_(books),
       beam_(beam),
-      words_(books.size() * 4, "codebooks", context, resources),
-      columns_(books.size() * 4, "codebooks", context, resources) {
+      words_(books.size(), "codebooks", context, resources),
+      columns_(books.size(), "codebooks", context, resources) {
   const HostArray<float> columns(books.size(), "codebooks for a GPU", resources);
   for (int64_t k = 0; k < books.books; ++k) {
     for (int64_t j = 0; j < books.words(); ++j) {
       for (int64_t c = 0; c < books.cols; ++c) columns[(k * books.cols + c) * books.words() + j] = books.word(k, j)[c];
     }
   }
-  context->copy(words_.data(), books.values, words_.bytes());
-  context->copy(columns_.data(), columns.data(), columns_.bytes());
+  context->copy_values(words_.data(), books.values, books.size());
+  context->copy_values(columns_.data(), columns.data(), books.size());
   context->synchronize();
-  books_.values = reinterpret_cast<const float*>(words_.data());
+  books_.values = words_.data();
   KITH_CUDA_CHECK(cudaDeviceGetAttribute(&blocks_, cudaDevAttrMultiProcessorCount, context->device()));
   blocks_ *= kBlocksEach;
 }
 
-int64_t BeamOnDevice::scratch_bytes() const { return blocks_ * books_.cols * 4; }
-
-void BeamOnDevice::encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, std::byte* scratch,
-                        cudaStream_t stream) const {
-  if (count == 0) return;
+void BeamOnDevice::encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, float* scratch,
+                          cudaStream_t stream) const {
   BeamTask task;
   task.books = books_;
-  task.columns = reinterpret_cast<const float*>(columns_.data());
+  task.columns = columns_.data();
   task.beam = static_cast<int>(beam_);
   task.rows = rows;
   task.stride = stride;
   task.count = count;
   task.codes = codes;
-  task.residuals = reinterpret_cast<float*>(scratch);
-  const int64_t bytes = beam_ * (books_.words() * 4 + 2 * books_.books);
-  allow_all_shared_memory(reinterpret_cast<const void*>(beam_kernel));
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(blocks_, count));
-  beam_kernel<<<blocks, kThreads, static_cast<size_t>(bytes), stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("beam_kernel");
+  task.residuals = scratch;
+  const int64_t bytes = beam_ * (books_.words() * static_cast<int64_t>(sizeof(uint32_t)) + 2 * books_.books);
+  allow_all_shared_memory(beam_kernel);
+  launch(beam_kernel, Grid::of(std::min<int64_t>(blocks_, count), kThreads).with_shared(bytes), stream, task);
 }
 
 }  // namespace kith

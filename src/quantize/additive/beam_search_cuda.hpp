@@ -3,7 +3,7 @@
 
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
+#include "cuda/device_array.hpp"
 #include "quantize/additive/codebooks.hpp"
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class BeamOnDevice {
              const Resources& resources);
 
   int64_t bytes() const { return words_.bytes() + columns_.bytes(); }
-  // Device memory for residuals, whatever the number of rows.
-  int64_t scratch_bytes() const;
+  // Values in device memory for residuals, whatever the number of rows.
+  int64_t scratch_values() const { return blocks_ * books_.cols; }
   // Enqueues. f32 rows `stride` values apart; `codes`: a byte for each row and book.
-  void encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, std::byte* scratch,
+  void encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, float* scratch,
               cudaStream_t stream) const;
 
  private:
   Codebooks books_;  // of device memory
   int64_t beam_;
-  DeviceBuffer words_;
-  DeviceBuffer columns_;  // books x cols x words
+  DeviceArray<float> words_;
+  DeviceArray<float> columns_;  // books x cols x words
   int blocks_ = 0;
 };
 

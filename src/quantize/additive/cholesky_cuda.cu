@@ -1,7 +1,7 @@
 #include "quantize/additive/cholesky_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -153,16 +153,13 @@ void take_off(const SystemOnDevice& system, const Product& product, cudaStream_t
   if (product.row >= product.end_row || product.column >= product.end_column) return;
   const dim3 grid(static_cast<unsigned>(divide_up(product.end_column - product.column, int64_t{kBlock})),
                   static_cast<unsigned>(divide_up(product.end_row - product.row, int64_t{kBlock})));
-  take_off_kernel<kBack><<<grid, kThreads, 0, stream>>>(system, product);
-  KITH_CUDA_CHECK_LAUNCH("take_off_kernel");
+  launch(take_off_kernel<kBack>, {grid, dim3(kThreads)}, stream, system, product);
 }
 
 template <bool kBack>
 void solve_rows(const SystemOnDevice& system, int64_t first, int64_t row, int64_t end_row, cudaStream_t stream) {
   if (row >= end_row) return;
-  const auto blocks = static_cast<unsigned>(divide_up(end_row - row, int64_t{kRowThreads}));
-  solve_rows_kernel<kBack><<<blocks, kRowThreads, 0, stream>>>(system, first, row, end_row);
-  KITH_CUDA_CHECK_LAUNCH("solve_rows_kernel");
+  launch(solve_rows_kernel<kBack>, Grid::over(end_row - row, kRowThreads), stream, system, first, row, end_row);
 }
 
 }  // namespace
@@ -172,8 +169,7 @@ void launch_solve_positive_definite(const SystemOnDevice& system, double least, 
   const int64_t rows = size + system.sides;
   for (int64_t first = 0; first < size; first += kBlock) {
     const auto width = static_cast<int>(std::min(int64_t{kBlock}, size - first));
-    factor_block_kernel<<<1, kThreads, 0, stream>>>(system, first, least);
-    KITH_CUDA_CHECK_LAUNCH("factor_block_kernel");
+    launch(factor_block_kernel, Grid::of(1, kThreads), stream, system, first, least);
     const int64_t behind = first + width;
     solve_rows<false>(system, first, behind, rows, stream);
     take_off<false>(system, {first, width, behind, rows, behind, size}, stream);

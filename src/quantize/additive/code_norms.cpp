@@ -2,7 +2,7 @@
 
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 
 #include <vector>
 

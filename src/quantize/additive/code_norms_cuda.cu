@@ -2,7 +2,7 @@
 #include "quantize/additive/code_norms_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "kernels/codes/code_norm.hpp"
 
 #include <algorithm>
@@ -50,10 +50,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const CodeCentres& centres,
                              cudaStream_t stream) {
-  if (count == 0) return;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(count, int64_t{kCodesPerBlock}), 1 << 16));
-  write_norms_kernel<<<blocks, kThreads, 0, stream>>>(codec, codec.format.bytes(), codes, count, centres);
-  KITH_CUDA_CHECK_LAUNCH("write_norms_kernel");
+  const int64_t blocks = std::min<int64_t>(divide_up(count, kCodesPerBlock), 1 << 16);
+  launch(write_norms_kernel, Grid::of(blocks, kThreads), stream, codec, codec.format.bytes(), codes, count, centres);
 }
 
 }  // namespace kith

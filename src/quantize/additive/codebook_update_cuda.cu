@@ -2,6 +2,7 @@
 
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "quantize/additive/cholesky_cuda.hpp"
 
 #include <algorithm>
@@ -87,37 +88,28 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(const float* values, int6
   if (threadIdx.x == 0) *sum = sums[0];
 }
 
-unsigned blocks_for(int64_t count, int64_t each) { return static_cast<unsigned>(divide_up(count, each)); }
-
 }  // namespace
 
-int64_t codebook_update_bytes_cuda(const CodedRows& coded) {
+int64_t codebook_system_values(const CodedRows& coded) {
   const int64_t words = coded.books << coded.bits;
-  return words * (words + coded.cols) * static_cast<int64_t>(sizeof(double));
+  return words * (words + coded.cols);
 }
 
-void launch_update_codebooks(const CodedRows& coded, double lambda, std::byte* workspace, float* codebooks,
+void launch_update_codebooks(const CodedRows& coded, double lambda, double* system, float* codebooks,
                              cudaStream_t stream) {
   const int64_t words = coded.books << coded.bits;
-  auto* const counts = reinterpret_cast<double*>(workspace);
-  double* const sums = counts + words * words;
-  KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, static_cast<size_t>(words * words) * sizeof(double), stream));
-  count_pairs_kernel<<<blocks_for(coded.count, kWarps), kThreads, 0, stream>>>(coded, words, counts);
-  KITH_CUDA_CHECK_LAUNCH("count_pairs_kernel");
-  add_diagonal_kernel<<<blocks_for(words, kThreads), kThreads, 0, stream>>>(words, lambda, counts);
-  KITH_CUDA_CHECK_LAUNCH("add_diagonal_kernel");
-  const dim3 grid(static_cast<unsigned>(words), blocks_for(coded.cols, kThreads));
-  sum_rows_kernel<<<grid, kThreads, 0, stream>>>(coded, words, sums);
-  KITH_CUDA_CHECK_LAUNCH("sum_rows_kernel");
-  launch_solve_positive_definite({counts, words, coded.cols}, lambda, stream);
-  read_codebooks_kernel<<<blocks_for(words * coded.cols, kThreads), kThreads, 0, stream>>>(sums, words, coded.cols,
-                                                                                          codebooks);
-  KITH_CUDA_CHECK_LAUNCH("read_codebooks_kernel");
+  double* const sums = system + words * words;
+  KITH_CUDA_CHECK(cudaMemsetAsync(system, 0, static_cast<size_t>(words * words) * sizeof(double), stream));
+  launch(count_pairs_kernel, Grid::of(divide_up(coded.count, kWarps), kThreads), stream, coded, words, system);
+  launch(add_diagonal_kernel, Grid::over(words, kThreads), stream, words, lambda, system);
+  const dim3 columns(static_cast<unsigned>(words), static_cast<unsigned>(divide_up(coded.cols, kThreads)));
+  launch(sum_rows_kernel, {columns, dim3(kThreads)}, stream, coded, words, sums);
+  launch_solve_positive_definite({system, words, coded.cols}, lambda, stream);
+  launch(read_codebooks_kernel, Grid::over(words * coded.cols, kThreads), stream, sums, words, coded.cols, codebooks);
 }
 
 void launch_sum(const float* values, int64_t count, double* sum, cudaStream_t stream) {
-  sum_kernel<<<1, kThreads, 0, stream>>>(values, count, sum);
-  KITH_CUDA_CHECK_LAUNCH("sum_kernel");
+  launch(sum_kernel, Grid::of(1, kThreads), stream, values, count, sum);
 }
 
 }  // namespace kith

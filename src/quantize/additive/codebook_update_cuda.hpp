@@ -12,10 +12,11 @@
 
 namespace kith {
 
-int64_t codebook_update_bytes_cuda(const CodedRows& coded);
+// The system that is solved: counts of pairs of codewords, and sums of rows.
+int64_t codebook_system_values(const CodedRows& coded);
 
-// Enqueues. Everything on the device; `workspace`: codebook_update_bytes_cuda. `codebooks`: books x 2^bits x cols.
-void launch_update_codebooks(const CodedRows& coded, double lambda, std::byte* workspace, float* codebooks,
+// Enqueues. Everything on the device; `system`: codebook_system_values. `codebooks`: books x 2^bits x cols.
+void launch_update_codebooks(const CodedRows& coded, double lambda, double* system, float* codebooks,
                              cudaStream_t stream);
 
 // The sum of `count` values, in one order, to `*sum`.

@@ -8,6 +8,9 @@
 
 namespace kith {
 
+inline constexpr int64_t kMostCodebooks = 128;
+inline constexpr int kMostBeam = 64;
+
 struct Codebooks {
   const float* values = nullptr;  // books x 2^bits x cols
   int64_t books = 0;

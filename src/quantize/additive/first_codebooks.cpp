@@ -6,7 +6,7 @@
 #include "core/host_array.hpp"
 #include "transform/dense_product.hpp"
 #include "transform/opq.hpp"
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 #include "transform/training_rows.hpp"
 
 #include <algorithm>

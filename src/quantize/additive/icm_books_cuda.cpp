@@ -18,22 +18,28 @@ namespace {
 constexpr float kNeverFirst = -3e38f;  // the term of what is never the first
 constexpr int kScaledStep = -9;   // the exponent of a grid's step once it is scaled
 
-struct Places : WorkspaceLayout {
-  Places(const Codebooks& books, bool products) {
+struct BookLayout : WorkspaceLayout {
+  BookLayout(const Codebooks& books, bool products) {
     const int64_t padded = products ? product_cols(books.cols) : 0;
     const int64_t words = products ? books.books * kProductWords : 0;
-    plain = take(books.size(), 4);
-    columns = take(books.size(), 4);
-    means = take(books.books * books.cols, 4);
-    origin = take(books.cols, 8);
-    centred = take(words * padded, 4);
-    tiles = take(words * padded, 2);
-    terms = take(words, 4);
-    windows = take(products ? books.books : 0, sizeof(BookWindow));
-    centre = take(padded, 4);
+    plain = take<float>(books.size());
+    columns = take<float>(books.size());
+    means = take<float>(books.books, books.cols);
+    origin = take<double>(books.cols);
+    centred = take<float>(words, padded);
+    tiles = take<std::byte>(words * padded, sizeof(Half));
+    terms = take<float>(words);
+    windows = take<BookWindow>(products ? books.books : 0);
+    centre = take<float>(padded);
   }
 
-  int64_t plain, columns, means, origin, centred, tiles, terms, windows, centre;
+  Slot<float> plain, columns, means;
+  Slot<double> origin;
+  Slot<float> centred;
+  Slot<std::byte> tiles;
+  Slot<float> terms;
+  Slot<BookWindow> windows;
+  Slot<float> centre;
 };
 
 // Where a column of a codeword lies in its book's tile: chunks of 64 columns, rows of 128 bytes whose 16-byte units are
@@ -85,16 +91,18 @@ BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
   return window;
 }
 
-struct TablePlaces : WorkspaceLayout {
-  explicit TablePlaces(const Codebooks& books) {
-    pairs = take(books.books * books.all_words() * PairwiseTables::width_for(books), sizeof(int16_t));
-    moved = take(books.size(), 4);
-    squares = take(books.all_words(), 4);
-    origin = take(books.cols, 4);
-    scales = take(books.books, sizeof(TableScale));
+struct TableLayout : WorkspaceLayout {
+  explicit TableLayout(const Codebooks& books) {
+    pairs = take<int16_t>(books.books * books.all_words(), PairwiseTables::width_for(books));
+    moved = take<float>(books.size());
+    squares = take<float>(books.all_words());
+    origin = take<float>(books.cols);
+    scales = take<TableScale>(books.books);
   }
 
-  int64_t pairs, moved, squares, origin, scales;
+  Slot<int16_t> pairs;
+  Slot<float> moved, squares, origin;
+  Slot<TableScale> scales;
 };
 
 template <typename Use>
@@ -104,19 +112,15 @@ void for_each_book(const Codebooks& books, const Resources& resources, const Use
   parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
 }
 
-struct Prepared {
-  float* centred;
-  std::byte* tiles;
-  float* terms;
-  BookWindow* windows;
-  float* centre;
-};
-
-void prepare_products(const SearchBooks& search, double scale, const Prepared& to, const Resources& resources) {
+void prepare_products(const SearchBooks& search, double scale, const BookLayout& layout, std::byte* host,
+                      const Resources& resources) {
   const Codebooks& books = search.books();
+  float* const centred = layout.centred.in(host);
+  float* const terms = layout.terms.in(host);
+  float* const centre = layout.centre.in(host);
   const int64_t padded = product_cols(books.cols);
   for (int64_t k = 0; k < books.books; ++k) {
-    for (int64_t c = 0; c < books.cols; ++c) to.centre[c] += search.mean(k)[c];
+    for (int64_t c = 0; c < books.cols; ++c) centre[c] += search.mean(k)[c];
   }
   for_each_book(books, resources, [&](int64_t k) {
     const std::vector<bool> repeated = repeated_words(books, k);
@@ -124,15 +128,15 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
     double rounding = 0;
     for (int64_t j = 0; j < kProductWords; ++j) {
       const int64_t at = k * kProductWords + j;
-      to.terms[at] = kNeverFirst;
+      terms[at] = kNeverFirst;
       if (j >= books.words()) continue;
-      std::byte* const tile = to.tiles + k * kProductWords * padded * 2;
+      std::byte* const tile = layout.tiles.in(host) + k * kProductWords * padded * 2;
       double square = 0;
       double lost = 0;
       for (int64_t c = 0; c < books.cols; ++c) {
         const auto value = static_cast<float>(static_cast<double>(books.word(k, j)[c] - search.mean(k)[c]) * scale);
         const Half half = half_of(value);
-        to.centred[at * padded + c] = value;
+        centred[at * padded + c] = value;
         std::memcpy(tile + tile_place(j, c), &half, sizeof half);
         const double miss = static_cast<double>(value) - static_cast<double>(half);
         square += static_cast<double>(value) * static_cast<double>(value);
@@ -140,9 +144,9 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
       }
       largest = std::max(largest, square);
       rounding = std::max(rounding, lost);
-      if (!repeated[static_cast<size_t>(j)]) to.terms[at] = static_cast<float>(-square / 2);
+      if (!repeated[static_cast<size_t>(j)]) terms[at] = static_cast<float>(-square / 2);
     }
-    to.windows[k] = window_of(std::sqrt(largest), std::sqrt(rounding), books.cols, scale);
+    layout.windows.in(host)[k] = window_of(std::sqrt(largest), std::sqrt(rounding), books.cols, scale);
   });
 }
 
@@ -159,72 +163,62 @@ bool has_icm_products(const SearchBooks& search) {
 IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
                                    const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   const Codebooks& books = search.books();
-  const Places places(books, products);
-  const HostArray<uint8_t> host(places.bytes, "codebooks for a GPU", resources);
-  std::memset(host.data(), 0, static_cast<size_t>(places.bytes));
-  const auto floats = [&](int64_t place) { return reinterpret_cast<float*>(host.data() + place); };
-  std::copy_n(books.values, books.size(), floats(places.plain));
-  std::copy_n(search.mean(0), books.books * books.cols, floats(places.means));
-  std::memcpy(host.data() + places.origin, search.origin(), static_cast<size_t>(books.cols) * sizeof(double));
+  const BookLayout layout(books, products);
+  const HostArray<std::byte> host(layout.bytes, "codebooks for a GPU", resources);
+  std::memset(host.data(), 0, static_cast<size_t>(layout.bytes));
+  std::copy_n(books.values, books.size(), layout.plain.in(host.data()));
+  std::copy_n(search.mean(0), books.books * books.cols, layout.means.in(host.data()));
+  std::copy_n(search.origin(), books.cols, layout.origin.in(host.data()));
   for_each_book(books, resources, [&](int64_t k) {
-    float* const columns = floats(places.columns) + k * books.words() * books.cols;
+    float* const columns = layout.columns.in(host.data()) + k * books.words() * books.cols;
     for (int64_t j = 0; j < books.words(); ++j) {
       for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
     }
   });
   const double scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
-  if (products) {
-    prepare_products(search, scale,
-                     {floats(places.centred), reinterpret_cast<std::byte*>(host.data() + places.tiles),
-                      floats(places.terms), reinterpret_cast<BookWindow*>(host.data() + places.windows),
-                      floats(places.centre)},
-                     resources);
-  }
-  buffer_ = DeviceBuffer(places.bytes, "codebooks", context, resources);
-  context->copy(buffer_.data(), host.data(), places.bytes);
+  if (products) prepare_products(search, scale, layout, host.data(), resources);
+  buffer_ = DeviceBuffer(layout.bytes, "codebooks", context, resources);
+  context->copy_values(buffer_.data(), host.data(), layout.bytes);
   context->synchronize();
-  const auto there = [&](int64_t place) { return reinterpret_cast<const float*>(buffer_.data() + place); };
+  std::byte* const there = buffer_.data();
   books_.books = books.books;
   books_.bits = books.bits;
   books_.cols = books.cols;
-  books_.words = there(places.plain);
-  books_.columns = there(places.columns);
-  books_.means = there(places.means);
-  books_.origin = reinterpret_cast<const double*>(buffer_.data() + places.origin);
+  books_.words = layout.plain.in(there);
+  books_.columns = layout.columns.in(there);
+  books_.means = layout.means.in(there);
+  books_.origin = layout.origin.in(there);
   if (!products) return;
-  books_.centred = there(places.centred);
-  books_.tiles = buffer_.data() + places.tiles;
-  books_.terms = there(places.terms);
-  books_.windows = reinterpret_cast<const BookWindow*>(buffer_.data() + places.windows);
-  books_.centre = there(places.centre);
+  books_.centred = layout.centred.in(there);
+  books_.tiles = layout.tiles.in(there);
+  books_.terms = layout.terms.in(there);
+  books_.windows = layout.windows.in(there);
+  books_.centre = layout.centre.in(there);
   books_.scale = static_cast<float>(scale);
   books_.unscale = 1 / (scale * scale);
 }
 
-int64_t IcmTablesOnDevice::bytes_for(const Codebooks& books) { return TablePlaces(books).bytes; }
+int64_t IcmTablesOnDevice::bytes_for(const Codebooks& books) { return TableLayout(books).bytes; }
 
 IcmTablesOnDevice::IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
                                      const Resources& resources) {
   const Codebooks& books = search.books();
   const PairwiseTables made(search, resources);
-  const TablePlaces places(books);
-  buffer_ = DeviceBuffer(places.bytes, "tables of codewords", context, resources);
+  const TableLayout layout(books);
+  buffer_ = DeviceBuffer(layout.bytes, "tables of codewords", context, resources);
   std::vector<TableScale> scales;
   for (int64_t k = 0; k < books.books; ++k) scales.push_back(made.scale(k));
-  std::byte* const to = buffer_.data();
-  const int64_t width = made.width();
-  context->copy(to + places.pairs, made.row(0, 0, 0), array_bytes<int16_t>(books.books * books.all_words() * width));
-  context->copy(to + places.moved, made.moved_words(), array_bytes<float>(books.size()));
-  context->copy(to + places.squares, made.squared_norms(), array_bytes<float>(books.all_words()));
-  context->copy(to + places.origin, made.origin(), array_bytes<float>(books.cols));
-  context->copy(to + places.scales, scales.data(), array_bytes<TableScale>(books.books));
+  const auto bring = [&]<typename T>(const Slot<T>& slot, const T* from) {
+    context->copy_values(slot.in(buffer_.data()), from, slot.count);
+    return slot.in(buffer_.data());
+  };
+  tables_.pairs = bring(layout.pairs, made.row(0, 0, 0));
+  tables_.moved = bring(layout.moved, made.moved_words());
+  tables_.squares = bring(layout.squares, made.squared_norms());
+  tables_.origin = bring(layout.origin, made.origin());
+  tables_.scales = bring(layout.scales, scales.data());
   context->synchronize();
-  tables_.pairs = reinterpret_cast<const int16_t*>(to + places.pairs);
-  tables_.moved = reinterpret_cast<const float*>(to + places.moved);
-  tables_.squares = reinterpret_cast<const float*>(to + places.squares);
-  tables_.origin = reinterpret_cast<const float*>(to + places.origin);
-  tables_.scales = reinterpret_cast<const TableScale*>(to + places.scales);
-  tables_.width = width;
+  tables_.width = made.width();
   tables_.norms = made.norms();
 }
 

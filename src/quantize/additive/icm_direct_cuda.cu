@@ -8,7 +8,8 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(kThreads) icm_direct_kernel(IcmBooks books, Ic
     block.residuals = next;
     next += kRows * books.cols;
   }
-  block.current = reinterpret_cast<uint8_t*>(next);
+  block.current = vectors<uint8_t>(next);
   block.best = block.current + kRows * books.books;
   block.least = least;
   block.costs = costs;
@@ -217,9 +218,8 @@ void launch_icm_direct(const IcmBooks& books, const IcmRows& rows, const IcmList
   const bool shared = residuals_shared(books.cols);
   const int64_t bytes = (shared ? kRows * books.cols * 8 : 0) + 2 * kRows * books.books;
   blocks = static_cast<int>(std::min<int64_t>(blocks, divide_up(rows.count, int64_t{kRows})));
-  icm_direct_kernel<<<blocks, kThreads, static_cast<size_t>(bytes), stream>>>(books, rows, list, run,
-                                                                              shared ? nullptr : scratch);
-  KITH_CUDA_CHECK_LAUNCH("icm_direct_kernel");
+  launch(icm_direct_kernel, Grid::of(blocks, kThreads).with_shared(bytes), stream, books, rows, list, run,
+         shared ? nullptr : scratch);
 }
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 // that brings books to it, one after the other, through a ring of two.
 #pragma once
 
+#include "core/slot.hpp"
 #include "cuda/ptx_hopper.hpp"
 #include "quantize/additive/icm_task_cuda.hpp"
 
@@ -48,13 +49,18 @@ struct Layout {
   static constexpr int kTileBytes = kChunks * kProductChunkBytes;
   static constexpr int kSteps = 4 * kChunks;  // of 16 columns
   static constexpr int kCols = kChunks * kProductChunkCols;
-  static constexpr int kResidualBytes = kSearchers * 2 * kSteps * 16;
-  static constexpr int kTerms = kStages * kTileBytes;
-  static constexpr int kResiduals = kTerms + kStages * kProductWords * 4;
-  static constexpr int kBarriers = kResiduals + kResidualBytes;
-  static constexpr int kCodes = kBarriers + 64;
-  // Codes: the best so far, those that are worked with, and the next ones.
-  static int bytes(int64_t books) { return 1024 + kCodes + static_cast<int>(3 * kProductTileRows * books); }
+
+  // Shared memory: tiles of books first.
+  static constexpr Slot<float> terms() { return {kStages * kTileBytes, kStages * kProductWords}; }
+  static constexpr Slot<float4> residuals() { return {terms().offset + terms().bytes(), kSearchers * 2 * kSteps}; }
+  static constexpr Slot<Barriers> barriers() { return {residuals().offset + residuals().bytes(), 1}; }
+  // The best so far, those that are worked with, and the next ones.
+  static constexpr Slot<uint8_t> codes(int64_t books) {
+    return {barriers().offset + 64, 3 * kProductTileRows * books};
+  }
+  static int bytes(int64_t books) {
+    return static_cast<int>(1024 + codes(books).offset + codes(books).bytes());
+  }
 };
 
 struct Place {
@@ -86,7 +92,7 @@ __device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* 
       ptx::copy_bulk(shared + place.stage * L::kTileBytes + part * kPart,
                      books.tiles + book * L::kTileBytes + part * kPart, kPart, full);
     }
-    ptx::copy_bulk(shared + L::kTerms + place.stage * kProductWords * 4, books.terms + book * kProductWords,
+    ptx::copy_bulk(L::terms().in(shared) + place.stage * kProductWords, books.terms + book * kProductWords,
                    kProductWords * 4, full);
     place.advance();
   };

@@ -44,7 +44,7 @@ class Searcher {
       : books_(books),
         run_(run),
         shared_(shared),
-        barriers_(reinterpret_cast<Barriers*>(shared + L::kBarriers)),
+        barriers_(L::barriers().in(shared)),
         quads_(books, rows, shared),
         watch_(watch) {}
 
@@ -87,7 +87,7 @@ class Searcher {
 
   // One step: `now` counts those of a round from 2 on, `before` from 1 on, 0 for none.
   __device__ void step(int book, int before, int now, bool starting) {
-    const float4 window = __ldg(reinterpret_cast<const float4*>(books_.windows) + book);
+    const float4 window = __ldg(vectors<float4>(books_.windows) + book);
     const int had[2] = {quads_.code(0, book), quads_.code(1, book)};
     uint32_t near[2][2];  // of a row, in a half of the book: what lies within the window, 32 codewords a word
     find_near(window, had, starting, near);
@@ -151,7 +151,7 @@ class Searcher {
       }
     }
     float sums[2][64];
-    const auto* const terms = reinterpret_cast<const float2*>(shared_ + L::kTerms) + stage * kProductWords / 2;
+    const auto* const terms = vectors<float2>(L::terms().in(shared_)) + stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   using L = Layout<kChunks>;
   extern __shared__ std::byte dynamic[];
   std::byte* const shared = dynamic + (1024 - ptx::shared_address(dynamic) % 1024) % 1024;
-  auto* const barriers = reinterpret_cast<Barriers*>(shared + L::kBarriers);
+  Barriers* const barriers = L::barriers().in(shared);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);

@@ -5,6 +5,7 @@
 
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 
@@ -53,8 +54,7 @@ void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const I
                              cudaStream_t stream) {
   const int64_t blocks = std::min<int64_t>(divide_up(rows.count, int64_t{kWarps}), 1 << 16);
   if (list.count != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(list.count, 0, sizeof(uint32_t), stream));
-  prepare_rows_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(books, grid, rows, list);
-  KITH_CUDA_CHECK_LAUNCH("prepare_rows_kernel");
+  launch(prepare_rows_kernel, Grid::of(blocks, kThreads), stream, books, grid, rows, list);
 }
 
 }  // namespace kith

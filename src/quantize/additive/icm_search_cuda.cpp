@@ -5,7 +5,7 @@
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "quantize/codec_kernels_cuda.hpp"
+#include "kernels/codes/code_kernels_cuda.hpp"
 
 #include <algorithm>
 
@@ -58,22 +58,29 @@ std::vector<IcmStep> schedule_of(const LocalSearchPlan& plan, int64_t books) {
 
 }  // namespace
 
-struct IcmSearch::Places : WorkspaceLayout {
-  Places(int64_t rows, const IcmSearch& search, int64_t scratch_doubles) {
+struct IcmSearch::Workspace : WorkspaceLayout {
+  Workspace(int64_t rows, const IcmSearch& search, int64_t scratch_values) {
     const IcmBooks& books = search.books_->books();
+    const bool products = search.form_ == SearchForm::products;
     const bool tables = search.form_ == SearchForm::tables;
-    values = take(rows * books.cols, 4);
-    centred = take(search.form_ == SearchForm::products ? rows * product_cols(books.cols) : 0, 4);
-    numbers = take(rows, 8);
-    fits = take(rows, 1);
-    unary = take(tables ? rows * books.books * search.tables_->tables().width : 0, 2);
-    windows = take(tables ? rows * books.books : 0, 2);
-    norms = take(tables ? rows : 0, 8);
-    list = take(search.form_ == SearchForm::direct ? 0 : rows + 1, 4);
-    scratch = take(scratch_doubles, 8);
+    values = take<float>(rows, books.cols);
+    centred = take<float>(products ? rows : 0, product_cols(books.cols));
+    numbers = take<int64_t>(rows);
+    fits = take<uint8_t>(rows);
+    unary = take<int16_t>(tables ? rows : 0, tables ? books.books * search.tables_->tables().width : 0);
+    windows = take<int16_t>(tables ? rows : 0, books.books);
+    norms = take<double>(tables ? rows : 0);
+    list = take<uint32_t>(search.form_ == SearchForm::direct ? 0 : rows + 1);
+    scratch = take<double>(scratch_values);
   }
 
-  int64_t values, centred, numbers, fits, unary, windows, norms, list, scratch;
+  Slot<float> values, centred;
+  Slot<int64_t> numbers;
+  Slot<uint8_t> fits;
+  Slot<int16_t> unary, windows;
+  Slot<double> norms;
+  Slot<uint32_t> list;
+  Slot<double> scratch;
 };
 
 IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, int64_t rows,
@@ -99,9 +106,8 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   direct_blocks_ = static_cast<int>(kDirectBlocks * multiprocessors_);
   const std::vector<IcmStep> steps = schedule_of(encoding.search, books.books);
   steps_ = static_cast<int>(encoding.search.sweeps * books.books);
-  const auto bytes = static_cast<int64_t>(steps.size() * sizeof(IcmStep));
-  schedule_ = DeviceBuffer(bytes, "an order of codebooks", context, resources);
-  context->copy(schedule_.data(), steps.data(), bytes);
+  schedule_ = DeviceArray<IcmStep>(static_cast<int64_t>(steps.size()), "an order of codebooks", context, resources);
+  context->copy_values(schedule_.data(), steps.data(), schedule_.size());
   context->synchronize();
 }
 
@@ -110,28 +116,28 @@ int64_t IcmSearch::bytes() const {
 }
 
 int64_t IcmSearch::workspace_bytes(int64_t rows) const {
-  return Places(rows, *this, direct_blocks_ * icm_direct_scratch(books_->books().cols)).bytes;
+  return Workspace(rows, *this, direct_blocks_ * icm_direct_scratch(books_->books().cols)).bytes;
 }
 
 IcmRows IcmSearch::rows_of(int64_t count, std::byte* workspace) const {
-  const Places places(count, *this, 0);
+  const Workspace layout(count, *this, 0);
   IcmRows rows;
   rows.count = count;
-  rows.values = reinterpret_cast<float*>(workspace + places.values);
-  if (form_ == SearchForm::products) rows.centred = reinterpret_cast<float*>(workspace + places.centred);
+  rows.values = layout.values.in(workspace);
+  if (form_ == SearchForm::products) rows.centred = layout.centred.in(workspace);
   if (form_ == SearchForm::tables) {
-    rows.unary = reinterpret_cast<int16_t*>(workspace + places.unary);
-    rows.windows = reinterpret_cast<int16_t*>(workspace + places.windows);
-    rows.norms = reinterpret_cast<double*>(workspace + places.norms);
+    rows.unary = layout.unary.in(workspace);
+    rows.windows = layout.windows.in(workspace);
+    rows.norms = layout.norms.in(workspace);
   }
-  rows.numbers = reinterpret_cast<int64_t*>(workspace + places.numbers);
-  rows.fits = reinterpret_cast<uint8_t*>(workspace + places.fits);
+  rows.numbers = layout.numbers.in(workspace);
+  rows.fits = layout.fits.in(workspace);
   return rows;
 }
 
 IcmList IcmSearch::list_of(int64_t count, std::byte* workspace) const {
   if (form_ == SearchForm::direct) return {};
-  auto* const list = reinterpret_cast<uint32_t*>(workspace + Places(count, *this, 0).list);
+  uint32_t* const list = Workspace(count, *this, 0).list.in(workspace);
   return {list + 1, list};
 }
 
@@ -161,10 +167,9 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
   run.rounds = static_cast<int>(rounds);
   run.steps = steps_;
   run.schedule_stride = encoding_.search.random_order ? steps_ : 0;
-  run.schedule =
-      reinterpret_cast<const IcmStep*>(schedule_.data()) + (from - encoding_.search.from_round) * run.schedule_stride;
+  run.schedule = schedule_.data() + (from - encoding_.search.from_round) * run.schedule_stride;
   const IcmBooks& books = books_->books();
-  auto* const scratch = reinterpret_cast<double*>(workspace + Places(count, *this, 0).scratch);
+  double* const scratch = Workspace(count, *this, 0).scratch.in(workspace);
   launch_icm_direct(books, rows, list_of(count, workspace), run, scratch, direct_blocks_, stream);
   if (form_ == SearchForm::products) launch_icm_products(books, rows, run, stream);
   if (tables_ != nullptr) launch_icm_tables(books, tables_->tables(), rows, run, multiprocessors_, stream);

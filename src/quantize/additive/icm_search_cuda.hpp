@@ -6,8 +6,8 @@
 
 #include <kith/resources.hpp>
 
-#include "cuda/device_buffer.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "cuda/device_array.hpp"
+#include "rows/device_rows.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/icm_books_cuda.hpp"
 
@@ -40,7 +40,7 @@ class IcmSearch {
               std::byte* workspace, cudaStream_t stream) const;
 
  private:
-  struct Places;
+  struct Workspace;
 
   IcmRows rows_of(int64_t count, std::byte* workspace) const;
   IcmList list_of(int64_t count, std::byte* workspace) const;
@@ -53,7 +53,7 @@ class IcmSearch {
   int direct_blocks_ = 0;
   std::unique_ptr<IcmBooksOnDevice> books_;
   std::unique_ptr<IcmTablesOnDevice> tables_;  // where that is the form
-  DeviceBuffer schedule_;
+  DeviceArray<IcmStep> schedule_;
   int steps_ = 0;
 };
 

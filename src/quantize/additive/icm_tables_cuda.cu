@@ -8,7 +8,8 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -96,7 +97,7 @@ class RowSearch {
     const bool has_words = at < tables_.width;
     uint32_t sums[4] = {0x7FFF7FFFu, 0x7FFF7FFFu, 0x7FFF7FFFu, 0x7FFF7FFFu};
     if (has_words) {
-      const auto load = [&](const int16_t* from) { return __ldg(reinterpret_cast<const uint4*>(from + at)); };
+      const auto load = [&](const int16_t* from) { return __ldg(vectors<uint4>(from + at)); };
       const uint4 unary = load(rows_.unary + (row_ * m_ + book) * tables_.width);
       sums[0] = unary.x;
       sums[1] = unary.y;
@@ -215,11 +216,10 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_icm_tables(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmRun& run,
                        int multiprocessors, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(
-      std::min<int64_t>(divide_up(rows.count, int64_t{kWarps}), int64_t{kBlocksEach} * multiprocessors));
-  const auto bytes = static_cast<size_t>(2 * kWarps * books.books);
-  icm_tables_kernel<<<blocks, kThreads, bytes, stream>>>(books, tables, rows, run);
-  KITH_CUDA_CHECK_LAUNCH("icm_tables_kernel");
+  const int64_t blocks =
+      std::min<int64_t>(divide_up(rows.count, int64_t{kWarps}), int64_t{kBlocksEach} * multiprocessors);
+  launch(icm_tables_kernel, Grid::of(blocks, kThreads).with_shared(2 * kWarps * books.books), stream, books, tables,
+         rows, run);
 }
 
 }  // namespace kith

@@ -2,7 +2,8 @@
 
 #include <kith/error.hpp>
 
-#include "quantize/scalar_codes_cpu.hpp"
+#include "core/typed_row.hpp"
+#include "kernels/codes/sub_codes.hpp"
 
 #include <fmt/format.h>
 
@@ -10,20 +11,6 @@
 #include <cmath>
 
 namespace kith {
-
-void check_additive_rows(const MatrixView& rows, int64_t cols) {
-  if (rows.cols() != cols) {
-    throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), cols));
-  }
-}
-
-void check_additive_codes(const MatrixView& codes, int64_t rows, const Codebooks& books) {
-  const int64_t bytes = additive_code_bytes(books.books, books.bits);
-  if (codes.dtype() != DType::u8 || codes.rows() != rows || codes.cols() != bytes) {
-    throw InvalidArgument(fmt::format("the codes are {} x {} {}; {} codebooks of {} bits make {} x {} u8", codes.rows(),
-                                      codes.cols(), name_of(codes.dtype()), books.books, books.bits, rows, bytes));
-  }
-}
 
 int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const float>& values) {
   const int64_t words = books << bits;
@@ -41,13 +28,13 @@ int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const flo
 
 void pack_codes(const uint8_t* whole, const Codebooks& books, const MutableMatrixView& codes) {
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    pack_sub_codes(whole + i * books.books, books.books, books.bits, reinterpret_cast<uint8_t*>(codes.row(i)));
+    pack_sub_codes(whole + i * books.books, books.books, books.bits, typed_row<uint8_t>(codes, i));
   }
 }
 
 void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whole) {
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    unpack_sub_codes(reinterpret_cast<const uint8_t*>(codes.row(i)), books.books, books.bits, whole + i * books.books);
+    unpack_sub_codes(typed_row<uint8_t>(codes, i), books.books, books.bits, whole + i * books.books);
   }
 }
 

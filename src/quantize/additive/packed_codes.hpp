@@ -1,5 +1,4 @@
-// Additive codes as callers have them: packed, a few bits for each book from the lowest bit of the first byte on; and the
-// checks of what they give.
+// Additive codes as callers have them: packed, a few bits for each book from the lowest bit of the first byte on.
 #pragma once
 
 #include <kith/view.hpp>
@@ -10,12 +9,6 @@
 
 namespace kith {
 
-constexpr int64_t additive_code_bytes(int64_t books, int bits) { return (books * bits + 7) / 8; }
-
-// InvalidArgument for another number of columns.
-void check_additive_rows(const MatrixView& rows, int64_t cols);
-// InvalidArgument unless u8, rows x bytes of a code, one after the other.
-void check_additive_codes(const MatrixView& codes, int64_t rows, const Codebooks& books);
 // The columns of codebooks that are given as values; InvalidArgument for a number of values that no columns have, or
 // values that are not finite.
 int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const float>& values);

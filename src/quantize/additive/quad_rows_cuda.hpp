@@ -3,6 +3,7 @@
 // t's, in shared memory where only it looks.
 #pragma once
 
+#include "cuda/vector_access.hpp"
 #include "quantize/additive/icm_products_block_cuda.hpp"
 
 namespace kith::icm {
@@ -33,10 +34,10 @@ class QuadRows {
         quarter_(static_cast<int>(threadIdx.x % 4)),
         first_row_(static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16)) {
     const int local = first_row_ + static_cast<int>(threadIdx.x % 32 / 4);
-    residual_ = reinterpret_cast<float4*>(shared + L::kResiduals) +
+    residual_ = L::residuals().in(shared) +
                 static_cast<int>(threadIdx.x / kGroupThreads) * 2 * L::kSteps * kGroupThreads +
                 static_cast<int>(threadIdx.x % kGroupThreads);
-    uint8_t* const codes = reinterpret_cast<uint8_t*>(shared + L::kCodes);
+    uint8_t* const codes = L::codes(books.books).in(shared);
     const auto m = static_cast<int>(books.books);
     best_of_block_ = codes;
     current_of_block_ = codes + kProductTileRows * m;
@@ -125,8 +126,7 @@ class QuadRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float4 left[L::kSteps];
-      const float4* const row =
-          reinterpret_cast<const float4*>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
+      const float4* const row = vectors<float4>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
 #pragma unroll
       for (int s = 0; s < L::kSteps; ++s) left[s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
       for (int64_t k = 0; less_words && k < books_.books; ++k) {
@@ -211,7 +211,7 @@ class QuadRows {
 
  private:
   __device__ const float4* word(int64_t book, int j) const {
-    return reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
+    return vectors<float4>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
   }
 
   static_assert(kProductMostBooks <= 64);  // a bit for each
@@ -229,7 +229,7 @@ class QuadRows {
     const auto m = static_cast<int>(books_.books);
     const uint8_t* const next = current_[h] + to_next_;
     const bool anew = 2 * __popcll(differ) > m;
-    const float4* const row = reinterpret_cast<const float4*>(rows_.centred + row_[h] * L::kCols) + quarter_;
+    const float4* const row = vectors<float4>(rows_.centred + row_[h] * L::kCols) + quarter_;
     float4 left[L::kSteps];
 #pragma unroll
     for (int s = 0; s < L::kSteps; ++s) left[s] = anew ? row[4 * s] : residual(h, s);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "quantize/additive/icm_engine.hpp"
-#include "quantize/codec_tables.hpp"
 
 #include <cstdint>
 

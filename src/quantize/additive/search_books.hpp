@@ -10,7 +10,7 @@
 #include "core/host_array.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/codeword_grid.hpp"
-#include "quantize/product_nearest_cpu.hpp"
+#include "quantize/product/product_nearest_cpu.hpp"
 
 #include <cstdint>
 #include <mutex>

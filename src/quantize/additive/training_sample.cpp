@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/row_sample.hpp"
-#include "quantize/product_training.hpp"
+#include "quantize/product/product_training.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 
@@ -123,13 +123,11 @@ __global__ void __launch_bounds__(kThreads) list_unfit_kernel(IcmBooks books, Ic
 
 void launch_unary_tables(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmList& list,
                          cudaStream_t stream) {
-  const auto blocks = [&](int64_t each) { return static_cast<unsigned>(divide_up(rows.count, each)); };
-  row_norms_kernel<<<std::min(blocks(kWarps), 1u << 16), kThreads, 0, stream>>>(books, tables, rows);
-  KITH_CUDA_CHECK_LAUNCH("row_norms_kernel");
-  unary_kernel<<<dim3(blocks(kRows), static_cast<unsigned>(books.books)), kThreads, 0, stream>>>(books, tables, rows);
-  KITH_CUDA_CHECK_LAUNCH("unary_kernel");
-  list_unfit_kernel<<<blocks(kThreads), kThreads, 0, stream>>>(books, rows, list);
-  KITH_CUDA_CHECK_LAUNCH("list_unfit_kernel");
+  const int64_t norm_blocks = std::min<int64_t>(divide_up(rows.count, kWarps), 1 << 16);
+  launch(row_norms_kernel, Grid::of(norm_blocks, kThreads), stream, books, tables, rows);
+  const dim3 tiles(static_cast<unsigned>(divide_up(rows.count, kRows)), static_cast<unsigned>(books.books));
+  launch(unary_kernel, {tiles, dim3(kThreads)}, stream, books, tables, rows);
+  launch(list_unfit_kernel, Grid::over(rows.count, kThreads), stream, books, rows, list);
 }
 
 }  // namespace kith

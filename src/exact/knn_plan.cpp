@@ -1,0 +1,48 @@
+#include "exact/knn_plan.hpp"
+
+#include "core/cpu_target.hpp"
+#include "cuda/resolve_device.hpp"
+
+#include <fmt/format.h>
+
+namespace kith {
+namespace {
+
+KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
+  return plan_on(
+      device, budget, [&](const PlanBudget& left) -> KnnPlan { return plan_knn_cpu(task, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) -> KnnPlan { return plan_knn_cuda(task, gpu, left); });
+}
+
+}  // namespace
+
+const SearchBatches& batches_of(const KnnPlan& plan) {
+  return std::visit([](const auto& of) -> const SearchBatches& { return of; }, plan);
+}
+
+Device resolve_device(const SearchTask& task, const Resources& resources) {
+  const auto description = [&] {
+    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.rows,
+                       task.shape.cols);
+  };
+  const auto fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  };
+  return choose_device({"a search", description},
+                       {task.shape.query_space, task.shape.base_space, task.wish.result_space}, work_of(task.shape),
+                       fits, resources);
+}
+
+PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
+  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+}
+
+Footprint least_plan(const SearchTask& task, Device device, const Resources& resources) {
+  return least_plan([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+}
+
+int64_t largest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
+  return bytes_of(plan_for(task, device, {kNoLimit, kNoLimit, resources.threads(), cpu_extensions()})).host;
+}
+
+}  // namespace kith

@@ -1,0 +1,27 @@
+// What exact searches need at least, beside their results: their filters and their smallest plans.
+#pragma once
+
+#include <kith/export.hpp>
+#include <kith/range_search.hpp>
+#include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
+
+#include "core/footprint.hpp"
+#include "exact/search_task.hpp"
+
+namespace kith {
+
+// Of a search on the device where its data lies, or that `resources` ask for; else on the CPU.
+Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+                           const Resources& resources);
+
+// The same of a range search whose results stay in memory: before it nobody knows how many there are.
+Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+                          const Resources& resources);
+
+// Call after a range search in files ran out of memory and what it had found was freed: searches again, counts only, and
+// throws a NamedLimit that holds all results.
+[[noreturn]] KITH_EXPORT void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base,
+                                                     const RangeParams& params, const Resources& resources);
+
+}  // namespace kith

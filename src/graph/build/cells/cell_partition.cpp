@@ -1,0 +1,204 @@
+#include "graph/build/cells/cell_partition.hpp"
+
+#include <kith/knn.hpp>
+
+#include "cluster/kmeans_fit.hpp"
+#include "cluster/row_sample.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/search_limit.hpp"
+#include "graph/build/cells/cell_ranks_cpu.hpp"
+#include "graph/build/cells/cell_training.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBatch = 16384;
+constexpr int64_t kExtraColumns = 1;  // of inner_product; the others' bytes are counted with it too
+
+int64_t sample_size(int64_t rows, const CellParams& params) { return std::min(rows, params.cells * kSampleRowsPerCell); }
+
+// The centres of cells, learned from some rows.
+MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
+  const int64_t count = sample_size(rows, params);
+  const std::vector<uint32_t> sample =
+      sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
+  const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
+  const KMeans means = learn_cells(vectors.view(), params, resources);
+  MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
+  const MatrixView learned = means.centres();
+  for (int64_t i = 0; i < params.cells; ++i) {
+    std::copy_n(learned.row(i), space.cols() * 4, centres.mutable_view().row(i));
+  }
+  return centres;
+}
+
+Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, const Resources& resources) {
+  const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
+  return knn(rows, centres, wish, resources);
+}
+
+// A row's own cell, then those found that are not it.
+template <typename Cell>
+void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, uint32_t* ranks,
+               int64_t probes) {
+  int64_t at = 0;
+  ranks[at++] = own;
+  for (int64_t j = 0; j < count && at < probes; ++j) {
+    const auto place = static_cast<uint32_t>(found[j]);
+    const uint32_t cell = numbers == nullptr ? place : (*numbers)[place];
+    if (cell != own) ranks[at++] = cell;
+  }
+}
+
+// The end of the wave in which so many probes are made.
+int64_t end_of_wave(int64_t probes, int64_t most) {
+  int64_t end = wave_end(0, most);
+  while (end < std::min(probes, most)) end = wave_end(end, most);
+  return end;
+}
+
+}  // namespace
+
+int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& params) {
+  return rows * 4 * (ranked_probes(params) + 2) + array_bytes<int64_t>(params.cells + 1) +
+         array_bytes<float>(params.cells * cols);
+}
+
+int64_t CellPartition::learning_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
+  const RowsInfo sample(sample_size(x.rows(), params), x.cols() + kExtraColumns, DType::f32);
+  return array_bytes<float>((sample.rows + params.cells) * sample.cols) + x.rows() / 8 +
+         smallest_fit_bytes(cell_training(params), sample, resources);
+}
+
+int64_t CellPartition::ranking_bytes(const MatrixView& x, const CellParams& params, const Resources& resources) {
+  const int64_t cols = x.cols() + kExtraColumns;
+  const int64_t batch = std::min(x.rows(), kBatch);
+  const bool searches = params.cells > kMostCellsRanked || params.metric == Metric::inner_product;
+  const int64_t made = params.metric == Metric::cosine || searches ? array_bytes<float>(batch * cols) : 0;
+  const int64_t near = params.cells > kMostCellsRanked
+                           ? array_bytes<float>(kCellsRanked * cols)
+                           : CellRanks::bytes_for(params.cells, cols, params.probes + 1, resources.threads());
+  if (!searches) return made + near;
+  const int64_t k = params.cells > kMostCellsRanked ? ranked_probes(params) + 1 : 1;
+  const SearchShape shape{.queries = batch, .rows = params.cells, .cols = cols, .query_dtype = DType::f32,
+                          .base_dtype = DType::f32, .metric = Metric::l2};
+  return made + near + neighbors_bytes(std::max(batch, kCellsRanked), k) +
+         smallest_host_bytes(shape, {.k = k}, RowFilter(), resources);
+}
+
+CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
+    : cells_(params.cells),
+      probes_(ranked_probes(params)),
+      resources_(resources),
+      quiet_(resources.with_progress({})),
+      space_(x, params.metric, quiet_),
+      centres_(learn_centres(space_, x.rows(), params, quiet_)),
+      own_(x.rows(), "the rows' cells", resources),
+      offsets_(params.cells + 1, "the cells", resources),
+      members_(x.rows(), "the cells", resources) {
+  // A little more than is likely, since ranking anew takes as long.
+  const int64_t first = params.likely > 0 ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
+  const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
+  if (at_once) {
+    make_room(first);
+    rank_rows();
+  } else {
+    assign();
+  }
+  list_members();
+  if (!at_once) {
+    make_room(first);
+    rank_again();
+  }
+}
+
+// Every row's own cell.
+void CellPartition::assign() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  for (int64_t first = 0; first < own_.size(); first += kBatch) {
+    const int64_t count = std::min(kBatch, own_.size() - first);
+    const Neighbors own = nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+    for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
+    meter.add(count);
+    meter.poll();
+  }
+}
+
+void CellPartition::list_members() {
+  std::fill(offsets_.begin(), offsets_.end(), int64_t{0});
+  for (const uint32_t cell : own_) ++offsets_[cell + 1];
+  std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
+  std::vector<int64_t> next(offsets_.begin(), offsets_.end() - 1);
+  for (int64_t row = 0; row < own_.size(); ++row) members_[next[own_[row]]++] = static_cast<uint32_t>(row);
+}
+
+void CellPartition::make_room(int64_t count) {
+  ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
+  ranks_ = HostArray<uint32_t>(own_.size() * count, "the cells near each row", resources_);
+  ranked_ = count;
+}
+
+void CellPartition::rank(int64_t count) {
+  count = std::min(count, probes_);
+  if (count <= ranked_) return;
+  make_room(count);
+  rank_again();
+}
+
+void CellPartition::rank_again() { ranks_all() ? rank_rows() : rank_by_cell(); }
+
+// Among all cells.
+void CellPartition::rank_rows() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  const bool two_sides = space_.has_two_sides();
+  // Where the own cell need not be the nearest of those that are looked for, one more has to be found.
+  const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
+  CellRanks near(centres_.view(), wanted, quiet_);
+  MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  for (int64_t first = 0; first < own_.size(); first += kBatch) {
+    const int64_t count = std::min(kBatch, own_.size() - first);
+    const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
+    near.rank(looking, meter, [&](int64_t i, const uint32_t* found) {
+      if (!two_sides) own_[first + i] = found[0];
+      put_ranks(found, wanted, own_[first + i], nullptr, ranks_.data() + (first + i) * ranked_, ranked_);
+    });
+    meter.add(count);
+    meter.poll();
+  }
+}
+
+// Cell by cell, among those whose centres are nearest to its own.
+void CellPartition::rank_by_cell() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  const int64_t among = std::min(kCellsRanked, cells_);
+  const MatrixView all = centres_.view();
+  std::vector<uint32_t> numbers(static_cast<size_t>(among));
+  MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
+  for (int64_t cell = 0; cell < cells_; ++cell) {
+    if (size(cell) == 0) continue;
+    const Neighbors around = nearest(all.slice(cell, 1), all, among, quiet_);
+    for (int64_t j = 0; j < among; ++j) numbers[static_cast<size_t>(j)] = static_cast<uint32_t>(around.ids(0)[j]);
+    std::sort(numbers.begin(), numbers.end());  // so that ties go to the smaller cell
+    for (int64_t j = 0; j < among; ++j) {
+      std::copy_n(all.row(numbers[static_cast<size_t>(j)]), space_.cols() * 4, chosen.mutable_view().row(j));
+    }
+    for (int64_t first = 0; first < size(cell); first += kBatch) {
+      const int64_t count = std::min(kBatch, size(cell) - first);
+      const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
+      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+      for (int64_t i = 0; i < count; ++i) {
+        uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_;
+        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranks, ranked_);
+      }
+    }
+    meter.add(size(cell));
+    meter.poll();
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,70 @@
+// A collection cut into k-means cells, and for every row the cells nearest to it.
+//
+// Centres are learned from a sample drawn by the seed; rows are assigned to their nearest centre exactly, and a row's
+// probes are its own cell and then the nearest others by (distance, cell), exactly too: of all cells, or where these are
+// more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096 cells
+// 99.5 % are among the 1,024 nearest to that centre).
+//
+// Only as many probes are ranked as are likely to be made; more when they are asked for, at the cost of ranking anew.
+//
+// Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by. Memory:
+// 4 (probes + 2) bytes a row.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/cell_space.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+class CellPartition {
+ public:
+  // `x` must outlive it.
+  CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources);
+  // What it keeps once all probes are ranked, and what it takes at least for a while: to learn the centres, before
+  // anything but them is kept, and to rank.
+  static int64_t bytes_for(int64_t rows, int64_t cols, const CellParams& params);
+  static int64_t learning_bytes(const MatrixView& x, const CellParams& params, const Resources& resources);
+  static int64_t ranking_bytes(const MatrixView& x, const CellParams& params, const Resources& resources);
+
+  int64_t cells() const { return cells_; }
+  int64_t probes() const { return probes_; }
+  // Of the probes the first so many are ranked.
+  int64_t ranked() const { return ranked_; }
+  // At least so many; no more than probes().
+  void rank(int64_t count);
+  // The cells that a row is compared with, its own first.
+  const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * ranked_; }
+  // The rows of a cell, ascending.
+  const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
+  int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
+
+ private:
+  bool ranks_all() const { return cells_ <= kMostCellsRanked; }
+  void assign();
+  void list_members();
+  void make_room(int64_t count);
+  void rank_rows();
+  void rank_by_cell();
+  void rank_again();
+
+  int64_t cells_;
+  int64_t probes_;
+  int64_t ranked_ = 0;
+  const Resources resources_;
+  const Resources quiet_;
+  const CellSpace space_;
+  const MatrixBuffer centres_;
+  HostArray<uint32_t> own_;  // cell of each row
+  HostArray<uint32_t> ranks_;
+  HostArray<int64_t> offsets_;
+  HostArray<uint32_t> members_;
+};
+
+}  // namespace kith

@@ -1,0 +1,237 @@
+#include "graph/build/cells/cell_partition_cuda.hpp"
+
+#include <kith/kmeans.hpp>
+#include <kith/knn.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "core/random.hpp"
+#include "core/typed_row.hpp"
+#include "cuda/device_info.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "graph/build/cells/cell_ranks_cuda.hpp"
+#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/probe_hint_cuda.hpp"
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kDeviceBatch = int64_t{1} << 18;
+constexpr int64_t kFoundBytes = int64_t{1} << 30;  // of a batch's ranks
+constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
+
+int64_t batch_for(int64_t rows, int64_t wanted) {
+  return std::max<int64_t>(std::min({rows, kDeviceBatch, kFoundBytes / (12 * wanted)}), 1);
+}
+
+}  // namespace
+
+CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params,
+                                     std::shared_ptr<const DeviceContext> context, const Resources& resources)
+    : rows_(rows),
+      context_(std::move(context)),
+      resources_(resources.with_progress({}).with_log({})),
+      space_(rows, params.metric, context_, resources_),
+      cells_(params.cells),
+      probes_(ranked_probes(params)),
+      own_(rows.view().rows(), "the cells", context_, resources_) {
+  learn_centres(params);
+}
+
+void CellPartitionCuda::learn_centres(const CellParams& params) {
+  const int64_t all = rows_.view().rows();
+  const int64_t count = std::min(all, params.cells * kSampleRowsPerCell);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), all, count, resources_);
+  const DeviceArray<uint32_t> list(count, "a sample of the rows", context_, resources_);
+  const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
+  context_->copy_values(list.data(), sample.data(), count);
+  const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
+  const KMeans means = learn_cells(seen, params, resources_);
+  const MatrixView learned = means.centres();
+  centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
+  for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {
+    context_->copy_values(centre_memory_.data() + i * space_.cols(), typed_row<float>(learned, i), space_.cols());
+  }
+  if (learned.row_stride() == space_.cols()) {
+    context_->copy(centre_memory_.data(), learned.data(), centre_memory_.bytes());
+  }
+  context_->synchronize();
+  centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
+                        MemorySpace::cuda(context_->device()));
+}
+
+void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& centres, int64_t k) const {
+  const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
+  const NeighborsView out{found_ids_.data(), found_distances_.data(), queries.rows(), k,
+                          MemorySpace::cuda(context_->device())};
+  knn(queries, centres, out, wish, resources_);
+}
+
+int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall) {
+  const auto rows = static_cast<int64_t>(control.rows().size());
+  if (rows == 0 || recall <= 0 || cells_ > kMostCellsRanked) return 0;
+  const int64_t all = static_cast<int64_t>(control.neighbors().size()) / rows;
+  const int64_t per_row = std::min(all, kHintNeighbors);
+  if (per_row == 0) return 0;
+  const int64_t count = rows * (1 + per_row);
+  const int64_t ranked = std::min(cells_, kHintCells);
+  const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
+  if (resources_.device_memory()->available() < 4 * bytes) return 0;  // a hint is worth little memory
+  const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
+  for (int64_t i = 0; i < rows; ++i) {
+    numbers[i] = control.rows()[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < per_row; ++j) {  // near and far ones
+      numbers[rows + i * per_row + j] = control.neighbors()[static_cast<size_t>(i * all + (j + 1) * all / per_row - 1)];
+    }
+  }
+  const DeviceArray<uint32_t> list(count, "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<float> vectors(count * space_.cols(), "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<int64_t> own(count, "rows whose neighbours are known", context_, resources_);
+  const DeviceArray<uint32_t> places(rows * per_row, "rows whose neighbours are known", context_, resources_);
+  found_ids_ = DeviceArray<int64_t>(count * ranked, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(count * ranked, "the cells near some rows", context_, resources_);
+  context_->copy_values(list.data(), numbers.data(), count);
+  search(space_.listed(list.data(), count, CellSide::found, vectors.data()), centres_, 1);
+  context_->copy_values(own.data(), found_ids_.data(), count);
+  search(space_.listed(list.data(), count, CellSide::looking, vectors.data()), centres_, ranked);
+  launch_hint_places({own.data(), found_ids_.data(), ranked, rows, per_row, places.data()}, context_->stream());
+  const HostArray<uint32_t> found(rows * per_row, "rows whose neighbours are known", resources_);
+  context_->copy_values(found.data(), places.data(), places.size());
+  context_->synchronize();
+  found_ids_ = {};
+  found_distances_ = {};
+  const auto last = std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
+  std::nth_element(found.begin(), found.begin() + last, found.end());
+  return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
+}
+
+void CellPartitionCuda::rank(int64_t probes) {
+  probes = std::min(probes, probes_);
+  if (probes <= ranked_) return;
+  ranks_ = {};  // the old ones go before the new ones come
+  ranks_ = DeviceArray<uint32_t>(rows_.view().rows() * probes, "the cells near each row", context_, resources_);
+  const bool all = cells_ <= kMostCellsRanked;
+  // With own cells last among the nearest of what looks for others, one more has to be found.
+  const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !all ? 1 : 0));
+  const int64_t batch = batch_for(rows_.view().rows(), all ? wanted : 1);
+  found_ids_ = DeviceArray<int64_t>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  if (!space_.is_identity()) {
+    made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
+  }
+  rank_all(probes);
+  if (sizes_.empty()) count_sizes();
+  if (!all && probes > 1) rank_near(probes);
+  ranked_ = probes;
+  found_ids_ = {};
+  found_distances_ = {};
+  made_ = {};
+}
+
+// Own cells, where they are not known, and where all cells are ranked the others.
+void CellPartitionCuda::rank_all(int64_t probes) {
+  const int64_t all = rows_.view().rows();
+  const bool ranks_all = cells_ <= kMostCellsRanked;
+  const bool both = ranks_all && !space_.has_two_sides();
+  const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !ranks_all ? 1 : 0));
+  const int64_t batch = batch_for(all, ranks_all ? wanted : 1);
+  for (int64_t first = 0; first < all; first += batch) {
+    resources_.check_cancelled();
+    const int64_t count = std::min(batch, all - first);
+    RanksTask task;
+    task.found = found_ids_.data();
+    task.count = count;
+    task.first = first;
+    task.own = own_.data();
+    task.probes = probes;
+    uint32_t* const ranks = ranks_.data();
+    if (both || ranked_ == 0) {
+      task.stride = both ? wanted : 1;
+      search(space_.range(first, count, CellSide::found, made_.data()), centres_, task.stride);
+      task.sets_own = true;
+      task.ranks = both || probes == 1 ? ranks : nullptr;
+      launch_put_ranks(task, context_->stream());
+    }
+    if (!both && ranks_all && probes > 1) {
+      task.stride = wanted;
+      search(space_.range(first, count, CellSide::looking, made_.data()), centres_, wanted);
+      task.sets_own = false;
+      task.ranks = ranks;
+      launch_put_ranks(task, context_->stream());
+    }
+  }
+}
+
+// Among those whose centres are nearest to the own one's, all keys of some cells' rows at a time.
+void CellPartitionCuda::rank_near(int64_t probes) {
+  if (!near_) near_.emplace(centres_, own(), sizes_, rows_.view().rows(), context_, resources_);
+  const NearCells& near = *near_;
+  const int64_t wanted = std::min({cells_, probes + 1, near.count()});
+  const int64_t batch = std::min(rows_.view().rows(), kNearRows);
+  const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
+  const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
+  const SelectPlan plan = plan_select(problem, multiprocessors);
+  const DeviceArray<float> keys(batch * near.count(), "the cells near some rows", context_, resources_);
+  const DeviceArray<float> distances(batch * wanted, "the cells near some rows", context_, resources_);
+  const DeviceArray<int32_t> columns(batch * wanted, "the cells near some rows", context_, resources_);
+  const DeviceBuffer selection(plan.workspace_bytes, "the cells near some rows", context_, resources_);
+  int64_t cell = 0;
+  int64_t in_cell = 0;  // rows of it that are done
+  for (int64_t first = 0; first < rows_.view().rows(); first += batch) {
+    resources_.check_cancelled();
+    const int64_t count = std::min(batch, rows_.view().rows() - first);
+    DeviceRowsView rows = rows_.rows();
+    rows.list = near.members() + first;
+    rows.count = count;
+    if (!space_.is_identity())
+      rows = device_rows(space_.listed(near.members() + first, count, CellSide::looking, made_.data()));
+    for (int64_t at = 0; at < count;) {
+      const int64_t some = std::min(sizes_[static_cast<size_t>(cell)] - in_cell, count - at);
+      if (some > 0) {
+        DeviceRowsView others = device_rows(centres_);
+        others.list = near.numbers(cell);
+        others.count = near.count();
+        DistanceTask task{slice_rows(rows, at, some),
+                          others,
+                          space_.cols(),
+                          KeyKind::l2,
+                          reinterpret_cast<uint32_t*>(keys.data()) + at * near.count(),
+                          near.count()};
+        task.form = KeyForm::plain;
+        launch_distance(task, context_->stream());
+      }
+      at += some;
+      in_cell += some;
+      if (in_cell == sizes_[static_cast<size_t>(cell)]) {
+        ++cell;
+        in_cell = 0;
+      }
+    }
+    const SelectInput input{keys.data(), count, near.count(), near.count()};
+    const SelectProblem here = problem_of(input, wanted, SelectOrder::smallest);
+    launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
+                       selection.data(), context_->stream());
+    launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
+                           ranks_.data(), probes},
+                          context_->stream());
+  }
+}
+
+void CellPartitionCuda::count_sizes() {
+  const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
+  context_->fill(counts.data(), 0, cells_);
+  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, counts.data(), context_->stream());
+  std::vector<uint32_t> found(static_cast<size_t>(cells_));
+  context_->copy_values(found.data(), counts.data(), cells_);
+  context_->synchronize();
+  sizes_.assign(found.begin(), found.end());
+}
+
+}  // namespace kith

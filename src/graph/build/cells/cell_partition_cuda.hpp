@@ -1,0 +1,66 @@
+// A collection cut into k-means cells on a GPU (cell_partition.hpp): the same cells and the same probes as on the CPU.
+//
+// Probes are ranked as far as they are asked for, more of them when they are needed: nobody knows before how many will
+// be. Time: rows x cells products for each ranking, twice where a row looks for others with another vector than it is
+// found by. Memory: 4 (ranked probes + 1) bytes a row.
+#pragma once
+
+#include "cuda/device_array.hpp"
+#include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/cell_space_cuda.hpp"
+#include "graph/build/cells/near_cells_cuda.hpp"
+#include "graph/lists/control_rows.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kith {
+
+class CellPartitionCuda {
+ public:
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params, std::shared_ptr<const DeviceContext> context,
+                    const Resources& resources);
+
+  int64_t probes() const { return probes_; }
+  // Each row's own cell.
+  const uint32_t* own() const { return own_.data(); }
+  // Rows in each cell.
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+
+  // Probes that are likely to reach a recall, by rows whose neighbours are known (probe_hint_cuda.hpp); 0: nobody knows.
+  int64_t probes_for(const ControlRows& control, double recall);
+
+  // Ranks at least the first `probes` cells of every row, unless they are.
+  void rank(int64_t probes);
+  int64_t ranked() const { return ranked_; }
+  // rows x ranked(), the own cell first.
+  const uint32_t* ranks() const { return ranks_.data(); }
+
+ private:
+  void learn_centres(const CellParams& params);
+  void rank_all(int64_t probes);
+  void rank_near(int64_t probes);
+  void search(const MatrixView& queries, const MatrixView& centres, int64_t k) const;
+  void count_sizes();
+
+  const GraphRowsCuda& rows_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  const CellSpaceCuda space_;
+  const int64_t cells_;
+  const int64_t probes_;
+  int64_t ranked_ = 0;
+  MatrixView centres_;
+  DeviceArray<float> centre_memory_;
+  DeviceArray<float> made_;         // rows as cells see them, a batch
+  DeviceArray<int64_t> found_ids_;  // what a search of a batch finds
+  DeviceArray<float> found_distances_;
+  DeviceArray<uint32_t> own_;
+  DeviceArray<uint32_t> ranks_;
+  std::vector<int64_t> sizes_;
+  std::optional<NearCells> near_;  // where these alone are ranked
+};
+
+}  // namespace kith

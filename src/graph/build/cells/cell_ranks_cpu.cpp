@@ -1,0 +1,196 @@
+#include "graph/build/cells/cell_ranks_cpu.hpp"
+
+#include "core/cpu_target.hpp"
+#include "core/infinity.hpp"
+#include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
+#include "graph/lists/pairs/first_values.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/all_values.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/panel_shape.hpp"
+#include "kernels/select/smallest_values.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+// Vectors whose values are computed together, at most: all centres pass by for each block.
+constexpr int64_t kBlock = 64;
+constexpr int64_t kBlocksPerTask = 8;
+
+// Bytes alone would leave most orders open.
+PanelFormat rank_format(int64_t cols) {
+  const PanelFormat format = choose_panel_format(KeyKind::l2, DType::f32, DType::f32, cols, cpu_extensions());
+  return format == PanelFormat::screened ? PanelFormat::f32 : format;
+}
+
+// Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up to
+// 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
+std::vector<float> rank_origin(const MatrixView& centres) {
+  constexpr double kFarColumn = 8;
+  std::vector<float> origin = choose_origin(KeyKind::l2, centres);
+  double squares = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    const float* const centre = typed_row<float>(centres, i);
+    for (size_t c = 0; c < origin.size(); ++c) squares += (double{centre[c]} - origin[c]) * (double{centre[c]} - origin[c]);
+  }
+  if (squares >= kFarColumn * kFarColumn * static_cast<double>(centres.rows() * centres.cols())) {
+    for (float& value : origin) value = std::nearbyint(value);
+  }
+  return origin;
+}
+
+// Whether the root of a square of at least `lower` comes after that of one of at most `upper`, also when both are rounded.
+bool roots_in_order(float upper, float lower) { return lower > std::max(upper, 0.0f) * (1 + 0x1p-18f); }
+
+}  // namespace
+
+// What one thread works with.
+class CellRanks::Worker {
+ public:
+  Worker(const MatrixView& centres, const PackedRows& packed, int64_t most, const Resources& resources)
+      : centres_(centres),
+        rows_(packed.panels()),
+        most_(most),
+        queries_(KeyKind::l2, packed.format(), kBlock, centres.cols(), resources),
+        scratch_(PackedQueries::scratch_bytes(packed.format(), centres.cols()), "ranking cells", resources),
+        vectors_(kBlock * centres.cols(), "ranking cells", resources),
+        values_(most, centres.rows(), resources, kBlock),
+        found_(centres.rows(), "ranking cells", resources),
+        ascending_(centres.rows(), "ranking cells", resources),
+        before_(centres.rows(), "ranking cells", resources),
+        sorted_(centres.rows(), "ranking cells", resources),
+        neighbors_(centres.rows(), "ranking cells", resources),
+        norm_(*std::max_element(rows_.norms, rows_.norms + packed.panel_count())) {}
+
+  static int64_t bytes_for(PanelFormat format, int64_t cells, int64_t cols, int64_t most) {
+    return PackedQueries::bytes_for(format, kBlock, cols) + PackedQueries::scratch_bytes(format, cols) +
+           FirstValues<float>::bytes_for(most, cells, kBlock) + array_bytes<float>(kBlock * cols) +
+           4 * array_bytes<float>(cells) + array_bytes<uint64_t>(cells);
+  }
+
+  // Up to kBlock vectors.
+  void rank(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
+            const Sink& sink) {
+    const int64_t count = vectors.rows();
+    for (int64_t i = 0; i < count; ++i) widen_row(vectors, i, vector(i));
+    const int64_t width = queries_.panel_width();
+    for (int64_t at = 0; at < count; at += width) {
+      queries_.pack_panel(at / width, vector(at), std::min(width, count - at), origin, scratch_.data());
+    }
+    float limits[kBlock + kMostQueriesPerPanel];
+    std::fill(std::begin(limits), std::end(limits), kInfinity);
+    const PanelQueries queries = queries_.panels(0, count, limits);
+    all_values(queries, rows_, panels, values_.of(0), values_.stride());
+    for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(norm_)));
+  }
+
+ private:
+  float* vector(int64_t i) const { return vectors_.data() + i * centres_.cols(); }
+
+  // `error`: of any value.
+  const uint32_t* nearest(int64_t query, float error) {
+    const int64_t cells = centres_.rows();
+    if (!(error < kInfinity)) {
+      std::iota(values_.places(), values_.places() + cells, 0u);
+      return by_keys(query, cells);
+    }
+    const float offset = queries_.offset(query);
+    const float most = values_.limit(query, cells) + offset;
+    // No key that its value may have is above one that the last wanted may have.
+    const float limit = square_above(root_above(most + error)) + error - offset;
+    const int64_t count = values_.find(query, cells, limit);
+    // Where very many are as near as the last, values tell little.
+    return count > 2 * most_ + 64 ? by_keys(query, count) : in_order(query, offset, error, count);
+  }
+
+  // The cells found by their keys.
+  const uint32_t* by_keys(int64_t query, int64_t count) {
+    put_keys(query, values_.places(), count);
+    for (int64_t i = 0; i < count; ++i) sorted_[i] = row_of(neighbors_[i]);
+    return sorted_.data();
+  }
+
+  // Some cells and their keys, sorted, to neighbors_.
+  void put_keys(int64_t query, const uint32_t* cells, int64_t count) {
+    float* const keys = values_.keys();
+    canonical_keys_cpu(KeyKind::l2, {vector(query), 0}, centres_, cells, count, keys);
+    for (int64_t i = 0; i < count; ++i) neighbors_[i] = pack_neighbor(ordered_key(keys[i]), cells[i]);
+    std::sort(neighbors_.data(), neighbors_.data() + count);
+  }
+
+  // The cells found, by what their values say, and by their keys where these do not tell.
+  const uint32_t* in_order(int64_t query, float offset, float error, int64_t count) {
+    const uint32_t* const cells = values_.places();
+    const float* const values = values_.of(query);
+    for (int64_t i = 0; i < count; ++i) found_[i] = values[cells[i]];
+    count_before(found_.data(), count, before_.data());
+    for (int64_t i = 0; i < count; ++i) {
+      sorted_[before_[i]] = cells[i];
+      ascending_[before_[i]] = found_[i] + offset;
+    }
+    for (int64_t first = 0; first < most_;) {
+      int64_t end = first + 1;
+      while (end < count && !roots_in_order(ascending_[end - 1] + error, ascending_[end] - error)) ++end;
+      if (end - first > 1) {
+        put_keys(query, sorted_.data() + first, end - first);
+        for (int64_t i = first; i < end; ++i) sorted_[i] = row_of(neighbors_[i - first]);
+      }
+      first = end;
+    }
+    return sorted_.data();
+  }
+
+  const MatrixView centres_;
+  const PanelBase rows_;
+  const int64_t most_;
+  PackedQueries queries_;
+  HostBuffer scratch_;
+  HostArray<float> vectors_;
+  FirstValues<float> values_;  // of a block of vectors and all cells
+  HostArray<float> found_;
+  HostArray<float> ascending_;  // those found, sorted
+  HostArray<uint32_t> before_;  // how many of those found come before each
+  HostArray<uint32_t> sorted_;  // cells
+  HostArray<uint64_t> neighbors_;
+  const float norm_;  // the largest
+};
+
+CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& resources)
+    : centres_(centres),
+      resources_(resources.with_progress({})),
+      packed_(KeyKind::l2, rank_format(centres.cols()), rank_origin(centres), centres.rows(), resources_) {
+  ProgressMeter meter("cells", centres.rows(), resources_);
+  packed_.pack(centres, {}, meter, resources_);
+  for (int slot = 0; slot < resources.threads(); ++slot) {
+    workers_.push_back(std::make_unique<Worker>(centres_, packed_, std::min(most, centres.rows()), resources_));
+  }
+}
+
+CellRanks::~CellRanks() = default;
+
+int64_t CellRanks::bytes_for(int64_t cells, int64_t cols, int64_t most, int threads) {
+  const PanelFormat format = rank_format(cols);
+  return PackedRows::bytes_for(format, cells, cols, threads) +
+         threads * Worker::bytes_for(format, cells, cols, std::min(most, cells));
+}
+
+void CellRanks::rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink) {
+  const int64_t block = whole_panels(kBlock, panel_shape(packed_.format()));
+  const int64_t step = kBlocksPerTask * block;
+  parallel_for(divide_up(vectors.rows(), step), meter, resources_, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * step, vectors.rows());
+    for (int64_t first = task * step; first < end; first += block) {
+      const MatrixView some = vectors.slice(first, std::min(block, end - first));
+      workers_[static_cast<size_t>(slot)]->rank(some, first, packed_.origin(), packed_.panel_count(), sink);
+      meter.checkpoint();
+    }
+  });
+}
+
+}  // namespace kith

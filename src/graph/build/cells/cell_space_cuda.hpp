@@ -1,0 +1,39 @@
+// The vectors that a collection is cut into cells by (cell_space.hpp), made on a GPU: the same values as on the CPU.
+#pragma once
+
+#include "cuda/device_array.hpp"
+#include "graph/build/cells/cell_space.hpp"
+#include "graph/lists/graph_rows_cuda.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class CellSpaceCuda {
+ public:
+  CellSpaceCuda(const GraphRowsCuda& rows, Metric metric, std::shared_ptr<const DeviceContext> context,
+                const Resources& resources);
+
+  int64_t cols() const { return rows_.cols() + (extra_ ? 1 : 0); }
+  bool has_two_sides() const { return extra_; }
+  bool is_identity() const { return metric_ != Metric::cosine && !extra_; }
+
+  // Of rows first, first + 1, ...: the rows themselves where that is what they are, else made in `memory`, which has room
+  // for count x cols() floats.
+  MatrixView range(int64_t first, int64_t count, CellSide side, float* memory) const;
+  // Of the rows that a list on the device names; f32, in `memory`.
+  MatrixView listed(const uint32_t* list, int64_t count, CellSide side, float* memory) const;
+
+ private:
+  MatrixView make(const uint32_t* list, int64_t first, int64_t count, CellSide side, float* memory) const;
+
+  const GraphRowsCuda& rows_;
+  const Metric metric_;
+  const bool extra_;
+  std::shared_ptr<const DeviceContext> context_;
+  DeviceArray<double> squares_;  // the canonical squared norm of every row, where cells want it
+  double longest_ = 0;
+};
+
+}  // namespace kith

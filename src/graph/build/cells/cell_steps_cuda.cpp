@@ -1,0 +1,385 @@
+// Waves on a GPU.
+//
+// Rows lie cell by cell as operands of the matrix units. The rows that probe a cell in a wave are sorted by cell and
+// gathered, tile after tile, and multiplied with the rows of their cell; pairs that may matter to either row get
+// canonical keys and are offered to both (cell_offers_cuda.hpp). The own cell comes first, with limits from the least
+// values of its parts; then lists are full, and their last neighbours are the limits.
+//
+// Nothing depends on order, so that pieces of a wave are enqueued without waiting. Where a piece found more pairs than
+// there is room for, it is done again in halves, with the limits that lists have by then. Where products say nothing,
+// all pairs get keys.
+#include "graph/build/cells/cell_steps_host_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/device_info.hpp"
+#include "graph/build/cells/cell_items.hpp"
+#include "graph/build/cells/cell_limits_cuda.hpp"
+#include "graph/build/cells/cell_offers_cuda.hpp"
+#include "graph/build/cells/cell_operands_cuda.hpp"
+#include "graph/build/cells/cell_partition_cuda.hpp"
+#include "graph/build/cells/cell_ranks_cuda.hpp"
+#include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kItemTiles = 32;   // of rows, at most
+
+class CellStepsCuda final : public CellSteps {
+ public:
+  CellStepsCuda(const GraphListsCuda& lists, const CellParams& params)
+      : rows_(lists.collection()),
+        lists_(lists.lists()),
+        context_(lists.context()),
+        resources_(lists.resources()),
+        cells_(rows_, params, context_, resources_),
+        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
+    const int64_t hint = cells_.probes_for(lists.control(), params.recall);
+    const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
+    cells_.rank(will_do ? hinted_ranked(hint, cells_.probes(), lists_.rows)
+                        : first_ranked(cells_.probes(), params.likely, lists_.rows));
+    layout_.emplace(cells_.sizes());
+    place_rows();
+    make_operands(params);
+    const CellSpaceProblem problem{lists_.rows, lists_.length, operands_.chunks, layout_->cells()};
+    // What is left is for slots, and for ranks and searches among cells that come later.
+    const int64_t available = std::min(resources_.device_memory()->available(), idle_bytes());
+    space_ = plan_cell_space(problem, available / 2);
+    memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
+    zero(space_.inbox_counts);
+  }
+
+  int64_t probes() const override { return cells_.probes(); }
+
+  void expect(int64_t probes) override { expected_ = probes; }
+
+  int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    if (end > cells_.ranked()) cells_.rank(next_ranked(end, expected_, cells_.probes(), lists_.rows));
+    own_ = first == 0;
+    int64_t pairs = 0;
+    // A part of the wave at a time, where its slots would take too much memory.
+    const int64_t at_once = std::max<int64_t>(space_.slots / (lists_.rows + layout_->cells() * kQueryTile), 1);
+    for (int64_t at = first; at < end; at += at_once) pairs += part(at, std::min(at + at_once, end), meter);
+    return pairs;
+  }
+
+ private:
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
+  }
+  // What the device has free, for Kith.
+  int64_t idle_bytes() const {
+    return cuda_device(context_->device()).memory_free + idle_pool_bytes(context_->device());
+  }
+  cudaStream_t stream() const { return context_->stream(); }
+  template <typename T>
+  void zero(const Slot<T>& slot) const {
+    context_->fill(at(slot), 0, slot.count);
+  }
+
+  // Every row to its place, cell by cell.
+  void place_rows() {
+    const int64_t places = layout_->places();
+    place_rows_ = DeviceArray<uint32_t>(places, "the rows of each cell", context_, resources_);
+    row_places_ = DeviceArray<uint32_t>(lists_.rows, "the rows of each cell", context_, resources_);
+    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    const DeviceArray<uint32_t> next(cells, "the cells", context_, resources_);
+    const HostArray<uint32_t> first(cells, "the cells", resources_);
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      first[cell] = static_cast<uint32_t>(layout_->first_tiles[static_cast<size_t>(cell)] * kOperandTile);
+    }
+    context_->copy_values(next.data(), first.data(), cells);
+    context_->fill(place_rows_.data(), 0xFF, places);
+    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, next.data(), place_rows_.data(), row_places_.data(),
+                      stream());
+    context_->synchronize();  // `first` is on its way
+  }
+
+  void make_operands(const CellParams& params) {
+    const int64_t places = layout_->places();
+    operands_.kind = key_kind(params.metric);
+    operands_.dtype = rows_.rows().dtype;
+    operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
+    operands_.cols = rows_.cols();
+    operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
+    operands_.places = places;
+    const CellOperandSpace space(operands_.cols, operands_.chunks, places);
+    operand_memory_ = DeviceBuffer(space.bytes, "the cells' operands", context_, resources_);
+    std::byte* const memory = operand_memory_.data();
+    operands_.place_rows = place_rows_.data();
+    operands_.operands = space.operands.in(memory);
+    operands_.terms = space.terms.in(memory);
+    operands_.pair_terms = space.pair_terms.in(memory);
+    operands_.own = space.own.in(memory);
+    operands_.norms = space.norms.in(memory);
+    operands_.limits = space.limits.in(memory);
+    operands_.facts = space.facts.in(memory);
+
+    const DeviceArray<uint32_t> list(places, "the cells' rows", context_, resources_);
+    launch_operand_list(operands_.place_rows, places, list.data(), stream());
+    OperandTask task;
+    task.rows = rows_.rows();
+    task.rows.list = list.data();
+    task.rows.count = places;
+    DeviceArray<double> norms;
+    if (task.rows.inverse_norms != nullptr) {
+      norms = DeviceArray<double>(places, "the cells' norms", context_, resources_);
+      launch_gather_norms(rows_.rows().inverse_norms, list.data(), places, norms.data(), stream());
+      task.rows.inverse_norms = norms.data();
+    }
+    task.cols = operands_.cols;
+    task.kind = operands_.kind;
+    task.type = operands_.type;
+    task.centre = space.centre.in(memory);
+    task.base_facts = operands_.facts;
+    task.operands = operands_.operands;
+    context_->fill(operands_.facts, 0, 1);
+    launch_sample(task, stream());
+    launch_base_operands(task, {.terms = operands_.terms, .first_bad = nullptr}, stream());
+    launch_finish_operands(operands_, stream());
+    BaseFacts facts;
+    context_->copy_values(&facts, operands_.facts, 1);
+    context_->synchronize();
+    const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
+    by_products_ = facts.unsure == 0 && operands_.cols <= most;
+  }
+
+  // Some probes of every row.
+  int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
+    const WaveTiles wave = collect(first, end);
+    launch_cell_limits(operands_, lists_, !own_, stream());
+    zero(space_.spilled_count);
+    const int64_t most = tiles_at_once();
+    std::vector<WavePiece> again;
+    std::vector<WavePiece> under_way;
+    for (int64_t tile = 0; tile < wave.count(); tile += most) {
+      under_way.push_back({tile, std::min(tile + most, wave.count())});
+      run(wave, under_way.back(), static_cast<int64_t>(under_way.size()) - 1, own_);
+      if (static_cast<int64_t>(under_way.size()) < kCellPiecesAhead) continue;
+      settle(under_way, again);
+      meter.poll();
+    }
+    settle(under_way, again);
+    meter.add(lists_.rows * (end - first));
+    meter.poll();
+    while (!again.empty()) {  // with the limits that lists have now
+      const WavePiece piece = again.back();
+      again.pop_back();
+      launch_cell_limits(operands_, lists_, true, stream());
+      under_way.push_back(piece);
+      run(wave, piece, 0, false);
+      std::vector<WavePiece> failed;
+      settle(under_way, failed);
+      meter.poll();
+      if (failed.empty()) continue;
+      const WaveHalves halves = halves_of(*layout_, wave, piece);
+      again.push_back(halves.first);
+      if (halves.second.tiles() > 0) again.push_back(halves.second);
+    }
+    return wave.pairs;
+  }
+
+  // Sorts the rows by the cells that they probe.
+  WaveTiles collect(int64_t first, int64_t end) {
+    const CellColumns columns{cells_.ranks(), cells_.ranked(), lists_.rows, first, end};
+    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    uint32_t* const next = at(space_.next);
+    zero(space_.next);
+    launch_count_cells(columns, cells, next, stream());
+    std::vector<uint32_t> probing(static_cast<size_t>(cells));
+    context_->copy_values(probing.data(), next, cells);
+    context_->synchronize();
+    WaveTiles wave(*layout_, probing);
+    if (wave.slots() > slots_.size()) {
+      slots_ = {};  // the old ones go before the new ones come
+      slots_ = DeviceArray<uint32_t>(wave.slots(), "the rows that probe each cell", context_, resources_);
+    }
+    context_->copy_values(next, wave.first_slots.data(), cells);
+    context_->fill(slots_.data(), 0xFF, wave.slots());
+    launch_put_slots(columns, cells, row_places_.data(), next, slots_.data(), stream());
+    return wave;
+  }
+
+  // Enqueues a piece; `number` is that of its counters. `measures`: its rows have no limits yet.
+  void run(const WaveTiles& wave, const WavePiece& piece, int64_t number, bool measures) {
+    const uint32_t* const slots = slots_.data() + piece.first_tile * kQueryTile;
+    const int64_t count = piece.tiles() * kQueryTile;
+    uint32_t* const found = at(space_.pair_counts) + number;
+    context_->fill(found, 0, 1);
+    if (by_products_) {
+      multiply(wave, piece, slots, count, found, measures);
+    } else {
+      list_all(wave, piece, slots, found);
+    }
+    PairKeysTask keys;
+    keys.rows = {rows_.rows(), operands_.cols, operands_.kind};
+    keys.pairs = at(space_.pairs);
+    keys.count = found;
+    keys.capacity = static_cast<uint32_t>(space_.pair_capacity);
+    keys.slots = slots;
+    keys.place_rows = operands_.place_rows;
+    keys.to_rows = !own_;
+    keys.lists = lists_;
+    keys.inboxes = inboxes(0);
+    launch_pair_keys(keys, stream());
+    launch_merge_inboxes(lists_, keys.inboxes, stream());
+    context_->copy_values(at(space_.spill_counts) + number, at(space_.spilled_count), 1);
+  }
+
+  void multiply(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, int64_t count, uint32_t* found,
+                bool measures) {
+    std::byte* const queries = at(space_.queries);
+    launch_gather_queries(operands_, slots, count, queries, stream());
+    ProductOperands product;
+    product.type = operands_.type;
+    product.queries = queries;
+    product.base = operands_.operands;
+    product.query_count = count;
+    product.row_count = operands_.places;
+    product.chunks = operands_.chunks;
+    product.last_steps = last_chunk_steps(operands_.cols, operand_value_bytes(operands_.type));
+    const CellParts parts = cell_parts(lists_.length);
+    if (measures && parts.tiles > 0) {
+      float* const values = at(space_.parts);
+      context_->fill(values, 0x7F, count * parts.stride());
+      WavePiece some = piece;
+      some.end_row_tile = parts.tiles;
+      product.terms = operands_.terms;
+      launch_product<ProductParts>(engine_, product, upload(items_of(*layout_, wave, some, parts.tiles)),
+                                   {values, parts.rows_per_part, parts.stride()}, stream());
+      launch_limits_of_parts(operands_, slots, count, values, parts.stride(), lists_.length + 1, stream());
+    }
+    void* const limits = at(space_.slot_limits);
+    launch_slot_limits(operands_, slots, count, limits, stream());
+    product.terms = operands_.pair_terms;
+    launch_product<ProductPairs>(engine_, product, upload(items_of(*layout_, wave, piece, kItemTiles)),
+                                 {limits, at(space_.pairs), found, static_cast<uint32_t>(space_.pair_capacity)},
+                                 stream());
+  }
+
+  // Items to the device; their memory on the host stays until the next wait.
+  ProductSchedule upload(const std::vector<ProductItem>& items) {
+    const auto count = static_cast<int64_t>(items.size());
+    host_items_.emplace_back(count, "products", resources_);
+    std::copy(items.begin(), items.end(), host_items_.back().begin());
+    items_.emplace_back(count, "products", context_, resources_);
+    context_->copy_values(items_.back().data(), host_items_.back().data(), count);
+    return schedule_items(items_.back().data(), static_cast<int>(count));
+  }
+
+  void list_all(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, uint32_t* found) const {
+    for (const ProductItem& item : items_of(*layout_, wave, piece, kItemTiles)) {
+      AllPairsTask task;
+      task.slots = slots + int64_t{item.query_tile} * kQueryTile;
+      task.first_slot = int64_t{item.query_tile} * kQueryTile;
+      task.slot_count = kQueryTile;
+      task.place_rows = operands_.place_rows;
+      task.first_place = int64_t{item.first_tile} * kOperandTile;
+      task.place_count = int64_t{item.end_tile - item.first_tile} * kOperandTile;
+      task.pairs = at(space_.pairs);
+      task.count = found;
+      task.capacity = static_cast<uint32_t>(space_.pair_capacity);
+      launch_all_pairs(task, stream());
+    }
+  }
+
+  CellInboxes inboxes(int turn) const {
+    CellInboxes boxes;
+    boxes.entries = at(space_.inboxes);
+    boxes.counts = at(space_.inbox_counts);
+    boxes.slots = space_.inbox_slots;
+    boxes.spilled = at(space_.spilled[turn]);
+    boxes.spilled_count = at(space_.spilled_count);
+    boxes.capacity = static_cast<uint32_t>(space_.spill_capacity);
+    return boxes;
+  }
+
+  // As many as are likely to leave room, by what the last piece found: the next ones find fewer. All pairs of so many
+  // are as many as there are.
+  int64_t tiles_at_once() const {
+    if (!by_products_) {
+      const int64_t largest = round_up(*std::max_element(layout_->sizes.begin(), layout_->sizes.end()), kOperandTile);
+      return std::clamp<int64_t>(space_.pair_capacity / (kQueryTile * largest), 1, space_.tiles);
+    }
+    if (own_) return space_.own_tiles;
+    const double likely = static_cast<double>(space_.pair_capacity) / (1.5 * (pairs_per_slot_ + 0.1) * kQueryTile);
+    return std::clamp<int64_t>(static_cast<int64_t>(likely), 1, space_.tiles);
+  }
+
+  // Waits for the pieces that are under way, brings in what was spilled, and names those that lost something.
+  void settle(std::vector<WavePiece>& under_way, std::vector<WavePiece>& again) {
+    if (under_way.empty()) return;
+    uint32_t found[kCellPiecesAhead];
+    uint32_t spilled[kCellPiecesAhead];
+    const auto count = static_cast<int64_t>(under_way.size());
+    context_->copy_values(found, at(space_.pair_counts), count);
+    context_->copy_values(spilled, at(space_.spill_counts), count);
+    context_->synchronize();
+    for (int64_t i = 0; i < count; ++i) {
+      const auto slots = static_cast<double>(under_way[static_cast<size_t>(i)].tiles() * kQueryTile);
+      if (!own_) pairs_per_slot_ = static_cast<double>(found[i]) / slots;
+      if (found[i] > space_.pair_capacity || spilled[i] > space_.spill_capacity) {
+        again.push_back(under_way[static_cast<size_t>(i)]);
+      }
+    }
+    under_way.clear();
+    items_.clear();
+    host_items_.clear();
+    int turn = 0;
+    for (int64_t waiting = std::min<int64_t>(spilled[count - 1], space_.spill_capacity); waiting > 0;) {
+      zero(space_.spilled_count);
+      const CellInboxes boxes = inboxes(1 - turn);
+      launch_offer_again(lists_, at(space_.spilled[turn]), waiting, boxes, stream());
+      launch_merge_inboxes(lists_, boxes, stream());
+      uint32_t left = 0;
+      context_->copy_values(&left, boxes.spilled_count, 1);
+      context_->synchronize();
+      waiting = left;  // no more than there were
+      turn = 1 - turn;
+    }
+    zero(space_.spilled_count);
+  }
+
+  const GraphRowsCuda& rows_;
+  const DeviceWorkingLists lists_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  CellPartitionCuda cells_;
+  const ProductEngine engine_;
+  std::optional<CellLayout> layout_;
+  CellSpacePlan space_;
+  DeviceArray<uint32_t> place_rows_;  // the row at each place
+  DeviceArray<uint32_t> row_places_;  // the place of each row
+  DeviceBuffer operand_memory_;
+  DeviceBuffer memory_;
+  DeviceArray<uint32_t> slots_;
+  CellOperands operands_;
+  bool by_products_ = true;
+  bool own_ = true;  // the wave is that of the own cells
+  double pairs_per_slot_ = 10;
+  int64_t expected_ = 0;  // probes
+  std::vector<DeviceArray<ProductItem>> items_;
+  std::vector<HostArray<ProductItem>> host_items_;
+};
+
+}  // namespace
+
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellParams& params) {
+  auto& there = static_cast<GraphListsCuda&>(lists);
+  if (!is_product(there.pairs().kind)) return make_cell_steps_on_host(there, params);
+  return std::make_unique<CellStepsCuda>(there, params);
+}
+
+}  // namespace kith

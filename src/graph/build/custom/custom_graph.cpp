@@ -1,0 +1,91 @@
+// The graph by a metric of the user's, by NN-Descent from random rows, on the CPU.
+#include <kith/custom_metric.hpp>
+#include <kith/error.hpp>
+
+#include "graph/build/custom/custom_wish.hpp"
+#include "graph/build/exact/without_self.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/pairs/pair_keys.hpp"
+#include "graph/lists/pairs/symmetric_pairs.hpp"
+#include "graph/lists/start_lists.hpp"
+#include "graph/lists/write_lists.hpp"
+#include "rows/knn_checks.hpp"
+#include "rows/finite_check.hpp"
+
+namespace kith {
+
+void CustomGraphParams::validate() const {
+  KnnGraphParams{.k = k,
+                 .method = GraphMethod::nn_descent,
+                 .recall = recall,
+                 .seed = seed,
+                 .samples = samples,
+                 .list_length = list_length,
+                 .iterations = iterations,
+                 .delta = delta}
+      .validate();
+}
+
+namespace custom {
+namespace {
+
+// That the metric is what it says it is.
+void check_symmetric(const PairRows& rows, uint64_t seed) {
+  const SymmetricPairs pairs(rows.view().rows(), seed);
+  PairKeys keys(rows);
+  for (int64_t i = 0; i < SymmetricPairs::kCount; ++i) {
+    const auto [a, b] = pairs.pair(i);
+    float there = 0;
+    float back = 0;
+    keys.of(a, &b, 1, &there);
+    keys.of(b, &a, 1, &back);
+    pairs.check(i, there, back);
+  }
+}
+
+// The neighbours of some rows among all others, one more than k where a row may find itself.
+Neighbors search(const PanelMetric& metric, const MatrixView& queries, const MatrixView& x, int64_t k,
+                 const Resources& resources) {
+  return knn(metric, queries, x, {.k = k + 1, .check_finite = false}, resources.with_progress({}));
+}
+
+ControlRows control_of(const PanelMetric& metric, const MatrixView& x, int64_t k, uint64_t seed,
+                       const Resources& resources) {
+  return ControlRows(x, kLikeCustom, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
+    return search(metric, queries, x, most - 1, resources);
+  });
+}
+
+}  // namespace
+
+CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const CustomGraphParams& params,
+                      const Resources& given) {
+  check_custom_graph(x, params);
+  check_host_readable("x", x);
+  if (given.device().kind == DeviceKind::cuda) {
+    throw Unsupported("knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
+  }
+  return measured_custom(x, params, given.with_device(Device::cpu()),
+                         [&](const NeighborsView& out, GraphReport& report, const Resources& resources) {
+                           if (params.check_finite) refuse_not_finite("x", x, {}, resources.with_progress({}));
+                           const int64_t length = custom_list_length(params);
+                           const PairRows rows(x, metric);
+                           if (x.rows() > 0) check_symmetric(rows, params.seed);
+                           if (x.rows() - 1 <= length) {
+                             put_without_self(search(metric, x, x, params.k, resources), 0, out);
+                             report.recall = exact_recall(x.rows());
+                             return;
+                           }
+                           const DescentWish wish = custom_wish(params, report);
+                           const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
+                           WorkingLists lists(x.rows(), length, resources);
+                           add_random_rows(rows, 0, params.seed, lists, resources);
+                           const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
+                           put_outcome(outcome, static_cast<int64_t>(control.rows().size()), report);
+                           warn_if_missed(report, params.recall, kCustomAdvice, resources);
+                           write_lists(lists, kLikeCustom, out, resources);
+                         });
+}
+
+}  // namespace custom
+}  // namespace kith

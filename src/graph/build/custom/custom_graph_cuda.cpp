@@ -1,0 +1,79 @@
+// The graph by a metric of the user's, by NN-Descent from random rows, on a GPU.
+#include <kith/custom_metric_cuda.hpp>
+
+#include "core/named_limit.hpp"
+#include "exact/custom_device.hpp"
+#include "exact/search_limit.hpp"
+#include "graph/build/custom/custom_wish.hpp"
+#include "graph/build/exact/without_self.hpp"
+#include "graph/build/nn_descent/descent_workspace.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/control_rows.hpp"
+#include "graph/lists/graph_lists.hpp"
+#include "graph/lists/start_rules.hpp"
+#include "rows/finite_check.hpp"
+
+#include <utility>
+
+namespace kith::custom {
+
+namespace {
+
+// Limits that would do for the whole call, on the device and on the host.
+int64_t enough_there(const MatrixView& x, const CustomGraphParams& params, const DescentRules& rules) {
+  constexpr int64_t kSets = 2 * kSetBytes;  // of lists to begin with, or of joins, and one set more than fits
+  return enough_for_descent(x, kLikeCustom, params.k, custom_list_length(params), rules) + kSets;
+}
+int64_t enough_here(const MatrixView& x, const CustomGraphParams& params) {
+  constexpr int64_t kSmall = int64_t{32} << 20;  // pairs to be checked, surveys of lists, rows on their way to the device
+  const int64_t row = x.cols() * size_of(x.dtype()) + 12 * (params.k + 1) + 8 * custom_list_length(params);
+  const int64_t searched = x.rows() - 1 <= custom_list_length(params) ? neighbors_bytes(x.rows(), params.k + 1) : 0;
+  return neighbors_bytes(x.rows(), params.k) + searched + kControlRows * row + x.rows() / 16 + kSmall;
+}
+
+void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params, const DescentWish& wish,
+           const NeighborsView& out, GraphReport& report, const Resources& resources) {
+  const int64_t length = custom_list_length(params);
+  const bool exact = x.rows() - 1 <= length;
+  if (x.rows() > 0) {
+    const GraphRowsWish rows{kLikeCustom, params.k, params.seed, params.check_finite};
+    const auto lists = make_custom_lists_cuda(resources.device().index, x, rows, metric, resources);
+    if (!exact) {
+      lists->begin(length);
+      lists->add_random_rows(params.seed, 0);
+      put_outcome(run_descent(*lists, wish, resources), lists->control_rows(), report);
+      lists->write(out);
+      warn_if_missed(report, params.recall, kCustomAdvice, resources);
+    }
+  }
+  if (exact) {
+    const CustomKnnParams all{.k = params.k + 1, .check_finite = false};
+    put_without_self(knn_cuda(metric.search, x, x, all, resources.with_progress({})), 0, out);
+    report.recall = exact_recall(x.rows());
+  }
+}
+
+}  // namespace
+
+CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params,
+                           const Resources& given) {
+  check_custom_graph(x, params);
+  const Device device = custom_device({x.space()}, given, "knn_graph_by_cuda", "knn_graph_by");
+  const Resources resources = given.with_device(device);
+  const bool exact = x.rows() - 1 <= custom_list_length(params);
+  GraphReport parameters;
+  const DescentWish wish = exact ? DescentWish{} : custom_wish(params, parameters);
+  if (!exact) check_descent(wish.rules, custom_list_length(params), device);
+  const auto work = [&] {
+    return measured_custom(x, params, resources,
+                           [&](const NeighborsView& out, GraphReport& report, const Resources& counted) {
+                             report.parameters = parameters.parameters;
+                             naming_rows("x", [&] { build(metric, x, params, wish, out, report, counted); });
+                           });
+  };
+  return naming_device_limit(
+      [&] { return enough_there(x, params, wish.rules); }, resources,
+      [&] { return naming_host_limit([&] { return enough_here(x, params); }, resources, work); });
+}
+
+}  // namespace kith::custom

@@ -1,0 +1,383 @@
+// Two graphs, many, a graph and new rows, or a graph alone: lists, rounds, a report.
+#include <kith/graph_merge.hpp>
+
+#include <kith/error.hpp>
+
+#include "graph/build/exact/exact_graph.hpp"
+#include "graph/build/merge/joined_rows.hpp"
+#include "graph/build/merge/merge_limit.hpp"
+#include "graph/build/merge/merge_pair.hpp"
+#include "graph/build/merge/part_checks.hpp"
+#include "graph/build/method/build_graph.hpp"
+#include "graph/build/method/method_choice.hpp"
+#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/descent_workspace.hpp"
+#include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/with_graph_lists.hpp"
+#include "graph/lists/write_lists.hpp"
+#include "rows/knn_checks.hpp"
+#include "rows/finite_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// Up to so many rows of one set are compared with all of the other: rounds would take longer.
+constexpr int64_t kFewRows = 4096;
+constexpr std::string_view kTheGraph = "the graph";  // where there is one alone
+
+std::string name_of_part(size_t i) { return fmt::format("graph {}", i + 1); }
+
+int64_t length_of(const GraphMergeParams& params, int64_t k) {
+  if (params.list_length && *params.list_length < k) {
+    throw InvalidArgument(
+        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *params.list_length, k));
+  }
+  return params.list_length.value_or(default_list_length(k));
+}
+
+Device device_of(const std::vector<GraphPart>& parts, const NeighborsView& out, const std::string& method,
+                 const Resources& resources) {
+  GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
+  std::vector<MatrixView> sets;
+  std::vector<MemorySpace> spaces;
+  for (const GraphPart& part : parts) {
+    problem.rows += part.x.rows();
+    sets.push_back(part.x);
+    spaces.push_back(part.x.space());
+  }
+  spaces.push_back(out.space);
+  return graph_device("to " + method + " graphs", fmt::format("{} graphs of {} rows", method, problem.rows), spaces,
+                      graph_work(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent), resources);
+}
+
+// A build into arrays that wait for the graph, on the device that was chosen for it, and its report.
+struct GraphWork {
+  NeighborsView out;
+  Resources resources;
+  GraphReport report;
+
+  GraphWork(std::string method, const std::vector<GraphPart>& parts, const NeighborsView& results,
+            const Resources& given)
+      : out(results), resources(given.with_device(device_of(parts, results, method, given))) {
+    report.method = std::move(method);
+  }
+
+  // Graphs are checked and read where the work is done.
+  KnnGraph near(const KnnGraph& graph) const { return graph.to(space(), resources.with_progress({})); }
+  MemorySpace space() const {
+    const Device device = resources.device();
+    return device.kind == DeviceKind::cuda ? MemorySpace::cuda(device.index) : MemorySpace::host();
+  }
+
+  // Every pair compared, where all others fit a list.
+  void fill_exactly(const MatrixView& x, Metric metric, bool check_finite) {
+    exact_graph(x, out, {.k = out.k, .metric = metric, .check_finite = check_finite}, resources);
+    report.recall = exact_recall(x.rows());
+  }
+  void put_parameters(const DescentWish& wish, int64_t list_length) {
+    report.parameters = {{"recall", *wish.recall},        {"seed", static_cast<int64_t>(wish.rules.seed)},
+                         {"samples", wish.rules.samples}, {"list_length", list_length},
+                         {"iterations", wish.iterations}, {"delta", wish.delta}};
+  }
+};
+
+// The graphs of both lie where the work is done.
+void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params,
+               bool few_exactly) {
+  const Resources& resources = work.resources;
+  const Metric metric = a.graph.metric();
+  const int64_t k = a.graph.k();
+  const int64_t length = length_of(params, k);
+  const JoinedRows both(a.x, b.x, resources.device(), resources);
+  const MatrixView& x = both.view();
+  if (x.rows() - 1 <= length) return work.fill_exactly(x, metric, params.check_finite);
+  const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
+  if (!exactly) check_descent(descent_wish(params, metric, k, length).rules, length, resources.device());
+  const MergeInput input{a.graph, b.graph, a.x.rows()};
+  with_graph_lists(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphLists& lists) {
+    BuildOutcome outcome;
+    lists.begin(exactly ? k : length);
+    if (exactly) {
+      merge_exactly(lists, input, resources);
+      outcome.recall = lists.measure();
+      outcome.reached = outcome.recall->recall >= params.recall;
+    } else {
+      const DescentWish wish = descent_wish(params, metric, k, length);
+      work.put_parameters(wish, length);
+      outcome = merge_pair(lists, input, wish, resources);
+    }
+    put_outcome(outcome, lists.control_rows(), work.report);
+    lists.write(work.out);
+  });
+  warn_if_missed(work.report, params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
+}
+
+// What the rows of two parts are called where they are refused.
+struct PartNames {
+  std::string first;
+  std::string second;
+};
+
+PartNames names_of_parts(size_t i, size_t j) { return {fmt::format("x{}", i + 1), fmt::format("x{}", j + 1)}; }
+
+template <typename Work>
+void naming_parts(const PartNames& names, int64_t boundary, const Work& work) {
+  try {
+    work();
+  } catch (const RefusedRow& refused) {
+    const bool first = refused.row() < boundary;
+    refused.throw_as(first ? names.first : names.second, first ? refused.row() : refused.row() - boundary);
+  }
+}
+
+// A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
+void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t boundary, WorkingLists& lists) {
+  const Metric metric = pair.metric();
+  const auto place = [&](int64_t row) { return row < boundary ? begin[0] + row : begin[1] + row - boundary; };
+  for (int64_t row = 0; row < pair.rows(); ++row) {
+    for (int64_t j = 0; j < pair.k() && pair.ids(row)[j] >= 0; ++j) {
+      const float distance = pair.distances(row)[j];
+      const uint32_t key = ordered_key(larger_is_nearer(metric) ? -distance : distance);
+      lists.offer_alone(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
+    }
+  }
+}
+
+// More than two, or one: pair by pair, whose graphs are put together on the host.
+void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+  const Resources& resources = work.resources;
+  const Metric metric = parts[0].graph.metric();
+  const int64_t k = parts[0].graph.k();
+  WorkingLists lists(work.out.queries, k, resources);
+  std::vector<int64_t> begins{0};
+  for (const GraphPart& part : parts) begins.push_back(begins.back() + part.x.rows());
+  if (parts.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
+    const int64_t alone[2] = {0, 0};
+    offer_merged(parts[0].graph.to(MemorySpace::host(), resources), alone, parts[0].x.rows(), lists);
+  }
+  std::optional<GraphRecall> least;  // of a pair
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t j = i + 1; j < parts.size(); ++j) {
+      const KnnGraph both = make_graph(
+          {parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric, resources,
+          [&](const NeighborsView& out, const Resources& counted) {
+            GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
+            naming_parts(names_of_parts(i, j), parts[i].x.rows(),
+                         [&] { merge_two(pair, parts[i], parts[j], params, false); });
+            return std::move(pair.report);
+          });
+      const int64_t begin[2] = {begins[i], begins[j]};
+      offer_merged(both, begin, parts[i].x.rows(), lists);
+      const GraphReport& told = both.report();
+      if (told.recall && (!least || told.recall->recall < least->recall)) least = told.recall;
+      work.report.reached = work.report.reached && told.reached;
+      work.report.rounds.insert(work.report.rounds.end(), told.rounds.begin(), told.rounds.end());
+    }
+  }
+  work.report.parameters = {{"recall", params.recall}, {"parts", static_cast<int64_t>(parts.size())}};
+  work.report.recall = least;
+  if (work.out.space.host_readable()) return write_lists(lists, metric, work.out, resources);
+  Neighbors neighbors(work.out.queries, k, resources);
+  write_lists(lists, metric, neighbors.view(), resources);
+  copy_neighbors(neighbors.view(), work.out, resources);
+}
+
+GraphReport merge_all(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
+                      const Resources& resources) {
+  GraphWork work("merge", parts, out, resources);
+  std::vector<GraphPart> near;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    near.push_back({work.near(parts[i].graph), parts[i].x});
+    check_part(near[i], name_of_part(i), PartDistances::of_rows, work.resources);
+  }
+  if (near.size() == 2) {
+    naming_parts(names_of_parts(0, 1), near[0].x.rows(), [&] { merge_two(work, near[0], near[1], params, false); });
+  } else {
+    merge_pairs(work, near, params);
+  }
+  return std::move(work.report);
+}
+
+GraphReport extend(const GraphPart& part, const MatrixView& fresh, const NeighborsView& out,
+                   const GraphMergeParams& params, const Resources& resources) {
+  GraphWork work("extend", {part, {part.graph, fresh}}, out, resources);
+  const GraphPart old{work.near(part.graph), part.x};
+  check_part(old, kTheGraph, PartDistances::of_rows, work.resources);
+  const Metric metric = part.graph.metric();
+  const int64_t k = part.graph.k();
+  // The same method on every device, so that the graph is the same too.
+  const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
+  const KnnGraphParams of_fresh{.k = k,
+                                .metric = metric,
+                                .method = choose_graph_method(problem, DeviceKind::cpu),
+                                .check_finite = params.check_finite,
+                                .recall = params.recall,
+                                .seed = params.seed};
+  const GraphOutput added({fresh.rows(), k, work.space()}, work.resources);
+  GraphReport told = naming_rows("new", [&] { return build_graph(fresh, added.view(), of_fresh, work.resources); });
+  const GraphPart added_part{added.graph(metric, std::move(told)), fresh};
+  naming_parts({"x", "new"}, old.x.rows(), [&] { merge_two(work, old, added_part, params, true); });
+  return std::move(work.report);
+}
+
+GraphReport refine(const GraphPart& given, const NeighborsView& out, const GraphMergeParams& params,
+                   const Resources& resources) {
+  GraphWork work("refine", {given}, out, resources);
+  const GraphPart part{work.near(given.graph), given.x};
+  const Metric metric = part.graph.metric();
+  const int64_t k = part.graph.k();
+  check_part(part, kTheGraph, PartDistances::any, work.resources);  // its distances are computed again
+  const int64_t length = length_of(params, k);
+  // Where lists hold most of the rows, joins meet nearly nobody new and rounds end at once.
+  if (part.x.rows() - 1 <= 2 * length) {
+    work.fill_exactly(part.x, metric, params.check_finite);
+    return std::move(work.report);
+  }
+  const DescentWish wish = descent_wish(params, metric, k, length);
+  check_descent(wish.rules, length, work.resources.device());
+  work.put_parameters(wish, length);
+  with_graph_lists(part.x, {metric, k, params.seed, params.check_finite}, work.resources, [&](GraphLists& lists) {
+    lists.begin(length);
+    lists.add_rows(named_by(part.graph, 0, k));
+    lists.add_random_rows(params.seed, 0);
+    put_outcome(run_descent(lists, wish, work.resources), lists.control_rows(), work.report);
+    lists.write(work.out);
+  });
+  warn_if_missed(work.report, params.recall, "allow longer lists, more samples or iterations, or use exact",
+                 work.resources);
+  return std::move(work.report);
+}
+
+// What is wrong at first sight; returns the rows of all.
+int64_t checked_rows(const std::vector<GraphPart>& parts) {
+  if (parts.empty()) throw InvalidArgument("no graphs to merge; give at least one");
+  int64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    check_part_shape(parts[i], name_of_part(i));
+    check_same(parts[0], parts[i]);
+    rows += parts[i].x.rows();
+  }
+  check_row_count(rows);
+  return rows;
+}
+
+int64_t checked_rows(const GraphPart& part, const MatrixView& fresh) {
+  check_part_shape(part, kTheGraph);
+  check_same(part, {part.graph, fresh});
+  check_row_count(part.x.rows() + fresh.rows());
+  return part.x.rows() + fresh.rows();
+}
+
+// Where their graph lies: on a device where all rows do.
+MemorySpace space_of(const std::vector<GraphPart>& parts) {
+  const MemorySpace first = parts[0].x.space();
+  const bool together = std::all_of(parts.begin(), parts.end(), [&](const GraphPart& part) { return part.x.space() == first; });
+  return together && !first.host_readable() ? first : MemorySpace::host();
+}
+
+}  // namespace
+
+void GraphMergeParams::validate() const {
+  if (recall == 1) {
+    throw InvalidArgument("recall = 1, which rounds cannot promise; ask for less, as 0.999, or build the graph of all rows "
+                          "by the method exact");
+  }
+  KnnGraphParams{.method = GraphMethod::nn_descent,
+                 .recall = recall,
+                 .samples = samples,
+                 .list_length = list_length ? std::optional(std::max<int64_t>(*list_length, 15)) : std::nullopt,
+                 .iterations = iterations,
+                 .delta = delta}
+      .validate();
+  if (list_length && *list_length < 1) {
+    throw InvalidArgument(
+        fmt::format("list_length = {}; a working list holds at least the k neighbours of the graphs", *list_length));
+  }
+}
+
+KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGraph& graph2, const MatrixView& x2,
+                      const GraphMergeParams& params, const Resources& resources) {
+  return merge_graphs({{graph1, x1}, {graph2, x2}}, params, resources);
+}
+
+KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
+                      const Resources& resources) {
+  params.validate();
+  const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
+    return make_graph(shape, parts[0].graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return merge_all(parts, out, params, counted);
+                      });
+  });
+}
+
+GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
+                         const Resources& resources) {
+  params.validate();
+  check_output(out, checked_rows(parts), parts[0].graph.k());
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
+    return measured(resources, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
+  });
+}
+
+KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
+                      const GraphMergeParams& params, const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, true, params, shape.space, shape}, resources, [&] {
+    return make_graph(shape, graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return extend(parts[0], fresh, out, params, counted);
+                      });
+  });
+}
+
+GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh, const NeighborsView& out,
+                         const GraphMergeParams& params, const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  check_output(out, checked_rows(parts[0], fresh), graph.k());
+  return naming_merge_limit({parts, true, params, out.space}, resources, [&] {
+    return measured(resources, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
+  });
+}
+
+KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params,
+                      const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}};
+  check_part_shape(parts[0], kTheGraph);
+  const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
+  return naming_merge_limit({parts, false, params, shape.space, shape}, resources, [&] {
+    return make_graph(shape, graph.metric(), resources,
+                      [&](const NeighborsView& out, const Resources& counted) {
+                        return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
+                      });
+  });
+}
+
+GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const NeighborsView& out,
+                         const GraphMergeParams& params, const Resources& resources) {
+  params.validate();
+  const std::vector<GraphPart> parts{{graph, x}};
+  check_part_shape(parts[0], kTheGraph);
+  check_output(out, x.rows(), graph.k());
+  return naming_merge_limit({parts, false, params, out.space}, resources, [&] {
+    return measured(resources, [&](const Resources& counted) {
+      return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
+    });
+  });
+}
+
+}  // namespace kith

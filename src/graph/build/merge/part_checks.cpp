@@ -1,0 +1,118 @@
+#include "graph/build/merge/part_checks.hpp"
+
+#include <kith/error.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "exact/search_checks.hpp"
+#include "graph/handle/graph_check.hpp"
+#include "graph/lists/pairs/pair_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kEdgesLookedAt = 256;
+constexpr float kTolerance = 1e-3f;  // graphs that were found elsewhere are rounded otherwise
+
+struct Edge {
+  uint32_t row;
+  uint32_t other;
+  float distance;  // as the graph has it
+};
+
+// The first values of some rows, from wherever they lie.
+template <typename T>
+std::vector<T> first_values(const T* values, const KnnGraph& graph, const std::vector<uint32_t>& rows,
+                            const Resources& resources) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  ViewSource source(MatrixView(values, DType::u8, {graph.rows(), kBytes, graph.k() * kBytes}, graph.space()));
+  std::vector<T> first(rows.size());
+  const MutableMatrixView out(first.data(), DType::u8, {static_cast<int64_t>(rows.size()), kBytes, kBytes});
+  gather(source, rows, out, resources);
+  return first;
+}
+
+// First edges of rows that are spread over all.
+std::vector<Edge> some_edges(const KnnGraph& graph, const Resources& resources) {
+  std::vector<uint32_t> rows;
+  const int64_t looked_at = std::min(graph.rows(), kEdgesLookedAt);
+  for (int64_t i = 0; i < looked_at; ++i) rows.push_back(static_cast<uint32_t>(i * graph.rows() / looked_at));
+  const std::vector<int64_t> ids = first_values(graph.ids(), graph, rows, resources);
+  const std::vector<float> distances = first_values(graph.distances(), graph, rows, resources);
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (ids[i] >= 0) edges.push_back({rows[i], static_cast<uint32_t>(ids[i]), distances[i]});
+  }
+  return edges;
+}
+
+// Their rows in turn, from wherever they lie.
+MatrixBuffer ends_of(const MatrixView& x, const std::vector<Edge>& edges, const Resources& resources) {
+  std::vector<uint32_t> rows;
+  for (const Edge& edge : edges) rows.insert(rows.end(), {edge.row, edge.other});
+  MatrixBuffer ends(x.dtype(), static_cast<int64_t>(rows.size()), x.cols(), "rows to be compared", resources);
+  ViewSource source(x);
+  gather(source, rows, ends.mutable_view(), resources);
+  return ends;
+}
+
+}  // namespace
+
+void check_part_shape(const GraphPart& part, std::string_view what) {
+  if (part.graph.rows() != part.x.rows()) {
+    throw InvalidArgument(fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of",
+                                      what, part.graph.rows(), part.x.rows()));
+  }
+  if (part.graph.k() < 1) {
+    throw InvalidArgument(fmt::format("{} has k = 0; graphs that are merged, extended or refined have neighbours", what));
+  }
+  if (part.graph.rows() > 0) check_search(RowsInfo(part.x), RowsInfo(part.x), part.graph.metric());
+}
+
+void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources) {
+  if (part.graph.rows() == 0) return;
+  check_graph(part.graph, resources);
+  if (distances == PartDistances::any) return;
+  const std::vector<Edge> edges = some_edges(part.graph, resources);
+  const MatrixBuffer ends = ends_of(part.x, edges, resources);
+  PairKeys keys(ends.view(), key_kind(part.graph.metric()));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto [row, other, told] = edges[i];
+    const auto place = static_cast<uint32_t>(2 * i);
+    const uint32_t next = place + 1;
+    float key = 0;
+    keys.of(place, &next, 1, &key);
+    const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
+    if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
+    if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
+      throw InvalidArgument(fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give "
+                                        "the vectors that the graph was built of, moved as they were then, or refine a graph "
+                                        "whose distances are others, as those of a compressed index, first",
+                                        what, row, other, told, name_of(part.graph.metric()), distance));
+    }
+  }
+}
+
+void check_same(const GraphPart& a, const GraphPart& b) {
+  if (a.graph.k() != b.graph.k()) {
+    throw InvalidArgument(fmt::format("graphs of k = {} and k = {}; build both with the same k", a.graph.k(), b.graph.k()));
+  }
+  if (a.graph.metric() != b.graph.metric()) {
+    throw InvalidArgument(fmt::format("graphs by {} and by {}; build both with the same metric", name_of(a.graph.metric()),
+                                      name_of(b.graph.metric())));
+  }
+  if (a.x.cols() != b.x.cols() || a.x.dtype() != b.x.dtype()) {
+    throw InvalidArgument(fmt::format("rows of {} values ({}) and of {} ({}); both sets must have the same columns and "
+                                      "dtype",
+                                      a.x.cols(), name_of(a.x.dtype()), b.x.cols(), name_of(b.x.dtype())));
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,221 @@
+#include "graph/build/method/build_graph.hpp"
+
+#include <kith/error.hpp>
+#include <kith/knn.hpp>
+
+#include "core/named_limit.hpp"
+#include "cuda/resolve_device.hpp"
+#include "exact/search_checks.hpp"
+#include "exact/knn_loop.hpp"
+#include "exact/search_limit.hpp"
+#include "graph/build/exact/exact_graph.hpp"
+#include "graph/build/method/approximate_graph.hpp"
+#include "graph/build/method/graph_limit.hpp"
+#include "graph/build/method/method_choice.hpp"
+#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/build_outcome.hpp"
+#include "rows/finite_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace kith {
+namespace {
+
+// What the products of a method amount to, for the choice of a device.
+Work work_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method) {
+  const GraphCosts costs = predict_graph_costs(problem, DeviceKind::cpu);
+  const double products = method == GraphMethod::cells        ? costs.cells
+                          : method == GraphMethod::nn_descent ? costs.nn_descent
+                          : method == GraphMethod::exact      ? costs.exact
+                                                              : costs.least();
+  Work work = graph_work({x}, products);
+  if (out.space.host_readable()) work.bytes += static_cast<double>(neighbors_bytes(out.queries, out.k));
+  return work;
+}
+
+// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are left
+// to us, the machine and the problem alone decide.
+Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
+                 const Resources& resources) {
+  const bool anywhere = x.space().host_readable() && out.space.host_readable();
+  if (method == GraphMethod::automatic && resources.device().kind == DeviceKind::automatic && anywhere) {
+    constexpr int kThreads = 8;
+    const Work work = work_of(x, out, problem, method);
+    return worth_a_gpu(work, kThreads) ? choose_device(work, kThreads, cuda_devices()) : Device::cpu();
+  }
+  return graph_device("a graph by " + std::string(name_of(method)), fmt::format("graph of {} x {}", x.rows(), x.cols()),
+                      {x.space(), out.space}, work_of(x, out, problem, method), resources);
+}
+
+struct SettledGraph {
+  KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
+  Device device;
+};
+
+SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                     const Resources& resources) {
+  SettledGraph settled{params, resources.device()};
+  if (params.method == GraphMethod::exact || params.recall == 1) {
+    settled.params.method = GraphMethod::exact;
+    return settled;
+  }
+  const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
+  if (params.method != GraphMethod::automatic) {
+    settled.device = device_of(x, out, problem, params.method, resources);
+    return settled;
+  }
+  settled.device = device_of(x, out, problem, params.method, resources);
+  const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
+  settled.params.method = choose_graph_method(problem, settled.device.kind);
+  if (settled.params.method == GraphMethod::exact) return settled;
+  if (settled.params.method == GraphMethod::cells) {
+    settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
+  }
+  resources.log(LogLevel::info,
+                fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
+                            x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
+                            costs.least() / costs.exact));
+  return settled;
+}
+
+// Whether all others of a row fit its list: then they are all compared.
+bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
+  const bool descends = params.method == GraphMethod::nn_descent;
+  const int64_t length = descends ? params.list_length.value_or(default_list_length(params.k)) : params.k;
+  return x.rows() - 1 <= length;
+}
+
+int64_t exact_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
+}
+
+// On the CPU. A method that was `chosen` for the caller may be followed by the others.
+int64_t bytes_of_methods(const MatrixView& x, GraphMethod asked, const KnnGraphParams& chosen,
+                         const Resources& resources) {
+  const int64_t bytes = approximate_graph_bytes(x, chosen, resources);
+  if (asked != GraphMethod::automatic || chosen.method != GraphMethod::cells) return bytes;
+  KnnGraphParams next = chosen;
+  next.method = GraphMethod::nn_descent;
+  return std::max({bytes, approximate_graph_bytes(x, next, resources), exact_bytes(x, chosen, resources)});
+}
+
+GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                         const Resources& resources) {
+  exact_graph(x, out, params, resources);
+  GraphReport report;
+  report.method = name_of(params.method == GraphMethod::automatic ? GraphMethod::exact : params.method);
+  report.recall = exact_recall(x.rows());
+  return report;
+}
+
+// A method that was chosen for the caller. Where cells do not reach the recall, what is next best does.
+GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGraphParams chosen,
+                          const Resources& resources) {
+  const GraphProblem problem{x.rows(), x.cols(), chosen.k, chosen.metric, chosen.recall};
+  const GraphCosts costs = predict_graph_costs(problem, resources.device().kind);
+  const bool descends = costs.nn_descent < costs.exact;
+  const bool warns = chosen.method != GraphMethod::cells || descends;
+  GraphReport report = approximate_graph(x, out, chosen, {.gives_up = true, .goes_on = descends},
+                                         warns ? resources : resources.with_log({}));
+  if (report.reached || warns) return report;
+  resources.log(LogLevel::info,
+                fmt::format("cells do not reach a recall of {} on these rows; exact goes on", chosen.recall));
+  chosen.method = GraphMethod::exact;
+  return exact_report(x, out, chosen, resources);
+}
+
+// What it takes there beside the graph; 0 where it fits itself to what there is.
+int64_t device_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
+  const SettledGraph graph = settled(x, {nullptr, nullptr, x.rows(), params.k, x.space()}, params, given.with_log({}));
+  const bool fits_itself = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
+  return fits_itself || graph.device.kind == DeviceKind::cpu ? 0 : approximate_graph_device_bytes(x, graph.params);
+}
+
+}  // namespace
+
+Work graph_work(const std::vector<MatrixView>& rows, double products) {
+  constexpr double kGpuFlops = 1e14;
+  Work work{.flops = 2 * products, .bytes = 0, .gpu_flops = kGpuFlops};
+  for (const MatrixView& x : rows) {
+    if (x.space().host_readable()) work.bytes += static_cast<double>(x.rows() * x.cols() * size_of(x.dtype()));
+  }
+  return work;
+}
+
+Device graph_device(const std::string& job, const std::string& description, std::vector<MemorySpace> spaces,
+                    const Work& work, const Resources& resources) {
+  DeviceRequest request;
+  request.job = job;
+  request.spaces = std::move(spaces);
+  request.work = work;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return description; };
+  return resolve_device(request, resources);
+}
+
+GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                        const Resources& resources) {
+  const SettledGraph settled_graph = settled(x, out, params, resources);
+  const KnnGraphParams& chosen = settled_graph.params;
+  if (chosen.method == GraphMethod::exact || all_fit(x, chosen)) return exact_report(x, out, chosen, resources);
+  check_graph_size(x.rows(), params.k);
+  check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
+  check_output(out, x.rows(), params.k);
+  const Resources there = resources.with_device(settled_graph.device);
+  const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
+  const auto needed = [&] {
+    if (!on_cpu) return int64_t{0};
+    return bytes_of_methods(x, params.method, chosen, there);
+  };
+  const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
+  const auto work = [&] {
+    return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
+                                                   : approximate_graph(x, out, chosen, {}, there);
+  };
+  return naming_device_limit(needed_there, there, [&] { return naming_whole_host_limit(needed, there, work); });
+}
+
+int64_t smallest_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
+  const Resources resources = given.with_log({});
+  const NeighborsView out{nullptr, nullptr, x.rows(), params.k, MemorySpace::host()};
+  const SettledGraph graph = settled(x, out, params, resources);
+  const bool exact = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
+  if (!exact && graph.device.kind == DeviceKind::cpu) {
+    return bytes_of_methods(x, params.method, graph.params, resources.with_device(graph.device));
+  }
+  return exact_bytes(x, params, resources);
+}
+
+KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  params.validate();
+  check_graph_size(x.rows(), params.k);
+  check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
+  const auto needed = [&] {
+    const int64_t results = shape.space.host_readable() ? neighbors_bytes(x.rows(), params.k) : 0;
+    return results + smallest_graph_bytes(x, params, resources);
+  };
+  const auto needed_there = [&] { return shape.space.host_readable() ? 0 : shape.bytes() + device_bytes(x, params, resources); };
+  const auto fill = [&](const NeighborsView& out, const Resources& counted) {
+    return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+  };
+  return naming_device_limit(needed_there, resources, [&] {
+    return naming_host_limit(needed, resources, [&] { return make_graph(shape, params.metric, resources, fill); });
+  });
+}
+
+GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                      const Resources& resources) {
+  params.validate();
+  return measured(resources, [&](const Resources& counted) {
+    return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+  });
+}
+
+}  // namespace kith

@@ -1,0 +1,160 @@
+#include "graph/build/nn_descent/descent_steps_cuda.hpp"
+
+#include "cuda/device_buffer.hpp"
+#include "graph/build/nn_descent/collect_joins_cuda.hpp"
+#include "graph/build/nn_descent/custom_join_cuda.hpp"
+#include "graph/build/nn_descent/descent_workspace.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
+#include "graph/build/nn_descent/join_operands_cuda.hpp"
+#include "graph/build/nn_descent/join_order_cuda.hpp"
+#include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
+constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
+
+class DescentStepsCuda final : public DescentSteps {
+ public:
+  DescentStepsCuda(const PairKeyRows& rows, const DescentRules& rules, uint64_t* lists, int64_t list_length,
+                   std::shared_ptr<const DeviceContext> context, const Resources& resources)
+      : rules_(rules),
+        context_(std::move(context)),
+        operands_(rows, context_, resources),
+        layout_(rows.rows.count, list_length, rules),
+        memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
+        lists_{{lists, rows.rows.count, list_length}, at(layout_.ends)} {
+    task_.rows = rows;
+    task_.operands = operands_.get();
+    task_.lists = lists_;
+    task_.known = {at(layout_.known), known_bits(list_length)};
+    task_.samples = {at(layout_.samples), at(layout_.sample_counts), rules.samples};
+    task_.inbox = at(layout_.inbox);
+    task_.slots = rules.inbox_slots;
+    task_.boundary = rules.boundary;
+    task_.all_pairs = rules.all_pairs;
+    if (rows.custom != nullptr) {
+      sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
+    }
+    if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
+      // It is made where the known rows will lie.
+      const JoinOrderLayout layout(lists_.rows);
+      if (layout.bytes <= layout_.known.bytes()) order_.emplace(layout);
+    }
+    launch_list_ends(lists_, stream());
+    clear(layout_.inbox);
+  }
+
+  void sample(int64_t round, ProgressMeter& meter) override {
+    clear(layout_.samples);
+    launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
+    const uint32_t* order = rules_.order;
+    if (order_) {
+      launch_join_order(lists_, *order_, memory_.data() + layout_.known.offset, at(layout_.order), stream());
+      order = at(layout_.order);
+    }
+    clear(layout_.pairs, 0);
+    clear(layout_.join_counts, 0);
+    const DeviceJoins joins{at(layout_.joins), at(layout_.join_counts)};
+    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr,
+                          joins, at(layout_.pairs)},
+                         stream());
+    context_->copy_values(joins_, joins.counts, kJoinSizes);
+    launch_know_rows(lists_, task_.known, stream());
+    advance(2 * lists_.rows, meter);
+  }
+
+  int64_t join(int64_t round, ProgressMeter& meter) override {
+    task_.salt = round_salt(rules_.seed, round);
+    int64_t done = 0;
+    for (int size = kJoinSizes - 1; size >= 0; --size) {  // the longest first
+      task_.joins = at(layout_.joins) + size * lists_.rows;
+      const int64_t count = joins_[size];
+      for (task_.first = 0; task_.first < count; task_.first += kRowsPerLaunch) {
+        task_.count = std::min(kRowsPerLaunch, count - task_.first);
+        if (sets_) {
+          join_by_sets(meter);
+        } else {
+          launch_join(task_, static_cast<JoinSize>(size), stream());
+        }
+        advance(task_.count, meter);
+      }
+      done += count;
+    }
+    meter.add(lists_.rows - done);
+    return read_count(at(layout_.pairs), *context_);
+  }
+
+  int64_t merge(ProgressMeter& meter) override {
+    clear(layout_.entered, 0);
+    launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, at(layout_.entered), stream());
+    clear(layout_.inbox);
+    advance(lists_.rows, meter);
+    return read_count(at(layout_.entered), *context_);
+  }
+
+ private:
+  cudaStream_t stream() const { return context_->stream(); }
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
+  }
+  // The rows of a launch by a metric of the user's, as many sets at a time as there is room for.
+  void join_by_sets(ProgressMeter& meter) const {
+    constexpr int64_t kBatchesAhead = 8;  // metrics may be slow, and the call is to be cancelled
+    JoinTask part = task_;
+    const int64_t end = task_.first + task_.count;
+    for (int64_t batch = 1; part.first < end; part.first += part.count, ++batch) {
+      part.count = std::min(sets_->room(), end - part.first);
+      launch_join_sets(part, sets_->ref(), stream());
+      sets_->compute(part.count);
+      launch_join_offers(part, sets_->ref(), stream());
+      if (batch % kBatchesAhead == 0) advance(0, meter);
+    }
+  }
+  // To nobody and padding, unless another byte is given.
+  template <typename T>
+  void clear(const Slot<T>& slot, int byte = 0xFF) const {
+    context_->fill(at(slot), byte, slot.count);
+  }
+  void advance(int64_t rows, ProgressMeter& meter) const {
+    context_->synchronize();
+    meter.add(rows);
+    meter.poll();
+  }
+
+  const DescentRules rules_;
+  std::shared_ptr<const DeviceContext> context_;
+  JoinOperandsCuda operands_;
+  DescentLayout layout_;
+  DeviceBuffer memory_;
+  DeviceListsRef lists_;
+  JoinTask task_;
+  uint32_t joins_[kJoinSizes] = {};  // of each size in this round
+  std::optional<CustomSetsCuda> sets_;
+  std::optional<JoinOrderLayout> order_;  // none: rows are gone over as they lie
+};
+
+}  // namespace
+
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
+                                                      uint64_t* lists, int64_t list_length,
+                                                      std::shared_ptr<const DeviceContext> context,
+                                                      const Resources& resources) {
+  check_descent(rules, list_length, Device::cuda(context->device()));
+  return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources);
+}
+
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules) {
+  const auto& there = static_cast<const GraphListsCuda&>(lists);
+  return make_descent_steps_cuda(there.pairs(), rules, there.lists().entries, there.length(), there.context(),
+                                 there.resources());
+}
+
+}  // namespace kith

@@ -1,0 +1,65 @@
+// What a block of a join keeps in shared memory behind the operands, and what its parts are given.
+#pragma once
+
+#include "graph/build/nn_descent/join_slots_cuda.hpp"
+#include "graph/build/nn_descent/join_task_cuda.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// A pair that may be the nearest of the sample whose slot it is.
+struct LeftPair {
+  uint16_t slot;
+  uint16_t other;
+};
+
+extern __shared__ __align__(128) std::byte join_shared[];  // operands, then the rest
+
+// Room for so many samples, slots, and pairs that products may leave; more pairs, and all keys are computed.
+struct JoinRoom {
+  int samples;
+  int slots;
+  int left;
+
+  KITH_HOST_DEVICE constexpr int64_t bytes() const {
+    return 32 * static_cast<int64_t>(samples) + 20 * static_cast<int64_t>(slots) +
+           left * static_cast<int64_t>(sizeof(LeftPair) + sizeof(uint16_t));
+  }
+};
+
+struct JoinMemory {
+  int base;  // behind the operands
+  JoinRoom room;
+
+  __device__ JoinFacts* facts() const { return at<JoinFacts>(0, 0); }  // of the samples, as all up to the weights
+  __device__ uint64_t* ends() const { return at<uint64_t>(16, 0); }    // of their lists
+  __device__ uint32_t* ids() const { return at<uint32_t>(24, 0); }
+  __device__ float* weights() const { return at<float>(28, 0); }
+  __device__ uint64_t* nearest() const { return at<uint64_t>(32, 0); }  // of the slots, as all up to the hits
+  __device__ uint32_t* least() const { return at<uint32_t>(32, 8); }    // ordered values
+  __device__ float* limits() const { return at<float>(32, 12); }
+  __device__ uint32_t* hits() const { return at<uint32_t>(32, 16); }  // pairs left
+  __device__ LeftPair* left() const { return at<LeftPair>(32, 20); }
+  __device__ uint16_t* needed() const { return &left()[room.left].slot; }  // of the pairs left
+
+ private:
+  static_assert(sizeof(JoinFacts) == 16 && sizeof(LeftPair) == 4);
+  // From the array itself, so that the compiler knows which memory it is.
+  template <typename T>
+  __device__ T* at(int bytes_per_sample, int bytes_per_slot) const {
+    return reinterpret_cast<T*>(join_shared + base + bytes_per_sample * room.samples + bytes_per_slot * room.slots);
+  }
+};
+
+struct JoinBlock {
+  const JoinTask& task;
+  const JoinMemory memory;
+  JoinSlots slots;
+  int first_column;  // of the samples that NEW ones meet: all, or in a merge OLD ones
+
+  __device__ const JoinCounts& counts() const { return slots.counts; }
+};
+
+}  // namespace kith

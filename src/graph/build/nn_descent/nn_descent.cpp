@@ -1,0 +1,58 @@
+#include "graph/build/nn_descent/nn_descent.hpp"
+
+#include <chrono>
+
+namespace kith {
+namespace {
+
+std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& rules) {
+  const auto on_cpu = [&](GraphListsCpu& here) {
+    DescentRules ordered = rules;
+    if (here.order.size() > 0) ordered.order = here.order.data();
+    ordered.random_lists = here.has_random_rows();
+    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), here.resources());
+  };
+  return dispatch_lists(lists, on_cpu, [&] { return make_descent_steps_cuda(lists, rules); });
+}
+
+}  // namespace
+
+BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began = Clock::now();
+  BuildOutcome outcome;
+  outcome.reached = !wish.recall;
+  const auto measure = [&] {
+    outcome.recall = lists.measure();
+    if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) outcome.reached = true;
+  };
+  measure();
+  if (wish.recall && outcome.reached) return outcome;
+  const std::unique_ptr<DescentSteps> steps = make_steps(lists, wish.rules);
+  const double little = wish.delta * static_cast<double>(lists.rows()) * static_cast<double>(wish.k);
+  constexpr int64_t kPasses = 4;  // over all rows in a round
+  ProgressMeter meter("descend", wish.iterations * kPasses * lists.rows(), resources);
+  for (int64_t number = 0; number < wish.iterations; ++number) {
+    GraphRound round;
+    steps->sample(number, meter);
+    round.comparisons = steps->join(number, meter);
+    round.updates = steps->merge(meter);
+    round.phi = lists.survey(wish.k, Flags::keep).phi;
+    measure();
+    if (outcome.recall) round.recall = outcome.recall->recall;
+    round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    began = Clock::now();
+    outcome.rounds.push_back(round);
+    if ((wish.recall && outcome.reached) || static_cast<double>(round.updates) <= little) break;
+  }
+  meter.finish();
+  return outcome;
+}
+
+BuildOutcome run_descent(const PairRows& rows, const DescentWish& wish, const ControlRows* control,
+                         WorkingLists& lists, const Resources& resources) {
+  GraphListsCpu on_cpu(rows, wish.metric, control, lists, resources);
+  return run_descent(on_cpu, wish, resources);
+}
+
+}  // namespace kith

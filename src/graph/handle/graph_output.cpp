@@ -1,0 +1,69 @@
+#include "graph/handle/graph_output.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/host_array.hpp"
+#include "cuda/device_memory.hpp"
+#include "graph/handle/graph_access.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// An array of a graph, as rows that copy_to_device() takes.
+template <typename T>
+MatrixView bytes_of_rows(const T* values, const NeighborsView& of) {
+  const int64_t row = array_bytes<T>(of.k);
+  return {values, DType::u8, {of.queries, row, row}, of.space};
+}
+
+template <typename T>
+void copy_array(const T* from, T* to, const NeighborsView& source, const NeighborsView& target,
+                const Resources& resources) {
+  const int64_t count = source.queries * source.k;
+  if (!target.space.host_readable()) {
+    copy_to_device(bytes_of_rows(from, source), reinterpret_cast<std::byte*>(to), target.space.device, resources);
+  } else if (source.space.host_readable()) {
+    std::copy_n(from, count, to);
+  } else {
+    copy_to_host(from, array_bytes<T>(count), source.space.device, to);
+  }
+}
+
+}  // namespace
+
+GraphOutput::GraphOutput(const GraphOutputShape& shape, const Resources& resources) : resources_(resources) {
+  if (shape.space.host_readable()) {
+    const auto kept = std::make_shared<Neighbors>(shape.rows, shape.k, resources);
+    view_ = kept->view();
+    owner_ = kept;
+    return;
+  }
+  const auto memory = allocate_on_device(shape.bytes(), "the graph", shape.space.device, resources);
+  auto* const ids = reinterpret_cast<int64_t*>(memory.get());
+  auto* const distances = reinterpret_cast<float*>(ids + shape.rows * shape.k);
+  view_ = {ids, distances, shape.rows, shape.k, shape.space};
+  owner_ = memory;
+}
+
+GraphOutput::~GraphOutput() {
+  if (view_.space.host_readable()) return;
+  try {
+    wait_for_stream(view_.space.device, resources_);
+  } catch (const Error&) {  // of the device: whoever waited before has told it
+  }
+}
+
+KnnGraph GraphOutput::graph(Metric metric, GraphReport report) const {
+  return GraphAccess::make(view_, owner_, metric, std::move(report));
+}
+
+void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources) {
+  if (from.queries * from.k == 0) return;
+  const Resources quiet = resources.with_progress({});
+  copy_array(from.ids, to.ids, from, to, quiet);
+  copy_array(from.distances, to.distances, from, to, quiet);
+}
+
+}  // namespace kith

@@ -1,0 +1,62 @@
+// Recall estimated while a graph is built: some rows, drawn by the seed, are searched exactly, and their lists compared.
+//
+// A neighbour counts as found where its distance is not above the true k-th one, so that ties count. The estimate is the
+// mean over the control rows; its standard error is that of a sample without replacement, 0 where all rows are looked at.
+//
+// Cost: an exact search of kControlRows queries, and k keys for each.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/lists/working_lists.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kControlRows = 1000;
+inline constexpr int64_t kFirstTen = 10;
+
+struct RecallEstimate {
+  double recall = 0;        // of the k nearest
+  double error = 0;         // its standard error
+  double recall_at_10 = 0;  // of the 10 nearest, or of all k where these are fewer
+};
+
+class ControlRows {
+ public:
+  // `x` may lie in the memory of a GPU, which then searches.
+  ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
+
+  // The true neighbours by a search of one's own: of each query the first so many of all rows.
+  using Search = std::function<Neighbors(const MatrixView& queries, int64_t k)>;
+  ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
+              const Search& search);
+
+  const std::vector<uint32_t>& rows() const { return rows_; }
+  // The true neighbours of each, one after the other: as many as are looked for, or all others.
+  const std::vector<uint32_t>& neighbors() const { return neighbors_; }
+  RecallEstimate measure(const WorkingLists& lists) const;
+  // Of the control rows' lists alone, one after the other.
+  RecallEstimate measure(const uint64_t* lists, int64_t length) const;
+
+ private:
+  template <typename ListOf>
+  RecallEstimate measure_each(const ListOf& list_of, int64_t length) const;
+
+  int64_t all_rows_;
+  int64_t k_;    // no more than there are others
+  int64_t ten_;
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> neighbors_;
+  std::vector<uint32_t> kth_;    // the ordered key of the k-th
+  std::vector<uint32_t> tenth_;
+};
+
+}  // namespace kith

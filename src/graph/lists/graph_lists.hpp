@@ -1,0 +1,69 @@
+// The lists that a graph is built in, on a device: it holds the rows as they are compared, the working lists, and the
+// neighbours of the control rows. What each call means is the same on all devices.
+//
+// A builder is a loop over these calls. Where it compares rows itself it makes steps of its own from the lists of the
+// device (graph_lists_cpu.hpp, graph_lists_cuda.hpp); the lists know no builder.
+#pragma once
+
+#include <kith/custom_metric_cuda.hpp>
+#include <kith/device.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/lists/control_rows.hpp"
+#include "graph/lists/list_survey.hpp"
+#include "graph/lists/named_rows.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace kith {
+
+class GraphLists {
+ public:
+  virtual ~GraphLists() = default;
+  // Where the lists lie.
+  virtual Device device() const = 0;
+  // The collection, where the device reads it.
+  virtual const MatrixView& view() const = 0;
+  int64_t rows() const { return view().rows(); }
+  virtual int64_t length() const = 0;
+
+  // Empty lists, in the place of those there were.
+  virtual void begin(int64_t length) = 0;
+  // Lists of another length with what those there are hold, as far as it fits.
+  virtual void resize(int64_t length) = 0;
+  // Fills every list up with distinct random rows (start_lists.hpp), where `boundary` is not 0 with rows of the other
+  // set alone.
+  virtual void add_random_rows(uint64_t seed, int64_t boundary) = 0;
+  // Offers rows to lists by their ids. Their distances are computed again: lists hold keys of this collection.
+  virtual void add_rows(const NamedRows& rows) = 0;
+  virtual ListSurvey survey(int64_t k, Flags flags) = 0;
+  // The first k of every list, as the caller gets them.
+  virtual void write(const NeighborsView& out) = 0;
+
+  // On control rows; none: nothing is estimated.
+  virtual std::optional<RecallEstimate> measure() = 0;
+  virtual int64_t control_rows() const = 0;
+};
+
+// What is asked of a collection's rows when a graph of them is built.
+struct GraphRowsWish {
+  Metric metric = Metric::l2;
+  int64_t k = 15;
+  uint64_t seed = 0;         // of the control rows
+  bool check_finite = true;  // refuse what cannot be compared, naming the row
+};
+
+// On a GPU: rows, lists and control rows stay there from the first round to the last. Rows in host memory are copied
+// there. Work is enqueued on the resources' stream.
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+                                                  const Resources& resources);
+// By a metric of the user's, which must outlive them; the wish's says only that smaller is nearer. InvalidArgument
+// where the metric is not symmetric.
+std::unique_ptr<GraphLists> make_custom_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+                                                   const custom::GraphMetric& metric, const Resources& resources);
+
+}  // namespace kith

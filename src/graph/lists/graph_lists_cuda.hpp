@@ -1,0 +1,63 @@
+// The lists of a graph on a GPU, as builders see them there.
+#pragma once
+
+#include "cuda/device_array.hpp"
+#include "cuda/device_guard.hpp"
+#include "graph/lists/graph_lists.hpp"
+#include "graph/lists/graph_rows_cuda.hpp"
+#include "graph/lists/pairs/pair_key_rows.hpp"
+#include "graph/lists/working_lists_cuda.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class GraphListsCuda final : public GraphLists {
+ public:
+  // `custom`: a metric of the user's in place of the wish's, or null.
+  GraphListsCuda(int device, const MatrixView& x, const GraphRowsWish& wish, const custom::GraphMetric* custom,
+                 const Resources& resources);
+
+  Device device() const override { return Device::cuda(context_->device()); }
+  const MatrixView& view() const override { return rows_.view(); }
+  int64_t length() const override { return length_; }
+  void begin(int64_t length) override;
+  void resize(int64_t length) override;
+  void add_random_rows(uint64_t seed, int64_t boundary) override;
+  void add_rows(const NamedRows& rows) override;
+  ListSurvey survey(int64_t k, Flags flags) override;
+  void write(const NeighborsView& out) override;
+  std::optional<RecallEstimate> measure() override;
+  int64_t control_rows() const override { return static_cast<int64_t>(control_.rows().size()); }
+
+  // For the steps of a builder.
+  const GraphRowsCuda& collection() const { return rows_; }
+  PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_), custom_}; }
+  DeviceWorkingLists lists() const { return {entries_.data(), rows(), length_}; }
+  const ControlRows& control() const { return control_; }
+  const std::shared_ptr<const DeviceContext>& context() const { return context_; }
+  const Resources& resources() const { return resources_; }
+
+ private:
+  ControlRows control_of(const GraphRowsWish& wish) const;
+  template <typename Use>
+  void with_ends(const Use& use) const;
+  cudaStream_t stream() const { return context_->stream(); }
+  DeviceArray<uint64_t> list_memory(int64_t length) const {
+    return DeviceArray<uint64_t>(rows() * length, "the lists of neighbours", context_, resources_);
+  }
+
+  const custom::GraphMetric* const custom_;
+  DeviceGuard guard_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  const Metric metric_;
+  GraphRowsCuda rows_;
+  ControlRows control_;
+  DeviceArray<uint32_t> control_numbers_;
+  DeviceArray<uint64_t> entries_;
+  int64_t length_ = 0;
+};
+
+}  // namespace kith

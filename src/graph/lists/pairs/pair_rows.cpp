@@ -1,0 +1,185 @@
+#include "graph/lists/pairs/pair_rows.hpp"
+
+#include "core/cpu_target.hpp"
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/packed_rows.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/rounded_panels.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kRowsPerTask = 1024;
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestRoundedColumns = 16;
+
+// The first of many.
+void prefetch_bytes(const void* from, int64_t count) {
+  constexpr int64_t kLineBytes = 64;
+  constexpr int64_t kMost = 16 * kLineBytes;
+  for (int64_t at = 0; at < std::min(count, kMost); at += kLineBytes) {
+    __builtin_prefetch(static_cast<const char*>(from) + at);
+  }
+}
+
+}  // namespace
+
+PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
+  const PanelFormat format = choose_panel_format(kind, dtype, dtype, cols, cpu);
+  if (holds_bytes(format)) return format;
+  const bool bytes = dtype == DType::u8 || dtype == DType::i8;
+  if (bytes && is_product(kind) && kind != KeyKind::cosine && has_byte_product(cols, cpu)) {
+    return dtype == DType::u8 ? PanelFormat::u8 : PanelFormat::i8;
+  }
+  const bool rounds = is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns &&
+                      cols <= kMostRoundedColumns;
+  return rounds ? PanelFormat::rounded : PanelFormat::f32;
+}
+
+PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
+  const bool features = kind == KeyKind::chi_square && dtype == DType::f32 && has_rounded_product(cpu) &&
+                        cols >= kFewestRoundedColumns && kChiSquareFeatures * cols <= kMostRoundedColumns;
+  return features ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
+}
+
+int64_t PairRows::bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu) {
+  const PanelFormat format = choose_pair_format(kind, dtype, cols, cpu);
+  if (format == PanelFormat::rounded) return rows * rounded_words(cols) * 4 + array_bytes<Rounded>(rows);
+  return format == PanelFormat::u8 || format == PanelFormat::i8 ? array_bytes<ByteSums>(rows) : 0;
+}
+
+PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources)
+    : x_(x),
+      kind_(kind),
+      format_(choose_pair_format(kind, x.dtype(), x.cols(), cpu_extensions())),
+      origin_(choose_origin(kind, x)) {
+  const bool rounds = format_ == PanelFormat::rounded;
+  const bool sums = format_ == PanelFormat::u8 || format_ == PanelFormat::i8;
+  if (!rounds && !sums) return;
+  if (rounds) {
+    bytes_ = HostArray<int8_t>(x.rows() * rounded_stride(), "rows rounded to bytes", resources);
+    rounded_ = HostArray<Rounded>(x.rows(), "rows rounded to bytes", resources);
+  } else {
+    sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
+  }
+  const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", x.rows(), quiet);
+  parallel_for(divide_up(x.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * kRowsPerTask, x.rows());
+    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+      if (rounds) {
+        widen_row(x_, row, scratch.data() + slot * cols());
+        round(row, scratch.data() + slot * cols());
+      } else {
+        sums_[row] = byte_sums(format_, typed_row<uint8_t>(x_, row), cols());
+      }
+    }
+  });
+}
+
+int64_t PairRows::ordered_bytes_for(int64_t rows, int64_t product_cols, PanelFormat format) {
+  const int64_t values = rows * rounded_words(product_cols) * 4;
+  if (format == PanelFormat::rounded) return values + array_bytes<Rounded>(rows);
+  return format == PanelFormat::u8 || format == PanelFormat::i8 ? values + array_bytes<ByteSums>(rows) : 0;
+}
+
+PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
+    : x_(rows.x_),
+      kind_(rows.kind_),
+      format_(rows.custom_ != nullptr
+                  ? rows.format_
+                  : choose_ordered_format(rows.kind_, rows.x_.dtype(), rows.cols(), cpu_extensions())),
+      origin_(rows.origin_),
+      custom_(rows.custom_),
+      order_(order) {
+  const bool rounds = format_ == PanelFormat::rounded;
+  if (!rounds && format_ != PanelFormat::u8 && format_ != PanelFormat::i8) return;
+  if (features()) choose_features_origin();
+  bytes_ = HostArray<int8_t>(x_.rows() * rounded_stride(), "rows in another order", resources);
+  if (rounds) {
+    rounded_ = HostArray<Rounded>(x_.rows(), "rows in another order", resources);
+  } else {
+    sums_ = HostArray<ByteSums>(x_.rows(), "rows in another order", resources);
+  }
+  std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
+  std::vector<double> largest(maps.size(), 0.0);  // squared norms of features that each thread met
+  const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", x_.rows(), quiet);
+  parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
+    constexpr int64_t kAhead = 16;  // rows on their way while one is copied
+    const int64_t end = std::min((task + 1) * kRowsPerTask, x_.rows());
+    for (int64_t place = task * kRowsPerTask; place < end; ++place) {
+      if (place + kAhead < end) rows.prefetch(order[place + kAhead]);
+      int8_t* const to = bytes_.data() + place * rounded_stride();
+      if (features()) {
+        float* const mine = scratch.data() + slot * product_cols();
+        const float* const row = typed_row<float>(x_, row_at(place));
+        maps[static_cast<size_t>(slot)].of(row, cols(), mine);
+        double squares = 0;
+        for (int64_t c = 0; c < product_cols(); ++c) squares += static_cast<double>(mine[c]) * mine[c];
+        if (std::isfinite(squares)) {  // others are as near as can be
+          double& most = largest[static_cast<size_t>(slot)];
+          most = std::max(most, squares);
+        }
+        round(place, mine);
+      } else if (rounds) {
+        std::copy_n(rows.rounded_bytes(order[place]), rounded_stride(), to);
+        rounded_[place] = rows.rounded_[order[place]];
+      } else {
+        std::copy_n(reinterpret_cast<const int8_t*>(rows.bytes(order[place])), cols(), to);
+        std::fill(to + cols(), to + rounded_stride(), int8_t{0});
+        sums_[place] = rows.sums_[order[place]];
+      }
+    }
+  });
+  if (features()) features_error_ = feature_error(*std::max_element(largest.begin(), largest.end()));
+}
+
+// The mean of some rows' features: any other would be as correct.
+void PairRows::choose_features_origin() {
+  constexpr int64_t kSample = 512;
+  const int64_t count = std::min(kSample, x_.rows());
+  std::vector<float> values(static_cast<size_t>(product_cols()));
+  std::vector<double> sums(values.size(), 0.0);
+  ChiSquareFeatures map;
+  for (int64_t i = 0; i < count; ++i) {
+    map.of(typed_row<float>(x_, i * x_.rows() / count), cols(), values.data());
+    for (size_t c = 0; c < values.size(); ++c) sums[c] += values[c];
+  }
+  origin_.assign(values.size(), 0.0f);
+  for (size_t c = 0; c < sums.size() && count > 0; ++c) {
+    const double mean = sums[c] / static_cast<double>(count);
+    origin_[c] = std::isfinite(mean) ? static_cast<float>(mean) : 0.0f;
+  }
+}
+
+// The vector in `values`, which are changed.
+void PairRows::round(int64_t row, float* values) {
+  const double squared = move_vector(product_kind(), origin_, values, values);
+  const RoundedVector rounded = round_row(values, product_cols(), 1, bytes_.data() + row * rounded_stride());
+  rounded_[row] = {rounded.scale, rounded.residual, rounded.sum, squared};
+}
+
+void PairRows::prefetch(int64_t row) const {
+  const bool rounds = format_ == PanelFormat::rounded;
+  prefetch_bytes(rounds ? static_cast<const void*>(rounded_bytes(row)) : bytes(row),
+                 rounds ? rounded_stride() : cols() * size_of(x_.dtype()));
+  if (rounds) __builtin_prefetch(&rounded_[row]);
+  if (sums_.size() > 0) __builtin_prefetch(&sums_[row]);
+}
+
+void PairRows::prefetch_values(int64_t row) const {
+  prefetch_bytes(x_.row(row_at(row)), cols() * size_of(x_.dtype()));
+}
+
+}  // namespace kith

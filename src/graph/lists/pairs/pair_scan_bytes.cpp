@@ -1,0 +1,283 @@
+// Sets of bytes: their sums, and so their keys, are exact.
+#include "core/divide.hpp"
+#include "graph/lists/pairs/first_values.hpp"
+#include "graph/lists/pairs/pair_scan.hpp"
+#include "kernels/panels/byte_key.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/panel_shape.hpp"
+#include "kernels/select/set_bytes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+// Below every sum: in place of a limit, nothing matters.
+constexpr int32_t kNoSum = INT32_MIN;
+constexpr int64_t kAhead = 12;  // rows on their way while one is copied
+
+// most - offset, or the nearest that a limit may be.
+int32_t limit_of(int32_t most, int32_t offset) {
+  const auto limit = static_cast<int32_t>(static_cast<uint32_t>(most) - static_cast<uint32_t>(offset));
+  // Without branches, so that the compiler takes many at once: where the difference has wrapped around it lies on the wrong
+  // side of `most`.
+  const int32_t not_above = offset < 0 && limit < most ? kLargestLimit : limit;
+  return std::max(offset > 0 && not_above > most ? kSmallestLimit : not_above, kSmallestLimit);
+}
+
+class BytePairScan final : public PairScan, private BytePanelHits {
+ public:
+  BytePairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
+      : all_(rows),
+        resources_(resources),
+        most_rows_(most_rows),
+        shape_(panel_shape(rows.format())),
+        bytes_(packed_bytes(rows.format(), rows.cols())),
+        row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
+        row_weights_{rows.format() == PanelFormat::bits, byte_row_term(rows.format(), shape_, rows.kind(), {1, 0}),
+                     byte_row_term(rows.format(), shape_, rows.kind(), {0, 1})},
+        query_weights_{rows.format() == PanelFormat::bits,
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {1, 0}),
+                       byte_query_offset(rows.format(), shape_, rows.kind(), {0, 1})},
+        query_flip_(shape_.signed_bytes && rows.format() == PanelFormat::i8 ? 0x80 : 0),
+        scratch_(bytes_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
+        row_panels_(round_up(most_rows, shape_.rows_per_panel) * bytes_, "a set of rows", resources),
+        terms_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
+        row_sums_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
+        query_panels_(round_up(most_queries, shape_.queries_per_panel) * bytes_, "a set of rows", resources),
+        offsets_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        query_sums_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        limits_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        row_limits_(divide_up(most_rows, shape_.rows_per_panel), "a set of rows", resources) {}
+
+  void set_rows(const uint32_t* rows, int64_t count) override {
+    row_count_ = count;
+    const int64_t width = shape_.rows_per_panel;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
+        copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
+        terms_[first + i] = row_weights_.of(all_, rows[first + i]);
+      }
+      std::fill(terms_.data() + first + here, terms_.data() + first + width, kLargestLimit / 2);
+      pack_panel(all_.format(), all_.cols(), scratch_.data(), here, width, row_panels_.data() + first * bytes_);
+    }
+    std::fill_n(row_sums_.data(), round_up(count, width), kNoSum);
+  }
+
+  void set_queries(const uint32_t* rows, int64_t count) override {
+    query_count_ = count;
+    const int64_t width = shape_.queries_per_panel;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      std::byte* const to = query_panels_.data() + first * bytes_;
+      std::byte* const from = shape_.query_rows ? to : scratch_.data();
+      for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
+        copy(rows[first + i], query_flip_, from + i * bytes_);
+        offsets_[first + i] = query_weights_.of(all_, rows[first + i]);
+      }
+      std::fill(offsets_.data() + first + here, offsets_.data() + first + width, kLargestRowLimit);  // none passes
+      if (shape_.query_rows) {
+        std::memset(to + here * bytes_, 0, static_cast<size_t>((width - here) * bytes_));
+      } else {
+        pack_panel(all_.format(), all_.cols(), from, here, width, to);
+      }
+    }
+    std::fill_n(query_sums_.data(), round_up(count, width), kNoSum);
+  }
+
+  void limit_query(int64_t query, float key) override {
+    query_sums_[query] = sum_for(key);
+    limits_[query] = limit_of(query_sums_[query], offsets_[query]);
+  }
+  void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
+  bool exact() const override { return true; }
+
+  // All sums first: who is nearest shows only then, and nobody else has to be looked at.
+  void run_nearest(PairHits& hits, bool same) override {
+    if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    const int64_t width = shape_.rows_per_panel;
+    if (pair_sums_.size() == 0) {
+      stride_ = round_up(std::min(most_rows_, kMostNearest), width);
+      pair_sums_ = HostArray<int32_t>(std::min(limits_.size(), kMostNearest) * stride_, "the sums of pairs", resources_);
+      least_ = HostArray<int32_t>(stride_, "the sums of pairs", resources_);
+    }
+    std::fill_n(limits_.data(), round_up(query_count_, shape_.queries_per_panel), kLargestLimit);
+    std::fill(least_.begin(), least_.end(), kLargestLimit);
+    collects_ = Collects::sums;
+    scan_byte_panels({query_panels_.data(), query_count_, limits_.data()}, base(), 0, divide_up(row_count_, width), *this);
+    collects_ = Collects::nothing;
+    for (int64_t query = 0; query < query_count_; ++query) {
+      int32_t* const sums = pair_sums_.data() + query * stride_;
+      if (same) sums[query] = kLargestLimit;
+      for (int64_t i = 0; i < row_count_; ++i) least_[i] = std::min(least_[i], sums[i]);
+    }
+    for (int64_t i = 0; i < row_count_; ++i) row_sums_[i] = nearest_only(row_sums_[i], least_[i]);
+    for (int64_t query = 0; query < query_count_; ++query) hand_out_nearest(query, hits);
+  }
+
+  void run_first(int64_t wanted, PairFirsts& firsts) override {
+    if (firsts_.wanted() != wanted) firsts_ = FirstValues<int32_t>(wanted, most_rows_, resources_);
+    collects_ = Collects::first;
+    const int64_t step = whole_panels(kFirstQueries, shape_);
+    for (int64_t first = 0; first < query_count_; first += step) {
+      const int64_t count = std::min(step, query_count_ - first);
+      std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
+      scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
+                       divide_up(row_count_, shape_.rows_per_panel), *this);
+      for (int64_t q = 0; q < count; ++q) pick_first(q, first + q, firsts);
+    }
+    collects_ = Collects::nothing;
+  }
+
+  void run(PairHits& hits) override {
+    hits_ = &hits;
+    const int64_t width = shape_.rows_per_panel;
+    const int64_t panels = divide_up(row_count_, width);
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const int32_t* const sums = row_sums_.data() + panel * width;
+      row_limits_[panel] = std::clamp(*std::max_element(sums, sums + width), -kLargestRowLimit, kLargestRowLimit);
+    }
+    for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(query_sums_[q], offsets_[q]);
+    std::fill(limits_.data() + query_count_, limits_.data() + round_up(query_count_, shape_.queries_per_panel),
+              kSmallestLimit);
+    scan_byte_panels({query_panels_.data(), query_count_, limits_.data(), row_limits_.data(), offsets_.data()}, base(), 0,
+                     panels, *this);
+  }
+
+ private:
+  enum class Collects : uint8_t { nothing, first, sums };
+  static constexpr int64_t kTogether = 64;  // pairs
+
+  // A row's term, or a query's offset, is made of its sums, each so many times.
+  struct SumWeights {
+    bool none;
+    int32_t sum;
+    int32_t squares;
+
+    int32_t of(const PairRows& rows, uint32_t row) const {
+      return none ? 0 : sum * rows.sums(row).sum + squares * rows.sums(row).squares;
+    }
+  };
+
+  int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
+
+  void copy(uint32_t row, uint8_t flip, std::byte* to) const {
+    const uint8_t* const from = all_.bytes(row);
+    auto* const out = reinterpret_cast<uint8_t*>(to);
+    if (flip == 0) {
+      std::memcpy(out, from, static_cast<size_t>(all_.cols()));
+    } else {
+      for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    }
+    std::fill(out + all_.cols(), out + bytes_, uint8_t{0});
+  }
+
+  BytePanelBase base() const {
+    return {row_panels_.data(), terms_.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
+  }
+
+  // The largest sum within a limit whose key is that of the least sum.
+  int32_t nearest_only(int32_t most, int32_t least) const {
+    if (least > most || least == kLargestLimit) return kNoSum;  // which no pair has
+    return std::min(most, largest_sum(all_.kind(), key_of_sum(all_.kind(), least)));
+  }
+
+  void hand_out_nearest(int64_t query, PairHits& hits) {
+    const int32_t* const sums = pair_sums_.data() + query * stride_;
+    const int32_t most = nearest_only(query_sums_[query], *std::min_element(sums, sums + row_count_));
+    for (int64_t first = 0; first < row_count_; first += kTogether) {
+      const int64_t count = std::min(kTogether, row_count_ - first);
+      alignas(8) uint8_t sides[kTogether] = {};
+      for (int64_t i = 0; i < count; ++i) {
+        const int32_t sum = sums[first + i];
+        sides[i] = static_cast<uint8_t>((sum <= most ? 1 : 0) | (sum <= row_sums_[first + i] ? 2 : 0));
+      }
+      for_each_set(sides, count, [&](int64_t i) {
+        const float key = key_of_sum(all_.kind(), sums[first + i]);
+        hits.on_pair({query, first + i, key, key, (sides[i] & 1) != 0, (sides[i] & 2) != 0});
+      });
+    }
+  }
+
+  // The rows whose keys are not above that of the last one wanted.
+  void pick_first(int64_t kept, int64_t query, PairFirsts& firsts) {
+    if (row_count_ == 0) return;
+    const int32_t offset = offsets_[query];
+    const int32_t last = firsts_.limit(kept, row_count_) + offset;
+    const int32_t most = largest_sum(all_.kind(), key_of_sum(all_.kind(), last));
+    const int64_t count = firsts_.find(kept, row_count_, limit_of(most, offset));
+    for (int64_t i = 0; i < count; ++i) {
+      firsts_.keys()[i] = key_of_sum(all_.kind(), firsts_.of(kept)[firsts_.places()[i]] + offset);
+    }
+    firsts.on_first(query, firsts_.places(), firsts_.keys(), count);
+  }
+
+  void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
+    const int64_t first = panel * shape_.rows_per_panel;
+    if (collects_ == Collects::first) {
+      std::copy_n(values, shape_.rows_per_panel, firsts_.of(query) + first);
+      return;
+    }
+    if (collects_ == Collects::sums) {
+      int32_t* const sums = pair_sums_.data() + query * stride_ + first;
+      const int32_t offset = offsets_[query];
+      for (int64_t i = 0; i < shape_.rows_per_panel; ++i) sums[i] = values[i] + offset;
+      return;
+    }
+    if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
+    for (; passed != 0; passed &= passed - 1) {
+      const int i = std::countr_zero(passed);
+      const int64_t sum = int64_t{values[i]} + offsets_[query];
+      const bool for_query = sum <= query_sums_[query];
+      const bool for_row = sum <= row_sums_[first + i];
+      if (!for_query && !for_row) continue;
+      const float key = key_of_sum(all_.kind(), static_cast<int32_t>(sum));
+      hits_->on_pair({query, first + i, key, key, for_query, for_row});
+    }
+  }
+
+  const PairRows& all_;
+  const Resources resources_;
+  const int64_t most_rows_;
+  const PanelShape shape_;
+  const int64_t bytes_;  // of a packed vector
+  const uint8_t row_flip_;
+  const SumWeights row_weights_;
+  const SumWeights query_weights_;
+  const uint8_t query_flip_;
+  HostArray<std::byte> scratch_;
+  HostArray<std::byte> row_panels_;
+  HostArray<int32_t> terms_;
+  HostArray<int32_t> row_sums_;  // the largest that matter
+  HostArray<std::byte> query_panels_;
+  HostArray<int32_t> offsets_;
+  HostArray<int32_t> query_sums_;
+  HostArray<int32_t> limits_;
+  HostArray<int32_t> row_limits_;  // of each panel
+  int64_t row_count_ = 0;
+  int64_t query_count_ = 0;
+  PairHits* hits_ = nullptr;
+  FirstValues<int32_t> firsts_;
+  Collects collects_ = Collects::nothing;  // instead of handing hits out
+  // Of run_nearest: by query and row, and the least of each row.
+  HostArray<int32_t> pair_sums_;
+  HostArray<int32_t> least_;
+  int64_t stride_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                              const Resources& resources) {
+  return std::make_unique<BytePairScan>(rows, most_queries, most_rows, resources);
+}
+
+}  // namespace kith

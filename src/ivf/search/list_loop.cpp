@@ -1,0 +1,87 @@
+#include "ivf/search/list_loop.hpp"
+
+#include "core/float_mode.hpp"
+#include "core/host_array.hpp"
+#include "core/result_exit.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+// Calls use(backend, numbers of the batch's queries, room for their packed neighbours, meter) for batch after batch.
+template <typename Use>
+void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, MemorySpace result_space,
+                    const Resources& resources, const Use& use) {
+  const DefaultFloatMode mode;
+  const int64_t packed_each = result_space.host_readable() ? searcher.task().k : 0;
+  std::vector<uint32_t> pending(static_cast<size_t>(queries.rows()));
+  std::iota(pending.begin(), pending.end(), 0u);
+  ProgressMeter meter("search", queries.rows(), resources);
+  ListsRound round{queries.rows(), searcher.task().probes, false, queries.dtype(), queries.space(), result_space};
+  while (!pending.empty()) {
+    const Planned<ListsPlan> planned =
+        plan_and_reserve<ListsPlan>([&](const PlanBudget& budget) { return searcher.plan(round, budget); }, resources);
+    const auto batch = static_cast<size_t>(batches_of(planned.plan).query_batch);
+    const std::unique_ptr<ListsBackend> backend = searcher.begin(round, planned.plan, planned.resources());
+    const HostArray<uint64_t> packed(static_cast<int64_t>(std::min(batch, pending.size())) * packed_each,
+                                     "the neighbours found", planned.resources());
+    std::vector<uint32_t> short_ones;
+    for (size_t first = 0; first < pending.size(); first += batch) {
+      meter.poll();
+      const std::span numbers(pending.data() + first, std::min(batch, pending.size() - first));
+      backend->load(queries, numbers);
+      const std::vector<uint32_t> left_out = backend->rank();
+      for (const uint32_t place : left_out) short_ones.push_back(numbers[place]);
+      if (left_out.size() == numbers.size()) continue;
+      use(*backend, numbers, packed.data(), meter);
+      meter.add(static_cast<int64_t>(numbers.size() - left_out.size()));
+    }
+    pending = std::move(short_ones);
+    round.queries = static_cast<int64_t>(pending.size());
+    round.slots = std::min(4 * round.slots, searcher.lists());
+    round.again = true;
+  }
+  meter.finish();
+}
+
+}  // namespace
+
+// What is written for queries that are still short of vectors is written again by a later round.
+void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
+                  const Resources& resources) {
+  const ResultExit exit(searcher.metric());
+  for_each_batch(searcher, queries, out.space, resources,
+                 [&](ListsBackend& backend, std::span<const uint32_t> numbers, uint64_t* packed, ProgressMeter& meter) {
+                   if (!out.space.host_readable()) return backend.nearest_on_device(out, meter);
+                   backend.nearest(packed, meter);
+                   for (size_t i = 0; i < numbers.size(); ++i) {
+                     const int64_t to = int64_t{numbers[i]} * out.k;
+                     write_results(exit, packed + static_cast<int64_t>(i) * out.k, out.k, out.ids + to,
+                                   out.distances + to);
+                   }
+                 });
+}
+
+void search_lists(const ListSearcher& searcher, const MatrixView& queries, uint64_t* neighbors,
+                  const Resources& resources) {
+  const int64_t k = searcher.task().k;
+  for_each_batch(searcher, queries, MemorySpace::host(), resources,
+                 [&](ListsBackend& backend, std::span<const uint32_t> numbers, uint64_t* packed, ProgressMeter& meter) {
+                   backend.nearest(packed, meter);
+                   for (size_t i = 0; i < numbers.size(); ++i) {
+                     std::copy_n(packed + static_cast<int64_t>(i) * k, k, neighbors + int64_t{numbers[i]} * k);
+                   }
+                 });
+}
+
+void range_search_lists(const ListSearcher& searcher, const MatrixView& queries, RangeHits& hits,
+                        const Resources& resources) {
+  for_each_batch(searcher, queries, MemorySpace::host(), resources,
+                 [&](ListsBackend& backend, std::span<const uint32_t>, uint64_t*, ProgressMeter& meter) {
+                   backend.within(hits, meter);
+                 });
+}
+
+}  // namespace kith

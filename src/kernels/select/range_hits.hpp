@@ -1,0 +1,121 @@
+// The rows that a range search has found for a batch of queries, before anyone knew how many there would be.
+//
+// Each thread fills segments of its own, with what comes for a query at a time as a run: packed neighbours, or keys
+// alone where all of some rows are in range. collect() counts, and sorts every query's from its runs; where these are
+// short it puts them together first. Where the memory limit has no room for them they are only counted from then on.
+// Memory: 8 bytes for each row found and for each run, half of it where keys lie alone, and 8 more a row while it is
+// collected; 16 for each query. Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
+#pragma once
+
+#include "core/footprint.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/select/neighbor_sort.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace kith {
+
+// Packed neighbours (core/ordered_key.hpp) of the batch's queries, each query's sorted.
+class CollectedHits {
+ public:
+  CollectedHits() = default;
+  // With offsets of zero.
+  CollectedHits(int64_t queries, const Resources& resources);
+
+  int64_t queries() const { return queries_; }
+  int64_t size() const { return offsets()[queries_]; }
+  int64_t* offsets() const { return offsets_.data(); }  // queries + 1
+  uint64_t* neighbors() const { return neighbors_.data(); }
+
+ private:
+  friend class RangeHits;
+  friend class RangeRuns;
+  // Room for the rows that the offsets count. Returns, for each query, the place of its first.
+  HostArray<int64_t> make_room(const Resources& resources);
+
+  HostArray<int64_t> offsets_;
+  HostArray<uint64_t> neighbors_;
+  int64_t queries_ = 0;
+};
+
+// Takes a query's neighbours, sorted: use(query, neighbours, how many).
+using SortedUse = std::function<void(int64_t, const uint64_t*, int64_t)>;
+
+class RangeHits {
+ public:
+  // Of memory that a thread takes at a time: large pages hold it.
+  static constexpr int64_t kLargestSegmentBytes = 4 << 20;
+  // Of a row found, while a batch is put together: as it was added and as it is sorted.
+  static constexpr int64_t kBytesPerHit = 24;
+
+  explicit RangeHits(const Resources& resources);
+
+  // Of so many rows found; beside them each thread has a piece of memory that it is about to fill.
+  static Footprint footprint(int64_t found, int64_t queries, int threads) {
+    return Footprint{kBytesPerHit}
+        .times(found)
+        .beside(Footprint{32 * (queries + 1)})
+        .beside(Footprint{kLargestSegmentBytes}.times(threads));
+  }
+
+  // Of one query of the batch; no two threads use the same slot at once.
+  void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
+  // The keys of so many rows that follow each other, which are numbers and all in range.
+  static constexpr int64_t kMostKeys = 1024;
+  void add_keys(int slot, int64_t query, uint32_t first_row, const float* keys, int64_t count);
+  // Where the query's next neighbours go, at most `most`: none where they are only counted. They are there once taken().
+  std::span<uint64_t> room(int slot, int64_t query, int64_t most);
+  // So many were put into that room, or were counted where there was none.
+  void taken(int slot, int64_t count);
+
+  // Whether some were only counted.
+  bool overflowed() const { return overflowed_; }
+  // How many came since the store was emptied.
+  int64_t counted() const;
+  void clear();
+  // Counts from now on.
+  void only_count() { overflowed_ = true; }
+
+  // What was added for `queries` queries; empties the store.
+  CollectedHits collect(int64_t queries, ProgressMeter& meter);
+  // The same without memory for all of them: fills queries + 1 offsets and calls use() for each query that has some, on
+  // several threads at once. False where runs are short or memory is: then nothing was handed out. The store stays.
+  bool hand_out(int64_t queries, int64_t* offsets, const SortedUse& use, ProgressMeter& meter) const;
+
+ private:
+  // Runs one after the other: a word with the query above the count, and so many neighbours; or the same word marked,
+  // the first row, and so many keys, two in a word.
+  struct alignas(64) Segments {
+    int64_t counted = 0;
+    std::vector<HostArray<uint64_t>> all;
+    std::vector<int64_t> used;    // words of each
+    uint64_t* last_run = nullptr;  // of the last segment, where it has one
+  };
+  bool grow(Segments* segments);
+  // The word of a run that the query's next neighbours belong to, with room for one at least; null where there is none.
+  uint64_t* open_run(Segments* segments, int64_t query);
+  // Calls use(query, run) for every run.
+  template <typename Use>
+  void for_each_run(const Use& use) const;
+  // Where a query's go.
+  using SortedPlace = std::function<uint64_t*(int64_t query, int slot)>;
+  // Counts what each query has, as offsets.
+  void count_rows(int64_t queries, int64_t* offsets) const;
+  // Sorts every query's from its runs; false where there are so many of these, or so little memory, that it does not.
+  bool sort_from_runs(int64_t queries, const int64_t* offsets, const SortedPlace& place, const SortedUse& use,
+                      ProgressMeter& meter) const;
+
+  Resources resources_;
+  std::vector<Segments> slots_;
+  std::atomic<bool> overflowed_{false};
+};
+
+// Sorts every query's.
+void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,126 @@
+// How codes are made: a recipe, as factory strings and files name it, and the encoder that knows all about one code but
+// how it is read. What the bytes are is the format's (kernels/codes/code_format.hpp), reading them the readers'.
+//
+// Adding a code is an encoder in a file of its own and its line in code_table.cpp; a code with a format of its own has
+// readers, too (kernels/codes/code_reader_*).
+#pragma once
+
+#include <kith/local_search_quantizer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "kernels/codes/code_format.hpp"
+#include "quantize/additive/codebooks.hpp"
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace kith {
+
+class CodeEncoder;
+class NamePart;
+class ProductQuantizer;
+class ResidualQuantizer;
+class ScalarQuantizer;
+class Words;
+struct CodecTables;
+
+extern const CodeEncoder* const kStoredCode;
+extern const CodeEncoder* const kScalarCode;
+extern const CodeEncoder* const kProductCode;
+extern const CodeEncoder* const kLocalSearchCode;
+extern const CodeEncoder* const kResidualCode;
+
+struct CodeRecipe {
+  const CodeEncoder* code = kStoredCode;
+  DType dtype = DType::f32;  // of stored values
+  int bits = 8;              // of a value (4, 6, 8), a sub-vector (4 to 8) or a codebook (1 to 8)
+  int64_t parts = 0;         // sub-vectors, or codebooks
+  int effort = 16;           // rounds of local search, or paths of a beam
+  CodeNorm norm = CodeNorm::decoded;
+  LocalSearchParams local = {};  // of local search: its training, sweeps and perturbations
+  // Draws of a row's local search come from its values, so that it does not matter where the row lies; else from its
+  // number.
+  bool draws_by_content = true;
+
+  // InvalidArgument for bits and parts that make no codes at all,
+  void validate() const;
+  // and for what makes no codes of so many columns; near divisors are named.
+  CodeFormat format_for(int64_t cols) const;
+};
+
+struct TrainedValues {
+  std::vector<float> values;    // as Codec::values() has them
+  std::vector<double> history;  // the objective after each round, of codes that are trained in rounds
+};
+
+// Rows to codes, of shapes that have been checked.
+struct EncodeTask {
+  const CodecTables& codec;
+  MatrixView rows;
+  MutableMatrixView codes;
+  const LocalSearchEncoding* how = nullptr;  // of local search; null: from a greedy start, as many rounds as its effort
+};
+
+// Without state: one for each code, for the whole program.
+class CodeEncoder {
+ public:
+  constexpr explicit CodeEncoder(CodeKind kind) : kind_(kind) {}
+  CodeEncoder(const CodeEncoder&) = delete;
+  CodeEncoder& operator=(const CodeEncoder&) = delete;
+
+  CodeKind kind() const { return kind_; }  // of its codes' format
+
+  // As factory strings have it: "PQm, PQmxb" in errors; takes the part where it is of this code; "PQ16x4".
+  virtual std::string_view names() const = 0;
+  virtual bool parse(NamePart& part, CodeRecipe& recipe) const = 0;
+  virtual std::string name(const CodeRecipe& recipe) const = 0;
+  // As files have it, and back: "product 128 8 16". Takes the line where its first word, `kind`, is of this code.
+  virtual std::string text(const CodeRecipe& recipe, int64_t cols) const = 0;
+  virtual bool parse_text(std::string_view kind, Words& words, CodeRecipe& recipe, int64_t& cols) const = 0;
+  // None for a code that is no quantizer by itself.
+  using Quantizer = std::variant<ProductQuantizer, ScalarQuantizer, LocalSearchQuantizer, ResidualQuantizer>;
+  virtual std::optional<Quantizer> quantizer(const CodeRecipe& recipe, uint64_t seed, bool check_finite) const;
+
+  virtual void validate(const CodeRecipe& recipe) const = 0;
+  virtual CodeFormat format(const CodeRecipe& recipe, int64_t cols) const = 0;
+
+  // The shape of the trained values, less those of norms, which follow; none for a code without.
+  virtual std::vector<int64_t> shape(const CodeFormat& format) const = 0;
+  int64_t value_count(const CodeFormat& format) const;
+  // What is made of the values once, for whoever encodes and decodes; its bytes at most.
+  virtual void make_tables(CodecTables&) const {}
+  virtual int64_t table_bytes(const CodeFormat& format) const;
+
+  // Fills `trained` as it goes: where it throws, values are there if they are of use.
+  virtual void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
+                     const Resources& resources) const = 0;
+  // What that takes on the host at least.
+  virtual int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) const = 0;
+
+  // How many codewords, as long as the row, finding a code compares it with; at least 1.
+  virtual double compared_codewords(const CodeRecipe&) const { return 1; }
+  // On the CPU, in host memory. Codes follow each other without gaps, unless codes_apart().
+  virtual void encode(const EncodeTask& task, const Resources& resources) const = 0;
+  virtual bool codes_apart() const { return false; }
+  // Whether GPUs make these codes, too (device_codec_cuda.hpp).
+  virtual bool on_gpus() const { return false; }
+  // In a way of its own, in that GPU's memory or the host's; false: in the way of all.
+  virtual bool encode_on_gpu(const EncodeTask&, int, const Resources&) const { return false; }
+  // What encode() of so many rows takes beside them and the codes, at least.
+  virtual int64_t encoding_bytes(const CodeRecipe& recipe, const CodeFormat& format, int64_t rows, DType dtype,
+                                 int threads) const = 0;
+
+ protected:
+  ~CodeEncoder() = default;
+
+ private:
+  const CodeKind kind_;
+};
+
+}  // namespace kith

@@ -1,0 +1,289 @@
+#include "quantize/product/product_training.hpp"
+
+#include <kith/error.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/divide.hpp"
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "core/random.hpp"
+#include "cuda/resolve_device.hpp"
+#include "kernels/distance/canonical.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <unordered_set>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kGatheredBytes = int64_t{4} << 20;  // of rows at a time
+constexpr uint64_t kSampleStream = 0;                 // those of the parts follow
+
+constexpr int64_t kGatheredShare = 8;  // or of what the limit has left
+
+int64_t gathered_rows(const CodeFormat& format, int64_t sampled, int64_t available) {
+  return std::clamp<int64_t>(std::min(kGatheredBytes, available / kGatheredShare) / (format.cols * 4), 1, sampled);
+}
+
+// Rounds a column so that sums of all rows are exact in float64: to multiples of what is 2^53 / rows below a power of
+// two that no value reaches. Adding and taking away a large number leaves whole multiples of its last digit.
+void round_columns(float* values, int64_t rows, int64_t cols) {
+  int row_bits = 0;
+  while (int64_t{1} << row_bits < rows) ++row_bits;
+  std::vector<float> largest(static_cast<size_t>(cols), 0.0f);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; ++c) {
+      float& most = largest[static_cast<size_t>(c)];
+      most = std::max(most, std::abs(values[i * cols + c]));
+    }
+  }
+  std::vector<double> shifts(static_cast<size_t>(cols));
+  for (int64_t c = 0; c < cols; ++c) {
+    int exponent = 0;
+    std::frexp(largest[static_cast<size_t>(c)], &exponent);  // below 2^exponent
+    // A multiple of 2^(exponent + row_bits - 53); 1.5 leaves room for values of either sign.
+    shifts[static_cast<size_t>(c)] = std::ldexp(1.5, exponent + row_bits - 53 + 52);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const double shift = shifts[static_cast<size_t>(c)];
+      float& value = values[i * cols + c];
+      value = static_cast<float>(static_cast<double>(value) + shift - shift);
+    }
+  }
+}
+
+// Distinct sub-vectors of rows drawn at random; the first in place of those that are missing.
+void choose_first_codewords(const ProductSample& sample, int64_t part, const CounterRng& rng, float* codewords) {
+  const int64_t cols = sample.format.part_cols();
+  const int64_t wanted = sample.format.codewords();
+  const float* const rows = sample.part(part);
+  const auto bytes = static_cast<size_t>(cols) * sizeof(float);
+  std::unordered_set<std::string> taken;  // bytes of equal values are equal: rounding left no negative zero
+  int64_t found = 0;
+  const auto offer = [&](int64_t row) {
+    const float* const from = rows + row * cols;
+    if (!taken.emplace(reinterpret_cast<const char*>(from), bytes).second) return;
+    std::memcpy(codewords + found++ * cols, from, bytes);
+  };
+  const int64_t draws = std::min(8 * wanted, sample.rows);
+  for (int64_t i = 0; i < draws && found < wanted; ++i) {
+    offer(rng.below(static_cast<uint64_t>(i), static_cast<uint32_t>(sample.rows)));
+  }
+  for (int64_t row = 0; row < sample.rows && found < wanted; ++row) offer(row);
+  for (; found < wanted; ++found) std::memcpy(codewords + found * cols, codewords, bytes);
+}
+
+// Codewords without rows take the rows that are farthest from theirs, which leave those sums; the last row of a
+// codeword stays. Equal rows are taken once.
+void fill_empty(const ProductSample& sample, int64_t part, const float* codewords, const uint8_t* labels, double* sums,
+                int64_t* counts) {
+  const int64_t cols = sample.format.part_cols();
+  const float* const rows = sample.part(part);
+  std::vector<std::pair<float, uint32_t>>
+      far;  // minus the distance, so that the farthest and then the first sorts first
+  for (int64_t i = 0; i < sample.rows; ++i) {
+    const float key = canonical_pair<KeyKind::squared_l2>(rows + i * cols, codewords + labels[i] * cols, cols);
+    if (key > 0) far.emplace_back(-key, static_cast<uint32_t>(i));
+  }
+  std::sort(far.begin(), far.end());
+  auto next = far.begin();
+  const float* last = nullptr;
+  for (int64_t k = 0; k < sample.format.codewords(); ++k) {
+    if (counts[k] > 0) continue;
+    const auto usable = [&](const std::pair<float, uint32_t>& one) {
+      const float* const row = rows + one.second * cols;
+      return counts[labels[one.second]] > 1 && (last == nullptr || !std::equal(row, row + cols, last));
+    };
+    next = std::find_if(next, far.end(), usable);
+    if (next == far.end()) return;
+    const int64_t row = next++->second;
+    last = rows + row * cols;
+    const int64_t from = labels[row];
+    for (int64_t c = 0; c < cols; ++c) {
+      sums[from * cols + c] -= static_cast<double>(last[c]);
+      sums[k * cols + c] = static_cast<double>(last[c]);
+    }
+    --counts[from];
+    counts[k] = 1;
+  }
+}
+
+// Moves codewords to the means of their rows. Whether any has changed.
+bool move_codewords(int64_t count, int64_t cols, const double* sums, const int64_t* counts, float* codewords) {
+  bool moved = false;
+  for (int64_t k = 0; k < count; ++k) {
+    if (counts[k] == 0) continue;
+    for (int64_t c = 0; c < cols; ++c) {
+      const auto mean = static_cast<float>(sums[k * cols + c] / static_cast<double>(counts[k]));
+      moved = moved || mean != codewords[k * cols + c];
+      codewords[k * cols + c] = mean;
+    }
+  }
+  return moved;
+}
+
+void check_rows(const CodeFormat& format, int64_t rows, const Resources& resources) {
+  const int64_t count = format.codewords();
+  if (rows < count) {
+    throw InvalidArgument(
+        fmt::format("{} rows cannot train {} codewords; give at least {} rows ({} train well), or fewer bits", rows,
+                    count, count, kFewRowsPerCodeword * count));
+  }
+  if (rows < kFewRowsPerCodeword * count) {
+    resources.log(LogLevel::warning, fmt::format("product quantizer: {} rows train {} codewords; {} or more train well",
+                                                 rows, count, kFewRowsPerCodeword * count));
+  }
+}
+
+Device resolve_training_device(const CodeFormat& format, const RowSource& source, const Resources& resources) {
+  const int64_t rows = std::min(source.rows(), kMostRowsPerCodeword * format.codewords());
+  DeviceRequest request;
+  request.job = "product training";
+  request.spaces = {source.space()};
+  request.work.bytes = static_cast<double>(rows * format.cols * 4);
+  request.work.flops = 2.0 * static_cast<double>(kProductIterations * rows * format.cols * format.codewords());
+  request.work.gpu_flops = 1e13;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("codewords of {} x {} vectors", source.rows(), format.cols); };
+  return resolve_device(request, resources);
+}
+
+}  // namespace
+
+namespace {
+
+int64_t sampled_rows(const CodeFormat& format, int64_t rows) {
+  return std::min(rows, kMostRowsPerCodeword * format.codewords());
+}
+
+// What training so many parts together takes, with so much available.
+int64_t training_bytes(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, int threads, int64_t available) {
+  const CodeFormat format = PartRange{0, parts}.of(whole);
+  const int64_t sampled = sampled_rows(format, rows.rows);
+  const int64_t block = gathered_rows(whole, sampled, available);
+  const int64_t drawing = divide_up(rows.rows, 64) * 8 + array_bytes<float>(block * whole.cols);
+  const int64_t sums = format.codewords() * (array_bytes<double>(format.cols) + array_bytes<int64_t>(format.parts));
+  const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
+  return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
+}
+
+// As many parts as there is room for, at least one: in the fewest groups that are about as large.
+int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
+  const int64_t available = resources.host_memory()->available();
+  int64_t groups = 1;
+  while (groups < format.parts &&
+         training_bytes(format, divide_up(format.parts, groups), rows, resources.threads(), available) > available) {
+    ++groups;
+  }
+  return divide_up(format.parts, groups);
+}
+
+}  // namespace
+
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  const int64_t least = training_bytes(format, 1, rows, threads, 0);
+  return least + least / (kGatheredShare - 1) + 1;  // a share of it is for rows that are gathered
+}
+
+ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& source, uint64_t seed,
+                                  const Resources& resources) {
+  const int64_t all = source.rows();
+  const int64_t cols = format.part_cols();
+  ProductSample sample;
+  sample.format = parts.of(format);
+  sample.rows = sampled_rows(format, all);
+  sample.values = HostArray<float>(sample.rows * sample.format.cols, "the training rows", resources);
+  std::vector<uint32_t> drawn;
+  if (sample.rows < all) {
+    drawn = sample_rows(CounterRng(seed, kSampleStream), all, sample.rows, resources);
+  } else {
+    drawn.resize(static_cast<size_t>(all));
+    std::iota(drawn.begin(), drawn.end(), 0u);
+  }
+  const int64_t together = gathered_rows(format, sample.rows, resources.host_memory()->available());
+  const HostArray<float> some(together * format.cols, "a block of rows", resources);
+  ProgressMeter meter("sample", sample.rows, resources);
+  for (int64_t first = 0; first < sample.rows; first += together) {
+    const int64_t count = std::min(together, sample.rows - first);
+    const std::vector<uint32_t> numbers(drawn.begin() + first, drawn.begin() + first + count);
+    gather_as_floats(source, numbers, some.data(), resources);
+    parallel_for(parts.count, meter, resources, [&](int64_t p, int) {
+      const float* const from = some.data() + (parts.first + p) * cols;
+      float* const to = sample.values.data() + (p * sample.rows + first) * cols;
+      for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * format.cols, cols, to + i * cols);
+    });
+    meter.add(count);
+    meter.poll();
+  }
+  parallel_for(parts.count, meter, resources, [&](int64_t p, int) {
+    round_columns(sample.values.data() + p * sample.rows * cols, sample.rows, cols);
+  });
+  meter.finish();
+  return sample;
+}
+
+namespace {
+
+// Codewords of some parts.
+void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& source, uint64_t seed, float* codewords,
+                 const Resources& resources) {
+  const ProductSample sample = draw_product_sample(whole, parts, source, seed, resources);
+  const CodeFormat& format = sample.format;
+  const int64_t cols = format.part_cols();
+  const int64_t count = format.codewords();
+  std::vector<uint8_t> active(static_cast<size_t>(format.parts), 1);
+  const HostArray<double> sums(count * format.cols, "sums of rows", resources);
+  const HostArray<int64_t> counts(count * format.parts, "sums of rows", resources);
+  const HostArray<uint8_t> labels(sample.rows, "labels", resources);
+  ProgressMeter meter("train codewords", kProductIterations * format.parts, resources);
+  parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
+    const auto stream = kSampleStream + 1 + static_cast<uint64_t>(parts.first + p);
+    choose_first_codewords(sample, p, CounterRng(seed, stream), codewords + p * count * cols);
+  });
+  const std::unique_ptr<ProductPass> pass = dispatch(
+      resolve_training_device(whole, source, resources), [&] { return make_product_pass_cpu(sample, resources); },
+      [&](int device) { return make_product_pass_cuda(sample, device, resources); });
+  for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
+    pass->run(codewords, active, sums.data(), counts.data());
+    for (int64_t p = 0; p < format.parts; ++p) {
+      meter.add(1);
+      if (active[static_cast<size_t>(p)] == 0) continue;
+      float* const words = codewords + p * count * cols;
+      double* const part_sums = sums.data() + p * count * cols;
+      int64_t* const part_counts = counts.data() + p * count;
+      if (std::find(part_counts, part_counts + count, 0) != part_counts + count) {
+        pass->get_labels(p, labels.data());
+        fill_empty(sample, p, words, labels.data(), part_sums, part_counts);
+      }
+      // Codewords that stay have the same rows again.
+      if (!move_codewords(count, cols, part_sums, part_counts, words)) active[static_cast<size_t>(p)] = 0;
+    }
+    meter.poll();
+    if (std::find(active.begin(), active.end(), 1) == active.end()) break;
+  }
+  meter.finish();
+}
+
+}  // namespace
+
+std::vector<float> train_product(const CodeFormat& format, RowSource& source, uint64_t seed,
+                                 const Resources& resources) {
+  check_rows(format, source.rows(), resources);
+  std::vector<float> codewords(static_cast<size_t>(format.codewords() * format.cols));
+  const int64_t together = parts_together(format, source.info(), resources);
+  for (int64_t first = 0; first < format.parts; first += together) {
+    const PartRange parts{first, std::min(together, format.parts - first)};
+    train_parts(format, parts, source, seed, codewords.data() + first * format.codewords() * format.part_cols(),
+                resources);
+  }
+  return codewords;
+}
+
+}  // namespace kith

@@ -1,0 +1,53 @@
+// Codewords of a product quantizer: a k-means for each sub-vector, all of them in step (Jegou et al., "Product
+// quantization for nearest neighbor search", 2011, section II).
+//
+// Of many rows a sample is drawn. Its values are rounded, column by column, to multiples of a power of two so coarse
+// that float64 adds up all rows without rounding, and so fine that values within 2^13 of the column's largest keep all
+// digits: sums have no order, and every device and number of threads gives the same codewords. The first codewords
+// are distinct sub-vectors of rows drawn by seed. A codeword that no row is nearest to takes the row that is farthest
+// from its own. Where there are fewer distinct sub-vectors than codewords, each gets one, and the first fills up.
+//
+// Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample, as f32; where the limit has no
+// room for that, some parts are trained after the others, each on its columns of the same rows, which are drawn again.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "kernels/codes/code_format.hpp"
+#include "quantize/product/product_pass.hpp"
+#include "rows/row_source.hpp"
+#include "rows/rows_info.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kProductIterations = 25;
+inline constexpr int64_t kMostRowsPerCodeword = 256;  // more are sampled
+inline constexpr int64_t kFewRowsPerCodeword = 39;    // fewer are warned of
+
+// Some parts of a code, trained together.
+struct PartRange {
+  int64_t first = 0;
+  int64_t count = 0;
+
+  // The code that these parts are alone.
+  CodeFormat of(const CodeFormat& whole) const {
+    CodeFormat format = whole;
+    format.parts = count;
+    format.cols = count * whole.part_cols();
+    return format;
+  }
+};
+
+ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
+                                  const Resources& resources);
+
+// What training takes on the host at least, for an error that names the limit.
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads);
+
+// parts x 2^bits x part_cols.
+std::vector<float> train_product(const CodeFormat& format, RowSource& rows, uint64_t seed, const Resources& resources);
+
+}  // namespace kith

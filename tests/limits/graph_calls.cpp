@@ -1,0 +1,64 @@
+#include "limits/call_data.hpp"
+#include "limits/public_calls.hpp"
+
+#include <kith/graph_file.hpp>
+#include <kith/graph_merge.hpp>
+#include <kith/graph_recall.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/smooth_paths.hpp>
+#include <kith/spanning_tree.hpp>
+
+namespace kith::testing {
+namespace {
+
+constexpr int64_t kHalf = 750;
+
+MatrixView first_half() { return base_rows().view().slice(0, kHalf); }
+MatrixView second_half() { return base_rows().view().slice(kHalf, kHalf); }
+
+const KnnGraph& graph_of_all() {
+  static const KnnGraph graph = knn_graph(base_rows().view(), {.k = 6, .method = GraphMethod::exact});
+  return graph;
+}
+const KnnGraph& graph_of_half(int half) {
+  static const KnnGraph graphs[2] = {knn_graph(first_half(), {.k = 6, .method = GraphMethod::exact}),
+                                     knn_graph(second_half(), {.k = 6, .method = GraphMethod::exact})};
+  return graphs[half];
+}
+
+}  // namespace
+
+void add_graph_calls(std::vector<PublicCall>& calls) {
+  for (const GraphMethod method : {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+    calls.push_back({"graph_" + std::string(name_of(method)), [=](const Resources& resources) {
+                       (void)knn_graph(base_rows().view(), {.k = 6, .method = method}, resources);
+                     }});
+  }
+  calls.push_back({"merge_graphs", [](const Resources& resources) {
+                     (void)merge_graphs(graph_of_half(0), first_half(), graph_of_half(1), second_half(), {}, resources);
+                   }});
+  calls.push_back({"extend_graph", [](const Resources& resources) {
+                     (void)extend_graph(graph_of_half(0), first_half(), second_half(), {}, resources);
+                   }});
+  calls.push_back({"refine_graph", [](const Resources& resources) {
+                     (void)refine_graph(graph_of_all(), base_rows().view(), {}, resources);
+                   }});
+  calls.push_back({"graph_recall", [](const Resources& resources) {
+                     (void)measure_recall(graph_of_all(), base_rows().view(), {}, resources);
+                   }});
+  calls.push_back({"csr", [](const Resources& resources) { (void)graph_of_all().to_csr(resources); }});
+  calls.push_back({"symmetric", [](const Resources& resources) { (void)graph_of_all().symmetric(resources); }});
+  calls.push_back({"mutual", [](const Resources& resources) { (void)graph_of_all().mutual(resources); }});
+  calls.push_back({"reversed", [](const Resources& resources) { (void)graph_of_all().reversed(resources); }});
+  calls.push_back({"components", [](const Resources& resources) { (void)graph_of_all().components(resources); }});
+  calls.push_back({"in_degrees", [](const Resources& resources) { (void)graph_of_all().in_degrees(resources); }});
+  calls.push_back({"umap", [](const Resources& resources) { (void)graph_of_all().to_umap(resources); }});
+  calls.push_back(
+      {"connectivities", [](const Resources& resources) { (void)graph_of_all().connectivities(resources); }});
+  calls.push_back({"smooth_paths", [](const Resources& resources) { (void)SmoothPaths(graph_of_all(), resources); }});
+  calls.push_back({"spanning_tree", [](const Resources& resources) {
+                     (void)spanning_tree(graph_of_all(), SpanningTreeParams(), resources);
+                   }});
+}
+
+}  // namespace kith::testing
