@@ -176,7 +176,7 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
     model.codec->encode(view, out, streamed);
     encode = std::min(encode, since(start));
     start = Clock::now();
-    const SegmentThere segment = code_rows_cuda(0, model, view, 0, resources);
+    const Segment segment = code_rows_cuda(0, model, view, 0, resources);
     whole = std::min(whole, since(start));
   }
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(lists) * static_cast<double>(cols);
@@ -201,7 +201,7 @@ void compare_starts(const Settings& s, const Resources& resources) {
     const auto model = train_ivf(spec, Metric::sqeuclidean, source, 0, resources.with_progress(stages.sink()));
     const double took = since(start);
     data.fill(kBaseSeed, s.train, s.train, memory.as<float>());
-    const Segment segment = download_segment(*code_rows_cuda(0, *model, view, 0, resources), resources);
+    const Segment segment = code_rows_cuda(0, *model, view, 0, resources)->copied_to(Device::cpu(), resources);
     double squares = 0;
     int64_t longest = 0;
     for (int64_t list = 0; list < s.starts; ++list) {

@@ -80,6 +80,7 @@ struct IndexInfo {
   Metric metric = Metric::l2;
   bool trained = false;
   int64_t rows = 0;
+  double dead = 0;  // the share of removed rows in what is kept, until compaction
   int64_t dimension = 0;
   DType dtype = DType::f32;  // of the vectors that were given first
   int64_t lists = 0;         // 0 without lists
@@ -124,7 +125,13 @@ class KITH_EXPORT Index {
 
   // Returns how many there were; ids that the index does not have are no error. The others close up: size() shrinks,
   // and masks are of the rows that are there. A removed id may be added again, but is never given by the index itself.
+  // Removal marks, at one bit for each row; once a fifth of all rows are marked, compaction follows by itself, where the
+  // memory limit has room for it.
   int64_t remove(VectorView<const int64_t> ids, const Resources& resources = Resources());
+
+  // Gives back the memory of removed rows: what is left is copied, and searches no longer pass over the others. Changes
+  // no result.
+  void compact(const Resources& resources = Resources());
 
   // Adds all vectors of another index with the same training, of any kind: copies of one trained index, say, that were
   // filled from parts of the data. They come behind those that are there, in their order, and keep their ids; one that

@@ -235,7 +235,8 @@ class Index:
         """Remove vectors by their ids.
 
         The others close up: masks are of the ``len(index)`` that are left, in the order of add. Ids that were given
-        by the index itself are not given again.
+        by the index itself are not given again. Vectors are marked, which takes one bit for each; once a fifth of all
+        are marked, `compact` follows by itself, where the memory limit has room for it.
 
         Parameters
         ----------
@@ -253,6 +254,29 @@ class Index:
         names, _ = as_ids(ids)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             return self._index.remove(names, options)
+
+    def compact(
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> None:
+        """Give back the memory of removed vectors.
+
+        What is left is copied, and searches no longer pass over the others. No result changes. A saved file never holds
+        removed vectors.
+
+        Parameters
+        ----------
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+        """
+        refuse_unknown("compact()", unknown)
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
+            self._index.compact(options)
 
     def reconstruct(
         self,

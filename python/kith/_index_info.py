@@ -19,6 +19,8 @@ class IndexInfo:
         Whether vectors can be added.
     rows, dimension : int
         The shape of what it holds; the dimension is 0 before it is known.
+    dead : float
+        The share of removed vectors in what is kept, until `Index.compact`.
     dtype : str
         Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
     lists : int
@@ -39,6 +41,7 @@ class IndexInfo:
     metric: Metric
     trained: bool
     rows: int
+    dead: float
     dimension: int
     dtype: str
     lists: int

@@ -159,6 +159,11 @@ int64_t remove(BorrowingIndex& self, const ConstIdList& ids, const CallOptions& 
   return removed;
 }
 
+void compact(BorrowingIndex& self, const CallOptions& options) {
+  Call call(options);
+  call.run([&] { self.index.compact(call.resources()); });
+}
+
 nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
   Call call(options);
   const VectorView<const int64_t> view = ids_of(ids);
@@ -281,6 +286,7 @@ nb::dict info(const BorrowingIndex& self) {
   result["metric"] = std::string(name_of(info.metric));
   result["trained"] = info.trained;
   result["rows"] = info.rows;
+  result["dead"] = info.dead;
   result["dimension"] = info.dimension;
   result["dtype"] = std::string(name_of(info.dtype));
   result["lists"] = info.lists;
@@ -348,6 +354,7 @@ void bind_index(nb::module_& module) {
            nb::sig("def add_file(self, path: bytes, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
       .def("remove", &remove, nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
+      .def("compact", &compact, nb::arg("options"))
       .def("reconstruct", &reconstruct, nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_DISTANCES))
       .def("merge", &merge, nb::arg("other"), nb::arg("shift_ids"), nb::arg("options"))

@@ -1,11 +1,7 @@
-// How a Flat index grows.
-//
-// The rows lie in blocks. An add makes a block and merges it with the small ones before it, so that n single adds cost
-// n log n copies and leave log n blocks. Blocks are immutable and shared between versions. All lie on the host, or all
-// in the memory of one device: where the first rows did. Rows on a device are checked when they are prepared.
+// How a Flat index grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one
+// device: where the first rows did. Rows on a device are checked when they are prepared.
 #include "index/flat.hpp"
 
-#include "index/block_merge.hpp"
 #include "index/flat_state.hpp"
 
 namespace kith {
@@ -18,21 +14,24 @@ Device device_at_add(Device asked, const MemorySpace& space) {
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
-// For blocks_that_stay().
-auto rows_in(const FlatState::Blocks& blocks) {
-  return [&blocks](size_t b) { return blocks[b]->owns() ? blocks[b]->view().rows() : int64_t{-1}; };
+using Vectors = FlatState::Vectors;
+
+// Borrowed rows stay where they are.
+size_t staying(const Vectors& vectors, int64_t added) {
+  return vectors.staying(added, 2, [](const VectorSegment& segment) { return segment.made().owns(); });
 }
 
-// A block of the new rows and of the owned blocks that are merged with them; those leave the list.
-std::shared_ptr<const FlatBlock> merge(const MatrixView& rows, FlatState::Blocks& blocks, const Resources& resources) {
-  const size_t kept = blocks_that_stay(blocks.size(), rows.rows(), rows_in(blocks));
+// A segment of the new rows and of those behind the first `stay`.
+std::shared_ptr<const VectorSegment> joined(const Vectors& vectors, size_t stay, const MatrixView& rows,
+                                            const Resources& resources) {
   std::vector<MatrixView> parts;
-  for (size_t b = kept; b < blocks.size(); ++b) parts.push_back(blocks[b]->view());
+  for (size_t i = stay; i < vectors.count(); ++i) parts.push_back(vectors.all()[i]->made().view());
   parts.push_back(rows);
-  std::shared_ptr<const FlatBlock> merged = FlatBlock::join(parts, resources);
-  blocks.resize(kept);
-  return merged;
+  return std::make_shared<VectorSegment>(VectorRows::join(parts, resources));
 }
+
+const FlatState* flat(const IndexState* state) { return static_cast<const FlatState*>(state); }
+Vectors vectors_of(const FlatState* state) { return state == nullptr ? Vectors() : state->vectors(); }
 
 // The rows of a block that are kept, the first of which is number first_row, in runs.
 std::vector<MatrixView> kept_runs(const MatrixView& block, int64_t first_row, const uint64_t* bits) {
@@ -52,96 +51,87 @@ class FlatKind final : public IndexKind {
 
   std::shared_ptr<const IndexState> added(const IndexState* state, const MatrixView& rows, Ownership ownership,
                                           const Resources& resources) const override {
-    const auto* const before = static_cast<const FlatState*>(state);
-    FlatState::Blocks blocks = before == nullptr ? FlatState::Blocks() : before->blocks();
-    const std::shared_ptr<const FlatBlock> block =
-        ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, blocks, resources);
-    const IndexContent content = content_after(before, rows);
-    const bool checked = prepare(*block, content.rows - block->view().rows(), resources);
-    blocks.push_back(block);
-    return std::make_shared<FlatState>(content, params_, std::move(blocks),
+    const FlatState* const before = flat(state);
+    const Vectors old = vectors_of(before);
+    const bool borrow = ownership == Ownership::borrow;
+    const size_t stay = borrow ? old.count() : staying(old, rows.rows());
+    const auto segment = borrow ? std::make_shared<const VectorSegment>(std::make_shared<const VectorRows>(rows))
+                                : joined(old, stay, rows, resources);
+    const bool checked = prepare(*segment, old.first_row(stay), resources);
+    return std::make_shared<FlatState>(content_after(before, rows), params_, old.with(stay, segment),
                                        checked && (before == nullptr || before->checked()));
   }
 
   // Layouts are left out where there is no room for them.
   int64_t added_bytes(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
-    const auto* const before = static_cast<const FlatState*>(state);
-    const FlatState::Blocks none;
-    const FlatState::Blocks& blocks = before == nullptr ? none : before->blocks();
-    int64_t joined = rows.rows;
-    for (size_t b = blocks_that_stay(blocks.size(), rows.rows, rows_in(blocks)); b < blocks.size(); ++b) {
-      joined += blocks[b]->view().rows();
-    }
-    return joined * rows.row_bytes();
+    const Vectors old = vectors_of(flat(state));
+    return (old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows) * rows.row_bytes();
   }
 
-  std::shared_ptr<const IndexState> removed(const IndexState& state, const KeptRows& kept,
-                                            const Resources& resources) const override {
+  std::shared_ptr<const IndexState> compacted(const IndexState& state, const KeptRows& kept,
+                                              const Resources& resources) const override {
     const auto& before = static_cast<const FlatState&>(state);
-    FlatState::Blocks blocks;
+    Vectors left;
     bool checked = before.checked();
-    int64_t first_row = 0;
-    int64_t left = 0;
-    for (const auto& block : before.blocks()) {
-      const std::vector<MatrixView> runs = kept_runs(block->view(), first_row, kept.bits());
-      first_row += block->view().rows();
+    for (size_t i = 0; i < before.vectors().count(); ++i) {
+      const auto& segment = before.vectors().all()[i];
+      const MatrixView& rows = segment->made().view();
+      const std::vector<MatrixView> runs = kept_runs(rows, before.vectors().first_row(i), kept.bits());
       if (runs.empty()) continue;
-      const bool whole = runs.size() == 1 && runs[0].rows() == block->view().rows();
-      blocks.push_back(whole ? block : FlatBlock::join(runs, resources));
-      if (!whole) checked = prepare(*blocks.back(), left, resources) && checked;
-      left += blocks.back()->view().rows();
+      const bool whole = runs.size() == 1 && runs[0].rows() == rows.rows();
+      const int64_t first_row = left.rows();
+      left.push_back(whole ? segment : std::make_shared<VectorSegment>(VectorRows::join(runs, resources)));
+      if (!whole) checked = prepare(*left.all().back(), first_row, resources) && checked;
     }
-    return std::make_shared<FlatState>(before.content().with_rows(kept.count()), params_, std::move(blocks), checked);
+    return std::make_shared<FlatState>(before.content().with_rows(kept.count()), params_, std::move(left), checked);
   }
 
-  // Blocks are shared with the other index. Small ones are merged as those of an add are.
+  // Segments are shared with the other index. Small ones are merged as those of an add are.
   std::shared_ptr<const IndexState> merged(const IndexState* state, const IndexState& other,
                                            const Resources& resources) const override {
-    const auto* const before = static_cast<const FlatState*>(state);
+    const FlatState* const before = flat(state);
     const auto* const more = dynamic_cast<const FlatState*>(&other);
     if (more == nullptr) throw_not_alike("the other index keeps something else than the vectors as they are");
-    FlatState::Blocks blocks = before == nullptr ? FlatState::Blocks() : before->blocks();
+    Vectors vectors = vectors_of(before);
     bool checked = more->checked() && (before == nullptr || before->checked());
-    int64_t rows = before == nullptr ? 0 : before->content().rows;
-    for (const auto& block : more->blocks()) {
-      rows += block->view().rows();
-      const std::shared_ptr<const FlatBlock> small = blocks.empty() || !block->owns() ? nullptr : blocks.back();
-      if (small == nullptr || !small->owns() || small->view().rows() > 2 * block->view().rows()) {
-        blocks.push_back(block);
-        continue;
-      }
-      blocks.push_back(merge(block->view(), blocks, resources));
-      checked = prepare(*blocks.back(), rows - blocks.back()->view().rows(), resources) && checked;
+    for (const auto& segment : more->vectors()) {
+      const VectorRows& rows = segment->made();
+      const size_t stay = rows.owns() ? staying(vectors, rows.size()) : vectors.count();
+      const bool shared = stay == vectors.count();
+      vectors = vectors.with(stay, shared ? segment : joined(vectors, stay, rows.view(), resources));
+      if (!shared) checked = prepare(*vectors.all().back(), vectors.first_row(stay), resources) && checked;
     }
-    return std::make_shared<FlatState>(before == nullptr ? other.content() : before->content().with_rows(rows), params_,
-                                       std::move(blocks), checked);
+    const IndexContent content = before == nullptr ? other.content() : before->content().with_rows(vectors.rows());
+    return std::make_shared<FlatState>(content, params_, std::move(vectors), checked);
   }
 
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
-    FlatState::Blocks blocks;
-    IndexContent content{0, parts.stored_cols(), parts.transforms.empty() ? parts.dtype : DType::f32, {}};
+    Vectors vectors;
     bool checked = true;
     for (PartMatrix& rows : parts.flat) {
       if (rows.rows() == 0) continue;
-      blocks.push_back(std::make_shared<FlatBlock>(std::move(rows).take("the index's rows", resources)));
-      checked = prepare(*blocks.back(), content.rows, resources) && checked;
-      content.rows += blocks.back()->view().rows();
+      const int64_t first_row = vectors.rows();
+      vectors.push_back(std::make_shared<VectorSegment>(
+          std::make_shared<const VectorRows>(std::move(rows).take("the index's rows", resources))));
+      checked = prepare(*vectors.all().back(), first_row, resources) && checked;
     }
-    return std::make_shared<FlatState>(content, params_, std::move(blocks), checked);
+    const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
+    return std::make_shared<FlatState>(IndexContent{vectors.rows(), parts.stored_cols(), dtype, {}}, params_,
+                                       std::move(vectors), checked);
   }
 
  private:
   // Returns whether its values have been looked at.
-  bool prepare(const FlatBlock& block, int64_t first_row, const Resources& resources) const {
-    const MemorySpace& space = block.view().space();
+  bool prepare(const VectorSegment& segment, int64_t first_row, const Resources& resources) const {
+    const MemorySpace space = segment.space();
     const bool wanted = params_.check_finite || params_.metric == Metric::chi_square;
     const bool checked = !wanted || space.host_readable();
     const Device device = device_at_add(resources.device(), space);
     if (!params_.prepare || device.kind == DeviceKind::automatic) return checked;
-    PrepareOptions options = flat_prepare_options(params_, block.view().dtype());
+    PrepareOptions options = flat_prepare_options(params_, segment.made().view().dtype());
     options.check_finite = !checked && params_.check_finite;
     options.first_row = first_row;
-    return block.prepare(device, options, resources) != nullptr || checked;
+    return get_layout(segment, device, options, resources) != nullptr || checked;
   }
 
   const IndexParams params_;

@@ -1,4 +1,4 @@
-// How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
+// How a Flat index is searched: exactly, over its segments, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
 #include "core/typed_row.hpp"
@@ -15,21 +15,21 @@ namespace {
 
 BlockSource rows_of(const FlatState& state) {
   std::vector<MatrixView> blocks;
-  for (const auto& block : state.blocks()) blocks.push_back(block->view());
+  for (const auto& segment : state.vectors()) blocks.push_back(segment->made().view());
   return BlockSource(std::move(blocks));
 }
 
-// The layouts that the blocks of a state have or get, as one search sees them.
+// The layouts that the segments of a state have or get, as one search sees them.
 class FlatLayouts final : public BaseLayouts {
  public:
   FlatLayouts(const FlatState& state, const Resources& resources)
-      : state_(state), resources_(resources), ready_(state.blocks().size()) {}
+      : state_(state), resources_(resources), ready_(state.vectors().count()) {}
 
-  // However the search ends, it may have enqueued work that reads the blocks.
+  // However the search ends, it may have enqueued work that reads the segments.
   ~FlatLayouts() override {
     if (device_.kind != DeviceKind::cuda) return;
     const std::shared_ptr<const StreamMark> mark = mark_stream(device_.index, resources_);
-    for (const auto& block : state_.blocks()) block->read_until(mark);
+    for (const auto& segment : state_.vectors()) segment->read_until(mark);
   }
   FlatLayouts(const FlatLayouts&) = delete;
   FlatLayouts& operator=(const FlatLayouts&) = delete;
@@ -44,24 +44,20 @@ class FlatLayouts final : public BaseLayouts {
     const PrepareOptions options = flat_prepare_options(state_.params(), task.shape.query_dtype);
     bool all = true;
     for (size_t i = 0; i < ready_.size(); ++i) {
-      const FlatBlock& block = *state_.blocks()[i];
-      ready_[i] = make ? block.prepare(device, options, resources) : block.prepared(device, options.queries);
+      const VectorSegment& segment = *state_.vectors().all()[i];
+      ready_[i] = make ? get_layout(segment, device, options, resources) : find_layout(segment, device, options.queries);
       all &= ready_[i] != nullptr;
     }
     return all;
   }
 
-  const PreparedBase* of(int64_t row) const override {
-    size_t block = 0;
-    while (row >= state_.blocks()[block]->view().rows()) row -= state_.blocks()[block++]->view().rows();
-    return ready_[block].get();
-  }
+  const PreparedBase* of(int64_t row) const override { return ready_[state_.vectors().number_of(row)].get(); }
 
  private:
   const FlatState& state_;
   const Resources& resources_;
   Device device_;  // that searches; a search on a GPU always asks for the layouts there
-  std::vector<DeviceLayouts::Layout> ready_;
+  std::vector<Layout> ready_;
 };
 
 }  // namespace
@@ -100,10 +96,9 @@ int64_t FlatState::smallest_host_bytes(const RowsInfo& queries, const SearchPara
 void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources&) const {
   std::vector<std::byte> row;  // of a device
   for (int64_t i = 0; i < out.rows(); ++i) {
-    size_t block = 0;
-    int64_t at = rows[i];
-    while (at >= blocks_[block]->view().rows()) at -= blocks_[block++]->view().rows();
-    MatrixView view = blocks_[block]->view();
+    const size_t segment = vectors_.number_of(rows[i]);
+    int64_t at = rows[i] - vectors_.first_row(segment);
+    MatrixView view = vectors_.all()[segment]->made().view();
     if (!view.space().host_readable()) {
       row.resize(static_cast<size_t>(view.cols() * size_of(view.dtype())));
       copy_to_host(view.row(at), static_cast<int64_t>(row.size()), view.space().device, row.data());
@@ -116,18 +111,18 @@ void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, 
 
 int64_t FlatState::give_parts_bytes() const {
   int64_t bytes = 0;
-  for (const auto& block : blocks_) {
-    const MatrixView& view = block->view();
+  for (const auto& segment : vectors_) {
+    const MatrixView& view = segment->made().view();
     if (!view.space().host_readable()) bytes += view.rows() * view.cols() * size_of(view.dtype());
   }
   return bytes;
 }
 
 void FlatState::give_parts(IndexParts& parts, const Resources& resources) const {
-  for (const auto& block : blocks_) {
-    const MatrixView& view = block->view();
+  for (const auto& segment : vectors_) {
+    const MatrixView& view = segment->made().view();
     if (view.space().host_readable()) {
-      parts.flat.emplace_back(view, block);
+      parts.flat.emplace_back(view, segment);
       continue;
     }
     MatrixBuffer copy(view.dtype(), view.rows(), view.cols(), "rows to be saved", resources);
@@ -138,17 +133,16 @@ void FlatState::give_parts(IndexParts& parts, const Resources& resources) const 
   }
 }
 
-void FlatState::describe(IndexInfo& info) const {
+void FlatState::describe(IndexInfo& info, const LiveRows&) const {
   const IndexBytes held = bytes();
   info.parts.emplace_back("vectors", held.host + held.device);
 }
 
 IndexBytes FlatState::bytes() const {
   IndexBytes total;
-  for (const auto& block : blocks_) {
-    const IndexBytes held = block->bytes();
-    total.host += held.host;
-    total.device += held.device;
+  for (const auto& segment : vectors_) {
+    total.host += segment->bytes(DeviceKind::cpu);
+    total.device += segment->bytes(DeviceKind::cuda);
   }
   return total;
 }

@@ -1,21 +1,20 @@
-// The state of a "Flat" index: blocks of rows, numbered through, which are shared with the states before and after it.
+// The state of a "Flat" index: segments of vectors, which are shared with the states before and after it.
 #pragma once
 
-#include "index/flat_block.hpp"
 #include "index/index_state.hpp"
+#include "index/vector_rows.hpp"
 
-#include <memory>
-#include <vector>
+#include <utility>
 
 namespace kith {
 
 class FlatState final : public IndexState {
  public:
-  using Blocks = std::vector<std::shared_ptr<const FlatBlock>>;
+  using Vectors = Segments<VectorSegment>;
 
   // `checked`: the values of all rows have been looked at.
-  FlatState(const IndexContent& content, const IndexParams& params, Blocks blocks, bool checked)
-      : IndexState(content), params_(params), blocks_(std::move(blocks)), checked_(checked) {}
+  FlatState(const IndexContent& content, const IndexParams& params, Vectors vectors, bool checked)
+      : IndexState(content), params_(params), vectors_(std::move(vectors)), checked_(checked) {}
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override;
@@ -25,21 +24,21 @@ class FlatState final : public IndexState {
                               const Resources& resources) const override;
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
-  void describe(IndexInfo& info) const override;
+  void describe(IndexInfo& info, const LiveRows& live) const override;
   int64_t give_parts_bytes() const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const IndexParams& params() const { return params_; }
-  const Blocks& blocks() const { return blocks_; }
+  const Vectors& vectors() const { return vectors_; }
   bool checked() const { return checked_; }
 
  private:
   const IndexParams params_;
-  const Blocks blocks_;
+  const Vectors vectors_;
   const bool checked_;
 };
 
-// How blocks are prepared for queries of a type; rows that were looked at need no check.
+// How vectors are prepared for queries of a type; rows that were looked at need no check.
 inline PrepareOptions flat_prepare_options(const IndexParams& params, DType queries) {
   return {params.metric, queries, false, 0};
 }

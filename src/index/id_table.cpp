@@ -2,13 +2,12 @@
 
 #include <kith/error.hpp>
 
-#include "index/block_merge.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <ranges>
 
 namespace kith {
 namespace {
@@ -17,56 +16,49 @@ HostArray<int64_t> id_array(int64_t count, const Resources& resources) { return 
 
 }  // namespace
 
-std::shared_ptr<const IdTable::Block> IdTable::make_block(HostArray<int64_t> ids, int64_t first_row,
-                                                          const Resources& resources) {
-  auto block = std::make_shared<Block>();
-  block->first_row = first_row;
-  block->ids = std::move(ids);
-  const HostArray<int64_t>& own = block->ids;
-  if (std::is_sorted(own.begin(), own.end())) return block;
-  block->by_id = HostArray<uint32_t>(own.size(), "the order of the ids", resources);
-  std::iota(block->by_id.begin(), block->by_id.end(), 0u);
-  std::sort(block->by_id.begin(), block->by_id.end(), [&](uint32_t a, uint32_t b) { return own[a] < own[b]; });
-  return block;
+IdTable::RowIds::RowIds(HostArray<int64_t> given, const Resources& resources) : ids(std::move(given)) {
+  if (std::is_sorted(ids.begin(), ids.end())) return;
+  by_id = HostArray<uint32_t>(ids.size(), "the order of the ids", resources);
+  std::iota(by_id.begin(), by_id.end(), 0u);
+  std::sort(by_id.begin(), by_id.end(), [&](uint32_t a, uint32_t b) { return ids[a] < ids[b]; });
 }
 
-int64_t IdTable::Block::place(int64_t id) const {
-  if (by_id.size() == 0) {
-    const int64_t* at = std::lower_bound(ids.begin(), ids.end(), id);
-    return at != ids.end() && *at == id ? at - ids.begin() : -1;
+int64_t IdTable::RowIds::place(int64_t id, int64_t first_row, const LiveRows& live) const {
+  const auto place_of = [&](int64_t rank) { return by_id.size() == 0 ? rank : int64_t{by_id[rank]}; };
+  const auto id_of = [&](int64_t rank) { return ids[place_of(rank)]; };
+  const auto ranks = std::views::iota(int64_t{0}, size());
+  auto at = std::ranges::lower_bound(ranks, id, {}, id_of);
+  for (; at != ranks.end() && id_of(*at) == id; ++at) {  // dead rows may have had the same
+    if (live.has(first_row + place_of(*at))) return place_of(*at);
   }
-  const uint32_t* at =
-      std::lower_bound(by_id.begin(), by_id.end(), id, [this](uint32_t p, int64_t wanted) { return ids[p] < wanted; });
-  return at != by_id.end() && ids[*at] == id ? int64_t{*at} : -1;
+  return -1;
 }
 
 IdTable::IdTable(const int64_t* ids, int64_t rows, int64_t next_id, const Resources& resources)
-    : rows_(rows), next_id_(next_id) {
+    : live_(rows), next_id_(next_id) {
   if (ids == nullptr || rows == 0) return;
   HostArray<int64_t> copy = id_array(rows, resources);
   std::copy(ids, ids + rows, copy.begin());
-  blocks_.push_back(make_block(std::move(copy), 0, resources));
+  ids_.push_back(std::make_shared<RowIds>(std::move(copy), resources));
 }
 
-IdTable IdTable::row_numbers(int64_t rows) {
-  IdTable table;
-  table.rows_ = rows;
-  table.next_id_ = rows;
-  return table;
+IdTable IdTable::numbered(int64_t count, const Resources& resources) const {
+  IdTable after;
+  after.live_ = live_.grown(count, resources);
+  after.next_id_ = after.live_.stored();
+  return after;
 }
 
 int64_t IdTable::bytes() const {
   int64_t total = 0;
-  for (const auto& block : blocks_) total += block->ids.bytes() + block->by_id.bytes();
+  for (const auto& segment : ids_) total += segment->bytes();
   return total;
 }
 
 int64_t IdTable::id(int64_t row) const {
   if (plain()) return row;
-  const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), row,
-                                      [](int64_t wanted, const auto& block) { return wanted < block->first_row; });
-  const Block& block = **(after - 1);
-  return block.ids[row - block.first_row];
+  const size_t segment = ids_.number_of(row);
+  return ids_.all()[segment]->ids[row - ids_.first_row(segment)];
 }
 
 void IdTable::rows_to_ids(int64_t* rows, int64_t count) const {
@@ -77,10 +69,10 @@ void IdTable::rows_to_ids(int64_t* rows, int64_t count) const {
 }
 
 int64_t IdTable::row(int64_t id) const {
-  if (plain()) return id >= 0 && id < rows_ ? id : -1;
-  for (const auto& block : blocks_) {
-    const int64_t place = block->place(id);
-    if (place >= 0) return block->first_row + place;
+  if (plain()) return id >= 0 && id < live_.stored() && live_.has(id) ? id : -1;
+  for (size_t i = 0; i < ids_.count(); ++i) {
+    const int64_t place = ids_.all()[i]->place(id, ids_.first_row(i), live_);
+    if (place >= 0) return ids_.first_row(i) + place;
   }
   return -1;
 }
@@ -109,18 +101,17 @@ void IdTable::refuse_bad(const int64_t* ids, int64_t count, const Resources& res
 
 template <typename Write>
 IdTable IdTable::grown(int64_t count, int64_t next_id, const Resources& resources, const Write& write) const {
+  const int64_t rows = live_.stored();
   IdTable after = *this;
-  after.rows_ += count;
+  after.live_ = live_.grown(count, resources);
   after.next_id_ = next_id;
-  // The new ids, and before them those of the blocks that are merged with them; all where there was no table.
-  Blocks& blocks = after.blocks_;
-  const size_t stay = blocks_that_stay(blocks.size(), count, [&](size_t b) { return blocks[b]->size(); });
-  const int64_t first_row = plain() ? 0 : stay < blocks.size() ? blocks[stay]->first_row : rows_;
-  blocks.resize(stay);
-  HostArray<int64_t> merged = id_array(after.rows_ - first_row, resources);
-  for (int64_t row = first_row; row < rows_; ++row) merged[row - first_row] = id(row);
-  write(merged.data() + (rows_ - first_row));
-  blocks.push_back(make_block(std::move(merged), first_row, resources));
+  // The new ids, and before them those of the segments that are merged with them; all where there was no table.
+  const size_t stay = ids_.staying(count);
+  const int64_t first_row = ids_.first_row(stay);
+  HostArray<int64_t> merged = id_array(rows + count - first_row, resources);
+  for (int64_t row = first_row; row < rows; ++row) merged[row - first_row] = id(row);
+  write(merged.data() + (rows - first_row));
+  after.ids_ = ids_.with(stay, std::make_shared<RowIds>(std::move(merged), resources));
   return after;
 }
 
@@ -134,17 +125,18 @@ IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resou
   if (next_id_ > std::numeric_limits<int64_t>::max() - count) {
     throw InvalidArgument("no ids are left above the largest one; give the new rows ids of their own");
   }
-  if (plain() && next_id_ == rows_) return row_numbers(rows_ + count);
+  if (plain() && next_id_ == live_.stored()) return numbered(count, resources);
   return grown(count, next_id_ + count, resources, [&](int64_t* to) { std::iota(to, to + count, next_id_); });
 }
 
 int64_t IdTable::added_bytes(bool given, int64_t count) const {
-  if (!given && plain() && next_id_ == rows_) return 0;
-  return (rows_ + count) * static_cast<int64_t>(sizeof(int64_t) + sizeof(uint32_t)) + array_bytes<int64_t>(count);
+  const int64_t bits = live_.all() ? 0 : LiveRows::bytes_for(live_.stored() + count);
+  if (!given && plain() && next_id_ == live_.stored()) return bits;
+  return bits + (live_.stored() + count) * static_cast<int64_t>(sizeof(int64_t) + sizeof(uint32_t)) + array_bytes<int64_t>(count);
 }
 
 IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resources) const {
-  const int64_t count = other.rows();
+  const int64_t count = other.live().stored();
   const int64_t next = std::max(next_id_, other.next_id_);
   if (count == 0) {
     IdTable after = *this;
@@ -162,8 +154,8 @@ IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resou
           fmt::format("the other index's ids, up to {}, cannot be moved behind {}: there are none left above it",
                       other.next_id_ - 1, next_id_ - 1));
     }
-    const bool numbers = plain() && next_id_ == rows_ && other.plain() && other.next_id_ == count;
-    if (numbers) return row_numbers(rows_ + count);
+    const bool numbers = plain() && next_id_ == live_.stored() && other.plain() && other.next_id_ == count;
+    if (numbers) return numbered(count, resources);
     return grown(count, next_id_ + other.next_id_, resources, write(next_id_));
   }
   for (int64_t row = 0; row < count; ++row) {
@@ -173,25 +165,34 @@ IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resou
                     "shift_ids, which gives the other's vectors ids behind those here. Nothing was merged",
                     other.id(row)));
   }
-  if (rows_ == 0 && other.plain() && next == count) return row_numbers(count);
+  if (live_.stored() == 0 && other.plain() && next == count) return numbered(count, resources);
   return grown(count, next, resources, write(0));
 }
 
+IdTable IdTable::without(const int64_t* ids, int64_t count, const Resources& resources) const {
+  IdTable after = *this;
+  const auto name = [&](const auto& dies) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t found = row(ids[i]);
+      if (found >= 0) dies(found);
+    }
+  };
+  after.live_ = live_.without(name, resources);
+  return after;
+}
+
 IdTable IdTable::kept(const KeptRows& kept, const Resources& resources) const {
-  IdTable after;
-  after.rows_ = kept.count();
-  after.next_id_ = next_id_;
   if (!kept.leaves_some_out()) return *this;
-  if (kept.count() == 0) {  // a table all the same: the next row is not its own id
-    after.blocks_.clear();
-    return after;
-  }
+  IdTable after;
+  after.live_ = LiveRows(kept.count());
+  after.next_id_ = next_id_;
+  if (kept.count() == 0) return after;  // the next row is not its own id
   HostArray<int64_t> left = id_array(kept.count(), resources);
   int64_t at = 0;
-  for (int64_t row = 0; row < rows_; ++row) {
+  for (int64_t row = 0; row < live_.stored(); ++row) {
     if (keeps(kept.bits(), row)) left[at++] = id(row);
   }
-  after.blocks_.push_back(make_block(std::move(left), 0, resources));
+  after.ids_.push_back(std::make_shared<RowIds>(std::move(left), resources));
   return after;
 }
 

@@ -158,29 +158,31 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
   const IndexPublisher::Writer writer(impl_->versions);
   const auto before = impl_->versions.current();
   if (rows_of(before.get()) == 0) return 0;
-  const auto needed = [&] {
-    // The rows that stay, as bits and by number, ids, and at most as much as there is now.
-    constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
-    const IndexBytes held = before->state->bytes();
-    return held.host + held.device + rows_of(before.get()) * kRow;
-  };
+  const auto needed = [&] { return LiveRows::bytes_for(before->ids.live().stored()); };
   const auto without = [&](const IndexVersion* current) {
-    const int64_t rows = rows_of(current);
-    HostArray<uint8_t> bits(divide_up(rows, 8), "the rows that stay", resources);
-    std::fill(bits.begin(), bits.end(), uint8_t{0xFF});
-    for (int64_t i = 0; i < ids.size; ++i) {
-      const int64_t row = current->ids.row(ids[i]);
-      if (row < 0) continue;
-      const auto bit = static_cast<uint8_t>(1u << (row % 8));
-      removed += (bits[row / 8] & bit) != 0;
-      bits[row / 8] &= static_cast<uint8_t>(~bit);
+    IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources)};
+    removed = rows_of(current) - rows_of(&after);
+    if (removed == 0 || !after.ids.live().wants_compaction()) return after;
+    try {
+      return compacted(*impl_->kind, after, resources);
+    } catch (const OutOfMemory& error) {
+      resources.log(LogLevel::info, fmt::format("removed rows keep their memory until compact(): {}", error.what()));
+      return after;
     }
-    if (removed == 0) return *current;
-    const KeptRows kept(RowFilter::bits(bits.data(), rows), rows, resources);
-    return IndexVersion{impl_->kind->removed(*current->state, kept, resources), current->ids.kept(kept, resources)};
   };
   naming_whole_host_limit(needed, resources, [&] { impl_->versions.publish(writer, without, resources); });
   return removed;
+}
+
+void Index::compact(const Resources& given) {
+  const Resources resources = impl_->on_device(given);
+  const IndexPublisher::Writer writer(impl_->versions);
+  const auto before = impl_->versions.current();
+  if (before == nullptr) return;
+  naming_whole_host_limit([&] { return compacted_bytes(before.get()); }, resources, [&] {
+    impl_->versions.publish(
+        writer, [&](const IndexVersion* current) { return compacted(*impl_->kind, *current, resources); }, resources);
+  });
 }
 
 int64_t Index::size() const { return rows_of(impl_->versions.current().get()); }
@@ -201,7 +203,7 @@ IndexBytes Index::bytes() const {
   const auto version = impl_->versions.current();
   if (state_of(version.get()) == nullptr) return {};
   IndexBytes total = version->state->bytes();
-  total.host += version->ids.bytes();
+  total.host += version->ids.bytes() + version->ids.live().bytes();
   return total;
 }
 
@@ -214,13 +216,16 @@ IndexInfo Index::info() const {
   if (state_of(version.get()) == nullptr) return info;
   const IndexState& state = *version->state;
   info.trained = true;
-  info.rows = state.content().rows;
+  const LiveRows& live = version->ids.live();
+  info.rows = live.count();
+  info.dead = live.all() ? 0 : static_cast<double>(live.dead()) / static_cast<double>(live.stored());
   info.dimension = state.content().cols;
   info.dtype = state.content().dtype;
-  state.describe(info);
+  state.describe(info, live);
   info.bytes = state.bytes();
-  info.bytes.host += version->ids.bytes();
+  info.bytes.host += version->ids.bytes() + live.bytes();
   if (!version->ids.plain()) info.parts.emplace_back("ids", version->ids.bytes());
+  if (!live.all()) info.parts.emplace_back("marks of removed rows", live.bytes());
   return info;
 }
 

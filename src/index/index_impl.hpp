@@ -20,9 +20,23 @@ inline const IndexState* state_of(const IndexVersion* version) {
   return version == nullptr ? nullptr : version->state.get();
 }
 
-inline int64_t rows_of(const IndexVersion* version) {
-  const IndexState* const state = state_of(version);
-  return state == nullptr ? 0 : state->content().rows;
+// Live ones.
+inline int64_t rows_of(const IndexVersion* version) { return version == nullptr ? 0 : version->ids.live().count(); }
+
+// The version without its dead rows; the others close up.
+inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
+  const LiveRows& live = version.ids.live();
+  if (live.all()) return version;
+  const KeptRows kept(live.filter(), live.stored(), resources);
+  return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources)};
+}
+// What that takes on the host at most.
+inline int64_t compacted_bytes(const IndexVersion* version) {
+  if (version == nullptr || version->ids.live().all()) return 0;
+  // The rows that stay, as bits and by number, ids, and as much as there is now.
+  constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
+  const IndexBytes held = version->state->bytes();
+  return held.host + held.device + version->ids.live().stored() * kRow;
 }
 
 struct Index::Impl {

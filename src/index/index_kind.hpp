@@ -40,9 +40,9 @@ class IndexKind {
   virtual int64_t added_bytes(const IndexState*, const RowsInfo&, const Resources&) const { return 0; }
 
   // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
-  // bits.
-  virtual std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
-                                                    const Resources& resources) const = 0;
+  // bits. Removed rows are marked by the Index; this drops them.
+  virtual std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
+                                                      const Resources& resources) const = 0;
 
   // The state `before` with all rows of `other`, a state of some index with the same metric and columns, behind its
   // own. InvalidArgument by throw_not_alike() where `other` is of another kind, or was trained to other values.

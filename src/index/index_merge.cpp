@@ -27,9 +27,10 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
                                 name_of(other.impl_->params.metric)));
   }
   const IndexPublisher::Writer writer(impl_->versions);
-  const std::shared_ptr<const IndexVersion> more = other.impl_->versions.current();
-  other.impl_->refuse_untrained(more.get(), "it is merged");
-  const IndexState* const state = state_of(more.get());
+  const std::shared_ptr<const IndexVersion> version = other.impl_->versions.current();
+  other.impl_->refuse_untrained(version.get(), "it is merged");
+  const IndexVersion more = version == nullptr ? IndexVersion() : compacted(*other.impl_->kind, *version, resources);
+  const IndexState* const state = more.state.get();
   impl_->versions.publish(
       writer,
       [&](const IndexVersion* current) {
@@ -39,7 +40,7 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
         if (after.state == nullptr && state->content().rows == 0) return after;
         check_added(after.state.get(), info_of(state->content()), impl_->params.metric, Device::automatic());
         after.state = impl_->kind->merged(after.state.get(), *state, resources);
-        after.ids = after.ids.joined(more->ids, params.shift_ids, resources);
+        after.ids = after.ids.joined(more.ids, params.shift_ids, resources);
         return after;
       },
       resources);

@@ -22,7 +22,7 @@ void IndexAccess::save(const Index& index, const std::string& path, std::vector<
     const int64_t rows = state->content().rows;
     // Ids, and the checks of ids and of row numbers.
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
-    return state->give_parts_bytes() + ids + rows / 8 + 8;
+    return compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8;
   };
   naming_whole_host_limit(needed, resources, [&] {
     IndexParts parts = IndexAccess::parts(index, resources);
@@ -60,8 +60,8 @@ Index Index::load(const std::string& path, const Resources& resources) {
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   const Index::Impl& impl = *index.impl_;
-  const std::shared_ptr<const IndexVersion> version = impl.versions.current();
-  impl.refuse_untrained(version.get(), "it is saved");
+  const std::shared_ptr<const IndexVersion> current = impl.versions.current();
+  impl.refuse_untrained(current.get(), "it is saved");
   IndexParts parts;
   parts.factory = impl.factory;
   parts.metric = impl.params.metric;
@@ -69,16 +69,17 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   parts.prepare = impl.params.prepare;
   parts.expected_rows = impl.params.expected_rows;
   parts.seed = impl.params.seed;
-  if (state_of(version.get()) == nullptr) return parts;
-  const IndexContent& content = version->state->content();
+  if (state_of(current.get()) == nullptr) return parts;
+  const IndexVersion version = compacted(*impl.kind, *current, resources);
+  const IndexContent& content = version.state->content();
   parts.cols = content.cols;
   parts.rows = content.rows;
   parts.dtype = content.dtype;
-  version->state->give_parts(parts, resources);
-  parts.next_id = version->ids.next_id();
-  if (!version->ids.plain()) {
+  version.state->give_parts(parts, resources);
+  parts.next_id = version.ids.next_id();
+  if (!version.ids.plain()) {
     HostArray<int64_t> ids(content.rows, "the ids to be saved", resources);
-    for (int64_t row = 0; row < content.rows; ++row) ids[row] = version->ids.id(row);
+    for (int64_t row = 0; row < content.rows; ++row) ids[row] = version.ids.id(row);
     parts.ids = std::move(ids);
   }
   return parts;

@@ -52,7 +52,7 @@ void search_and_refine_from(const VectorFile& file, const IndexVersion& version,
   const FileVectors vectors(file, version, own, resources);
   const HostRows on_host(queries, resources);
   const HostNeighbors results(out, resources);
-  const SearchParams coarse = for_candidates(params, version.state->content().rows);
+  const SearchParams coarse = for_candidates(params, rows_of(&version));
   const auto search = [&](const MatrixView& some, const NeighborsView& candidates) {
     version.state->search(some, candidates, coarse, resources);
   };
@@ -61,15 +61,15 @@ void search_and_refine_from(const VectorFile& file, const IndexVersion& version,
 }
 
 // Beside the results.
-int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, const SearchParams& params,
+int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, SearchParams params,
                        const Resources& resources) {
   const IndexState* const state = state_of(version);
-  if (state == nullptr || state->content().rows == 0) return 0;
-  const bool lists_ids = params.filter.form() == RowFilter::Form::rows && !version->ids.plain();
-  const int64_t listed = lists_ids ? array_bytes<int64_t>(params.filter.size()) : 0;
-  if (params.refine_from == nullptr) return listed + state->smallest_host_bytes(queries, params, resources);
-  const SearchParams coarse = for_candidates(params, state->content().rows);
-  return listed + HostRows::bytes_for(queries) + params.refine_from->memory_bytes() +
+  if (rows_of(version) == 0) return 0;
+  const int64_t filter = IdFilter::bytes_for(params.filter, version->ids);
+  params.filter = IdFilter::shape_of(params.filter, version->ids);
+  if (params.refine_from == nullptr) return filter + state->smallest_host_bytes(queries, params, resources);
+  const SearchParams coarse = for_candidates(params, rows_of(version));
+  return filter + HostRows::bytes_for(queries) + params.refine_from->memory_bytes() +
          refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
 }
 
@@ -101,9 +101,12 @@ decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView
 
 bool IndexAccess::ids_are_rows(const Index& index) {
   const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
-  if (version == nullptr || version->ids.plain()) return true;
-  for (int64_t row = 0; row < version->ids.rows(); ++row) {
-    if (version->ids.id(row) != row) return false;
+  if (version == nullptr) return true;
+  const LiveRows& live = version->ids.live();
+  if (version->ids.plain() && live.all()) return true;
+  int64_t number = 0;  // among the live rows
+  for (int64_t row = 0; row < live.stored(); ++row) {
+    if (live.has(row) && version->ids.id(row) != number++) return false;
   }
   return true;
 }
@@ -138,10 +141,10 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   const IndexState* const state = state_of(version.get());
   if (state != nullptr) check_queries(state->content(), queries, own.metric);
   if (params.refine_from != nullptr) check_refine_from(*params.refine_from, state, own);
-  if (state == nullptr || state->content().rows == 0) {
+  if (rows_of(version.get()) == 0) {
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
-  warn_of_short_base(queries.rows(), state->content().rows, params.k, resources);
+  warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
   naming_search_limit(version.get(), queries, params, 0, resources, [&] {
     const IdFilter filter(params.filter, version->ids, resources);
     SearchParams of_rows = params;
@@ -167,13 +170,14 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   impl_->refuse_untrained(version.get(), "it is searched");
   const IndexState* const state = state_of(version.get());
   if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (state == nullptr || state->content().rows == 0) {
+  if (rows_of(version.get()) == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
   const auto needed = [&] {
-    const bool lists_ids = params.filter.form() == RowFilter::Form::rows && !version->ids.plain();
-    return (lists_ids ? array_bytes<int64_t>(params.filter.size()) : 0) +
-           state->smallest_range_bytes(RowsInfo(queries), params, resources);
+    RangeSearchParams of_rows = params;
+    of_rows.filter = IdFilter::shape_of(params.filter, version->ids);
+    return IdFilter::bytes_for(params.filter, version->ids) +
+           state->smallest_range_bytes(RowsInfo(queries), of_rows, resources);
   };
   return naming_whole_host_limit(needed, resources, [&] {
     const IdFilter filter(params.filter, version->ids, resources);

@@ -1,11 +1,13 @@
 // The vectors of one version of an index, of whatever kind: what they are and how they are searched. A state never
-// changes, so any number of threads may read it; a search keeps the state that it began with alive. It speaks of rows:
-// 0, 1, 2, ... in the order of add. The ids that callers know them by are not its concern.
+// changes, so any number of threads may read it; a search keeps the state that it began with alive. It speaks of stored
+// rows: 0, 1, 2, ... in the order of add. Which of them are live, and the ids that callers know them by, are not its
+// concern: a search's filter leaves the dead ones out.
 #pragma once
 
 #include <kith/index.hpp>
 
 #include "index/index_parts.hpp"
+#include "index/live_rows.hpp"
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
@@ -60,8 +62,8 @@ class IndexState {
 
   // What it holds in memory of Kith's own; states that share memory count it each.
   virtual IndexBytes bytes() const = 0;
-  // Adds what there is to say beside its bytes.
-  virtual void describe(IndexInfo&) const {}
+  // Adds what there is to say beside its bytes, of the live rows.
+  virtual void describe(IndexInfo&, const LiveRows&) const {}
   // What a file must hold of it, beside ids and the factory string.
   virtual void give_parts(IndexParts& parts, const Resources& resources) const = 0;
 

@@ -4,10 +4,8 @@
 
 #include <kith/error.hpp>
 
-#include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
 #include "ivf/model/norm_training.hpp"
-#include "ivf/segment/renumbered_segment.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,32 +13,29 @@
 namespace kith {
 namespace {
 
+using Lists = Segments<SegmentCopies>;
+
 // Where all segments lie; the host's memory where that is not one place.
-MemorySpace place_of(const std::vector<SharedSegment>& segments) {
-  const auto same = [&](const SharedSegment& segment) { return segment->space() == segments.front()->space(); };
-  const bool one = !segments.empty() && std::all_of(segments.begin(), segments.end(), same);
-  return one ? segments.front()->space() : MemorySpace();
+MemorySpace place_of(const Lists& lists) {
+  const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
+  return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
 }
 
 // The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory, far
 // faster than it codes, and searches few segments sooner: there few are left.
-std::vector<SharedSegment> grown(std::vector<SharedSegment> segments, SharedSegment added, const Resources& resources) {
+Lists grown(const Lists& before, SharedSegment added, const Resources& resources) {
   constexpr int64_t kTimesOnHost = 2;
   constexpr int64_t kTimesOnGpu = 64;
   const bool here = added->space().host_readable();
-  const size_t stay = blocks_that_stay(
-      segments.size(), added->size(), [&](size_t b) { return segments[b]->size(); }, here ? kTimesOnHost : kTimesOnGpu);
-  std::vector<SharedSegment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
+  const size_t stay = before.staying(added->size(), here ? kTimesOnHost : kTimesOnGpu);
+  std::vector<SharedSegment> joined(before.begin() + static_cast<std::ptrdiff_t>(stay), before.end());
   joined.push_back(added);
   try {
-    SharedSegment merged = merge_copies(joined, resources);
-    segments.resize(stay);
-    segments.push_back(std::move(merged));
+    return before.with(stay, merge_copies(joined, resources));
   } catch (const OutOfMemory&) {
     if (here) throw;
-    segments.push_back(std::move(added));  // no room for both: it stays by itself
+    return before.with(before.count(), std::move(added));  // no room for both: it stays by itself
   }
-  return segments;
 }
 
 void refuse_other_model(const IvfModel& a, const IvfModel& b) {
@@ -64,7 +59,7 @@ class ListsKind final : public IndexKind {
 
   std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
     ListsState::Model model = train_ivf(training_for(rows.info()), params_.metric, rows, params_.seed, resources);
-    return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), std::vector<SharedSegment>(), 0);
+    return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), Lists(), 0);
   }
 
   int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
@@ -75,7 +70,7 @@ class ListsKind final : public IndexKind {
                                           const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    const std::vector<SharedSegment> segments =
+    const Lists segments =
         grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
     IndexContent content = state.content().with_rows(first_row + rows.rows());
     content.space = place_of(segments);
@@ -85,20 +80,18 @@ class ListsKind final : public IndexKind {
   int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const IvfModel& model = *state.model();
-    const std::vector<SharedSegment>& segments = state.segments();
-    const auto size_of = [&](size_t b) { return segments[b]->size(); };
-    int64_t joined = rows.rows;
-    for (size_t b = blocks_that_stay(segments.size(), rows.rows, size_of); b < segments.size(); ++b) joined += size_of(b);
+    const Lists& segments = state.segments();
+    const int64_t joined = segments.rows() - segments.first_row(segments.staying(rows.rows)) + rows.rows;
     const auto segment = [&](int64_t size) {
       return ListSegment::bytes_for(model.lists(), size, model.codec->format().bytes());
     };
     return std::max(build_segment_bytes(model, rows, resources), segment(rows.rows) + segment(joined));
   }
 
-  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
-                                            const Resources& resources) const override {
+  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
+                                              const Resources& resources) const override {
     const ListsState& state = lists(before);
-    std::vector<SharedSegment> segments;
+    Lists segments;
     for (const SharedSegment& segment : state.segments()) {
       SharedSegment left = without(*segment, kept, state.content().rows, resources);
       if (left->size() > 0) segments.push_back(std::move(left));
@@ -114,11 +107,11 @@ class ListsKind final : public IndexKind {
     const auto* const more = dynamic_cast<const ListsState*>(&other);
     if (more == nullptr) throw_not_alike("the other index has no lists of codes");
     refuse_other_model(*state.model(), *more->model());
-    std::vector<SharedSegment> segments = state.segments();
+    Lists segments = state.segments();
     const int64_t rows = state.content().rows;
     for (const SharedSegment& segment : more->segments()) {
-      auto numbered = std::make_shared<SegmentCopies>(renumbered(*segment->on_host(resources), rows, resources));
-      segments = grown(std::move(segments), std::move(numbered), resources);
+      auto numbered = std::make_shared<SegmentCopies>(renumbered(*segment->on(Device::cpu(), resources), rows, resources));
+      segments = grown(segments, std::move(numbered), resources);
     }
     IndexContent content = state.content().with_rows(rows + more->content().rows);
     content.space = place_of(segments);
@@ -133,7 +126,7 @@ class ListsKind final : public IndexKind {
     model->residual = own.residual;
     model->codec = Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
     model->validate();
-    std::vector<SharedSegment> segments;
+    Lists segments;
     const int64_t rows = own.rows.size();
     if (rows > 0) {
       constexpr std::string_view kPurpose = "the index's lists";

@@ -76,7 +76,7 @@ void ListsState::search_somewhere(Device device, bool data_on_host, const Resour
                                   const OnGpu& on_gpu) const {
   if (device.kind == DeviceKind::cuda) {
     try {
-      return on_gpu(*gpu_lists(device.index, model_, segments_, resources));
+      return on_gpu(*gpu_lists(device.index, model_, segments_.all(), resources));
     } catch (const OutOfMemory& error) {
       if (resources.device().kind != DeviceKind::automatic || !data_on_host) throw;
       resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
@@ -87,8 +87,8 @@ void ListsState::search_somewhere(Device device, bool data_on_host, const Resour
 
 std::vector<Segment> ListsState::on_host(const Resources& resources) const {
   std::vector<Segment> segments;
-  segments.reserve(segments_.size());
-  for (const SharedSegment& segment : segments_) segments.push_back(segment->on_host(resources));
+  segments.reserve(segments_.count());
+  for (const SharedSegment& segment : segments_) segments.push_back(segment->on(Device::cpu(), resources));
   return segments;
 }
 
@@ -145,9 +145,7 @@ void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries,
 int64_t ListsState::fewest_in(int64_t probes) const {
   std::call_once(counted_, [&] {
     std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
-    for (size_t list = 0; list < sizes.size(); ++list) {
-      for (const SharedSegment& segment : segments_) sizes[list] += segment->size_of(static_cast<int64_t>(list));
-    }
+    for (const SharedSegment& segment : segments_) segment->made().add_sizes(nullptr, sizes.data(), Resources());
     std::sort(sizes.begin(), sizes.end());
     std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
     fewest_ = std::move(sizes);
@@ -252,46 +250,49 @@ int64_t ListsState::reconstruct_bytes(int64_t count, int) const {
 
 int64_t ListsState::give_parts_bytes() const {
   const int64_t whole = ListSegment::bytes_for(model_->lists(), content().rows, model_->codec->format().bytes());
-  return copied_bytes() + (segments_.size() == 1 ? 0 : whole);
+  return copied_bytes() + (segments_.count() == 1 ? 0 : whole);
 }
 
 int64_t ListsState::bytes_to_come() const {
   int64_t total = 0;
-  for (const SharedSegment& segment : segments_) total += segment->devices().empty() ? segment->host_bytes() : 0;
+  for (const SharedSegment& segment : segments_) {
+    const bool on_gpu = segment->copies().bytes(DeviceKind::cuda) > 0;
+    total += on_gpu ? 0 : segment->copies().bytes(DeviceKind::cpu);
+  }
   return total;
 }
 
 int64_t ListsState::codes_bytes() const {
   int64_t total = 0;
-  for (const SharedSegment& segment : segments_) total += segment->host_bytes();
+  for (const SharedSegment& segment : segments_) total += segment->bytes(DeviceKind::cpu);
   return total;
 }
 
 IndexBytes ListsState::bytes() const {
-  int64_t there = model_->on_gpus->bytes();
-  for (const SharedSegment& segment : segments_) there += segment->device_bytes();
+  int64_t there = model_->on_gpus->bytes(DeviceKind::cuda);
+  for (const SharedSegment& segment : segments_) there += segment->bytes(DeviceKind::cuda);
   return {model_->bytes() + codes_bytes(), there};
 }
 
-void ListsState::describe(IndexInfo& info) const {
+void ListsState::describe(IndexInfo& info, const LiveRows& live) const {
   const int64_t lists = model_->lists();
   info.lists = lists;
   info.code_bytes = model_->codec->format().bytes();
+  std::vector<int64_t> sizes(static_cast<size_t>(lists));
+  for (const SharedSegment& segment : segments_) segment->made().add_sizes(live.bits(), sizes.data(), Resources());
   double squares = 0;
-  for (int64_t list = 0; list < lists; ++list) {
-    int64_t size = 0;
-    for (const SharedSegment& segment : segments_) size += segment->size_of(list);
+  for (const int64_t size : sizes) {
     info.longest = std::max(info.longest, size);
     squares += static_cast<double>(size) * static_cast<double>(size);
   }
-  const auto rows = static_cast<double>(content().rows);
+  const auto rows = static_cast<double>(live.count());
   info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
   info.parts.emplace_back("centres and code", model_->bytes());
   info.parts.emplace_back("lists", codes_bytes());
 }
 
 Segment ListsState::whole(const Resources& resources) const {
-  if (segments_.size() == 1) return segments_[0]->on_host(resources);
+  if (segments_.count() == 1) return segments_.all()[0]->on(Device::cpu(), resources);
   if (!segments_.empty()) return merge_segments(on_host(resources), resources);
   HostArray<int64_t> offsets(model_->lists() + 1, "the offsets of no vectors", resources);
   std::fill(offsets.begin(), offsets.end(), int64_t{0});

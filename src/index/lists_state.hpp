@@ -20,7 +20,7 @@ class ListsState final : public IndexState {
   using Model = std::shared_ptr<const IvfModel>;
 
   // `probes`: the default of a search; 0: kith chooses.
-  ListsState(const IndexContent& content, const IndexParams& params, Model model, std::vector<SharedSegment> segments,
+  ListsState(const IndexContent& content, const IndexParams& params, Model model, Segments<SegmentCopies> segments,
              int64_t probes)
       : IndexState(content),
         params_(params),
@@ -40,11 +40,11 @@ class ListsState final : public IndexState {
   int64_t reconstruct_bytes(int64_t count, int threads) const override;
   int64_t give_parts_bytes() const override;
   IndexBytes bytes() const override;
-  void describe(IndexInfo& info) const override;
+  void describe(IndexInfo& info, const LiveRows& live) const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const Model& model() const { return model_; }
-  const std::vector<SharedSegment>& segments() const { return segments_; }
+  const Segments<SegmentCopies>& segments() const { return segments_; }
   int64_t probes() const { return probes_; }
 
  private:
@@ -73,7 +73,7 @@ class ListsState final : public IndexState {
 
   const IndexParams params_;
   const Model model_;
-  const std::vector<SharedSegment> segments_;  // in the order of their rows
+  const Segments<SegmentCopies> segments_;
   const int64_t probes_;
   mutable std::once_flag counted_;
   mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for

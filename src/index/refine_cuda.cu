@@ -92,7 +92,7 @@ RefineKernelTask task_of(const GpuCodes& codes, Metric metric) {
   task.codec = static_cast<const CodecOnDeviceCuda&>(*codes.codec).view();
   task.code_bytes = codes.format.bytes();
   for (const GpuCodes::Block& block : codes.blocks) {
-    task.codes[task.blocks] = reinterpret_cast<const uint8_t*>(block.codes->memory.get());
+    task.codes[task.blocks] = block.codes->data();
     task.first_rows[task.blocks++] = static_cast<uint32_t>(block.first_row);
   }
   return task;

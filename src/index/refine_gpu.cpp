@@ -85,6 +85,15 @@ class QueriesOnDevice {
 
 }  // namespace
 
+std::shared_ptr<const RowCodes> RowCodes::copied_to(Device device, const Resources& given) const {
+  const Resources resources = given.with_progress({});
+  const std::shared_ptr<std::byte> there =
+      allocate_on_device(bytes_, "vectors to refine with on the device", device.index, resources);
+  copy_to_device({data_, DType::u8, {1, bytes_, bytes_}}, there.get(), device.index, resources);
+  return std::make_shared<const RowCodes>(reinterpret_cast<const uint8_t*>(there.get()), rows_, bytes_,
+                                          MemorySpace::cuda(device.index), there);
+}
+
 bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidates) {
   const bool known = metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::inner_product ||
                      metric == Metric::cosine;

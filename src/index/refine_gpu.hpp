@@ -6,17 +6,21 @@
 // candidate of the queries that are searched together, and these queries as f32.
 #pragma once
 
+#include <kith/device.hpp>
+#include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "index/refine.hpp"
 #include "quantize/codec.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -29,18 +33,37 @@ class CodecOnDevice {
 };
 std::shared_ptr<const CodecOnDevice> codec_on_gpu(int device, const Codec& codec, const Resources& resources);
 
-// Codes of neighbouring rows on a GPU.
-struct CodesOnDevice {
-  std::shared_ptr<std::byte> memory;
-  int64_t size = 0;
+// Codes of neighbouring rows, on the host or on a GPU.
+class RowCodes {
+ public:
+  RowCodes(HostArray<uint8_t> codes, int64_t rows) : rows_(rows), bytes_(codes.bytes()), data_(codes.data()) {
+    keeper_ = std::make_shared<const HostArray<uint8_t>>(std::move(codes));
+  }
+  // In memory that `keeper` holds: of a GPU, or of a mapped file.
+  RowCodes(const uint8_t* data, int64_t rows, int64_t bytes, const MemorySpace& space,
+           std::shared_ptr<const void> keeper)
+      : rows_(rows), bytes_(bytes), data_(data), space_(space), keeper_(std::move(keeper)) {}
 
-  int64_t bytes() const { return size; }
+  int64_t size() const { return rows_; }
+  MemorySpace space() const { return space_; }
+  int64_t bytes() const { return bytes_; }
+  const uint8_t* data() const { return data_; }
+
+  // Of codes on the host, to a GPU.
+  std::shared_ptr<const RowCodes> copied_to(Device device, const Resources& resources) const;
+
+ private:
+  int64_t rows_;
+  int64_t bytes_;
+  const uint8_t* data_;
+  MemorySpace space_;
+  std::shared_ptr<const void> keeper_;
 };
 
 // All codes of an index there, in the order of rows.
 struct GpuCodes {
   struct Block {
-    std::shared_ptr<const CodesOnDevice> codes;
+    std::shared_ptr<const RowCodes> codes;
     int64_t first_row = 0;
   };
 

@@ -111,8 +111,8 @@ class RefinedState final : public IndexState {
     total.device += vectors_.device_bytes();
     return total;
   }
-  void describe(IndexInfo& info) const override {
-    inner_->describe(info);
+  void describe(IndexInfo& info, const LiveRows& live) const override {
+    inner_->describe(info, live);
     info.parts.emplace_back("refine", vectors_.bytes() + vectors_.codec().bytes());
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
@@ -195,10 +195,10 @@ class RefinedKind final : public IndexKind {
     return inner_->added_bytes(state.inner().get(), rows, resources) + state.vectors().added_bytes(rows, resources);
   }
 
-  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
-                                            const Resources& resources) const override {
+  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
+                                              const Resources& resources) const override {
     const RefinedState& state = refined(before);
-    return std::make_shared<RefinedState>(inner_->removed(*state.inner(), kept, resources),
+    return std::make_shared<RefinedState>(inner_->compacted(*state.inner(), kept, resources),
                                           state.vectors().kept(kept, resources), params_, state.factor());
   }
 

@@ -130,9 +130,9 @@ class TransformedState final : public IndexState {
     total.host += chain_bytes();
     return total;
   }
-  void describe(IndexInfo& info) const override {
+  void describe(IndexInfo& info, const LiveRows& live) const override {
     info.parts.emplace_back("transforms", chain_bytes());
-    inner_->describe(info);
+    inner_->describe(info, live);
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
     parts.transforms = chain_->parts();
@@ -206,10 +206,10 @@ class TransformedKind final : public IndexKind {
            state.chain()->step_bytes(rows.rows, resources.threads());
   }
 
-  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
-                                            const Resources& resources) const override {
+  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
+                                              const Resources& resources) const override {
     const TransformedState& state = transformed(before);
-    return std::make_shared<TransformedState>(state.chain(), inner_->removed(*state.inner(), kept, resources), params_);
+    return std::make_shared<TransformedState>(state.chain(), inner_->compacted(*state.inner(), kept, resources), params_);
   }
 
   std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,

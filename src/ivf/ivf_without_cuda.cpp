@@ -2,7 +2,6 @@
 #include "core/dispatch.hpp"
 #include "ivf/search/gpu_lists.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
-#include "ivf/segment/device_segment.hpp"
 
 namespace kith {
 
@@ -11,11 +10,11 @@ std::shared_ptr<const GpuLists> gpu_lists(int, const std::shared_ptr<const IvfMo
   throw_no_cuda();
 }
 
-SegmentThere merge_on_device(const std::vector<SegmentThere>&, const Resources&) { throw_no_cuda(); }
+Segment merge_on_device(const std::vector<Segment>&, const Resources&) { throw_no_cuda(); }
 
-SegmentThere without_on_device(const DeviceSegment&, const KeptRows&, int64_t, const Resources&) { throw_no_cuda(); }
+Segment without_on_device(const ListSegment&, const KeptRows&, int64_t, const Resources&) { throw_no_cuda(); }
 
-SegmentThere code_rows_cuda(int, const IvfModel&, const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
+Segment code_rows_cuda(int, const IvfModel&, const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
 
 int64_t rows_coded_together(int, const IvfModel&, const Resources&) { throw_no_cuda(); }
 

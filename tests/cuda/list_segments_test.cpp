@@ -94,17 +94,17 @@ TEST_F(CudaListSegmentsSmall, CodedAndMergedAsOnTheHost) {
       const auto centres = make_floats(Shape::gaussian, lists, 24, 2);
       const auto model = model_of(centres.view(), Metric::l2, code, rows.view());
       const Segment expected = build_segment(*model, rows.view(), 5, on_cpu());
-      expect_same(*download_segment(*code_rows_cuda(0, *model, on_device.view(), 5, on_cuda()), on_cpu()), *expected);
-      expect_same(*download_segment(*code_rows_cuda(0, *model, rows.view(), 5, on_cuda()), on_cpu()), *expected);
-      std::vector<SegmentThere> parts;
+      expect_same(*code_rows_cuda(0, *model, on_device.view(), 5, on_cuda())->copied_to(Device::cpu(), on_cpu()), *expected);
+      expect_same(*code_rows_cuda(0, *model, rows.view(), 5, on_cuda())->copied_to(Device::cpu(), on_cpu()), *expected);
+      std::vector<Segment> parts;
       int64_t at = 0;
       for (const int64_t count : {1, 999, 0, 33, 967}) {
         parts.push_back(code_rows_cuda(0, *model, on_device.view().slice(at, count), 5 + at, on_cuda()));
         at += count;
       }
-      expect_same(*download_segment(*merge_on_device(parts, on_cuda()), on_cpu()), *expected);
-      const SegmentThere there = upload_segment(0, *expected, on_cuda());
-      expect_same(*download_segment(*there, on_cpu()), *expected);
+      expect_same(*merge_on_device(parts, on_cuda())->copied_to(Device::cpu(), on_cpu()), *expected);
+      const Segment there = expected->copied_to(Device::cuda(0), on_cuda());
+      expect_same(*there->copied_to(Device::cpu(), on_cpu()), *expected);
       for (const int64_t one_in : {2, 7, 1900}) {  // of the rows goes, or the other way round
         for (const bool goes : {false, true}) {
           std::vector<uint8_t> mask(2005);
@@ -113,7 +113,7 @@ TEST_F(CudaListSegmentsSmall, CodedAndMergedAsOnTheHost) {
           }
           KeptRows kept(RowFilter::mask(mask.data(), 2005), 2005, on_cpu());
           kept.bits(on_cpu());
-          expect_same(*download_segment(*without_on_device(*there, kept, 2005, on_cuda()), on_cpu()),
+          expect_same(*without_on_device(*there, kept, 2005, on_cuda())->copied_to(Device::cpu(), on_cpu()),
                       *without(*expected, kept, on_cpu()));
         }
       }

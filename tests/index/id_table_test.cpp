@@ -16,7 +16,7 @@ namespace kith {
 namespace {
 
 void expect_same(const IdTable& table, const std::vector<int64_t>& ids) {
-  ASSERT_EQ(table.rows(), static_cast<int64_t>(ids.size()));
+  ASSERT_EQ(table.live().stored(), static_cast<int64_t>(ids.size()));
   std::vector<int64_t> rows(ids.size());
   std::iota(rows.begin(), rows.end(), 0);
   for (size_t row = 0; row < ids.size(); ++row) {
@@ -62,7 +62,7 @@ TEST(IdTable, ARemovedIdNeverComesBackByItself) {
   expect_same(table, {0, 3, 4});
   ids = {0, 3, 4};
   table = without(table, &ids, {0, 1, 2});
-  EXPECT_EQ(table.rows(), 0);
+  EXPECT_EQ(table.live().stored(), 0);
   expect_same(table.added(nullptr, 2, resources), {5, 6});
   const int64_t own[] = {1};
   expect_same(table.added(own, 1, resources), {1});

@@ -66,6 +66,10 @@ TEST_P(LimitedKinds, AListOfIdsCountsToo) {
   for (int64_t i = 1; i < kLimitRows; i += 2) odd.push_back(i);
   index_.remove(view({0}), on_cpu());
   expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::rows(odd.data(), kLimitRows / 2)});
+  // So do marks of removed rows, and a mask that is spread over them.
+  expect_advice_to_do(queries_.view(), {.k = 10});
+  const std::vector<uint8_t> mask(kLimitRows - 1, 1);
+  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::mask(mask.data(), kLimitRows - 1)});
 }
 
 TEST_P(LimitedKinds, ARangeUnderALimitIsTheSame) {

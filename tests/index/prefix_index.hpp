@@ -56,8 +56,8 @@ class PrefixKind final : public IndexKind {
     return std::make_shared<PrefixState>(content, std::move(kept), params_);
   }
 
-  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& rows,
-                                            const Resources& resources) const override {
+  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& rows,
+                                              const Resources& resources) const override {
     MatrixBuffer kept(before.content().dtype, rows.count(), cols_, "the index", resources);
     for (int64_t i = 0; i < rows.count(); ++i) {
       copy_row(prefixes(before).row(rows.row_at(i)), kept.mutable_view(), i);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace kith {
@@ -16,16 +17,20 @@ TEST(SegmentCopies, OnTheHostItIsTheSegmentThatWasMade) {
   const auto rows = make_floats(Shape::gaussian, 300, 8, 1);
   const auto model = train({"SQ8", {kScalarCode, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
   const SharedSegment made = make_segment(*model, rows.view(), 40, on_cpu());
-  expect_same_segment(*made->on_host(on_cpu()), *build_segment(*model, rows.view(), 40, on_cpu()));
-  EXPECT_EQ(made->on_host(on_cpu()), made->on_host(on_cpu()));  // nothing is copied
+  expect_same_segment(*made->on(Device::cpu(), on_cpu()), *build_segment(*model, rows.view(), 40, on_cpu()));
+  EXPECT_EQ(made->on(Device::cpu(), on_cpu()), made->on(Device::cpu(), on_cpu()));  // nothing is copied
   EXPECT_TRUE(made->space().host_readable());
-  EXPECT_TRUE(made->devices().empty());
-  EXPECT_EQ(made->find(0), nullptr);
-  EXPECT_EQ(made->host_bytes(), made->on_host(on_cpu())->bytes());
-  EXPECT_EQ(made->device_bytes(), 0);
-  int64_t size = 0;
-  for (int64_t list = 0; list < made->lists(); ++list) size += made->size_of(list);
-  EXPECT_EQ(size, 300);
+  EXPECT_EQ(made->copies().devices(), std::vector<Device>{Device::cpu()});
+  EXPECT_EQ(made->copies().find(Device::cuda(0)), nullptr);
+  EXPECT_EQ(made->bytes(DeviceKind::cpu), made->made().bytes());
+  EXPECT_EQ(made->bytes(DeviceKind::cuda), 0);
+  std::vector<int64_t> sizes(6);
+  made->made().add_sizes(nullptr, sizes.data(), on_cpu());
+  EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), 300);
+  const std::vector<uint64_t> odd(6, 0xAAAAAAAAAAAAAAAA);  // of the rows 40 to 339
+  std::fill(sizes.begin(), sizes.end(), 0);
+  made->made().add_sizes(odd.data(), sizes.data(), on_cpu());
+  EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), 150);
 }
 
 TEST(SegmentCopies, MergedIsAsMadeAtOnce) {
@@ -35,7 +40,7 @@ TEST(SegmentCopies, MergedIsAsMadeAtOnce) {
   for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 10}, {10, 200}, {210, 90}}) {
     parts.push_back(make_segment(*model, rows.view().slice(first, count), first, on_cpu()));
   }
-  expect_same_segment(*merge_copies(parts, on_cpu())->on_host(on_cpu()),
+  expect_same_segment(*merge_copies(parts, on_cpu())->on(Device::cpu(), on_cpu()),
                       *build_segment(*model, rows.view(), 0, on_cpu()));
   EXPECT_EQ(merge_copies({parts[1]}, on_cpu()), parts[1]);
 }
@@ -44,7 +49,7 @@ TEST(SegmentCopies, ARowThatIsNotFiniteGoesToTheFirstList) {
   auto rows = make_floats(Shape::gaussian, 200, 8, 1);
   const auto model = train({"Flat", {}, false}, Metric::l2, rows, 5);
   rows.row(3)[2] = NAN;
-  const Segment made = make_segment(*model, rows.view(), 0, on_cpu())->on_host(on_cpu());
+  const Segment made = make_segment(*model, rows.view(), 0, on_cpu())->on(Device::cpu(), on_cpu());
   const uint32_t* const end = made->rows() + made->offsets()[1];
   EXPECT_NE(std::find(made->rows(), end, 3u), end);
 }

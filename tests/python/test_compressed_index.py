@@ -318,6 +318,22 @@ def test_a_limit_that_is_too_small(vectors):
     assert len(index) == 2000
 
 
+@pytest.mark.parametrize("factory", ["Flat", "IVF8,SQ8,RFlat"])
+def test_removed_vectors_are_marked_until_compact(factory, vectors):
+    x = vectors(300, 8)
+    index = made(factory, x)
+    assert index.remove([7, 9, 7]) == 2
+    assert index.info().dead == 2 / 300 and index.info().rows == len(index) == 298
+    mask = np.arange(298) % 3 > 0
+    marked = index.search(x[:20], k=4, filter=mask)
+    index.compact()
+    assert index.info().dead == 0
+    assert same(index.search(x[:20], k=4, filter=mask), marked)
+    assert 7 not in marked.ids
+    with pytest.raises(TypeError):
+        index.compact(now=True)
+
+
 def test_searches_while_another_thread_adds_and_removes(vectors):
     """Vectors 0..99 stay all the time, and are found at distance 0 in every version."""
     x = vectors(3000, 16)

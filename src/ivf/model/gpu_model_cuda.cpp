@@ -44,7 +44,7 @@ GpuModelCuda::GpuModelCuda(int device, const IvfModel& model, const Resources& r
 std::shared_ptr<const GpuModelCuda> gpu_model(int device, const IvfModel& model, const Resources& resources) {
   const DeviceGuard guard(device);
   const auto make = [&] { return std::make_shared<const GpuModelCuda>(device, model, resources); };
-  return std::static_pointer_cast<const GpuModelCuda>(model.on_gpus->get(device, make));
+  return std::static_pointer_cast<const GpuModelCuda>(model.on_gpus->get(Device::cuda(device), make));
 }
 
 }  // namespace kith

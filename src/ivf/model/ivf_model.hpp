@@ -11,9 +11,9 @@
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
+#include "core/placed.hpp"
 #include "core/typed_row.hpp"
 #include "ivf/model/code_words.hpp"
-#include "ivf/model/device_cache.hpp"
 #include "ivf/model/gpu_model.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
@@ -31,7 +31,7 @@ struct IvfModel {
   std::shared_ptr<const Codec> codec;
   bool residual = false;                                             // needs centres
   std::shared_ptr<CodeWords> words = std::make_shared<CodeWords>();  // what searches keep of a product code
-  std::shared_ptr<DeviceCache<GpuModel>> on_gpus = std::make_shared<DeviceCache<GpuModel>>();
+  std::shared_ptr<Placed<GpuModel>> on_gpus = std::make_shared<Placed<GpuModel>>();
 
   int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }
   int64_t cols() const { return codec->format().cols; }

@@ -49,7 +49,7 @@ DeviceArray<uint16_t> ranked_repeats(const DeviceListsView& lists, const std::sh
 
 }  // namespace
 
-PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& model,
+PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
                                          std::shared_ptr<const GpuModelCuda> there, const Resources& resources)
     : segment_(std::move(segment)), model_(std::move(there)) {
   view_.kind = key_kind(model.metric);
@@ -61,8 +61,8 @@ PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& m
   view_.codes = segment_->codes();
   view_.rows = segment_->rows();
   view_.count = segment_->size();
-  const auto memory = allocation_context(segment_->device());
-  const DeviceContext work(segment_->device());
+  const auto memory = allocation_context(segment_->space().device);
+  const DeviceContext work(segment_->space().device);
   const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
   memory->synchronize();
@@ -84,7 +84,7 @@ int64_t PreparedSegmentCuda::bytes() const {
 
 ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {
   if (const auto terms = kept_terms()) return terms->terms.term;
-  const DeviceGuard guard(segment_->device());
+  const DeviceGuard guard(segment_->space().device);
   return scan_term_within(room_beside(resources), view_.codec.format, view_.lists, view_.count);
 }
 
@@ -92,9 +92,9 @@ ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
   if (const auto terms = kept_terms()) return terms->terms;
   const ScanTerm term = scan_term(resources);
   if (term == ScanTerm::none) return {};
-  const DeviceGuard guard(segment_->device());
-  const auto memory = allocation_context(segment_->device());
-  const DeviceContext work(segment_->device());
+  const DeviceGuard guard(segment_->space().device);
+  const auto memory = allocation_context(segment_->space().device);
+  const DeviceContext work(segment_->space().device);
   const ScanTermsLayout layout(view_, term);
   auto made = std::make_shared<KeptTerms>();
   try {
@@ -117,9 +117,9 @@ std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const Se
                                                             const Resources& resources) {
   const DeviceGuard guard(device);
   const auto make = [&] {
-    return std::make_shared<const PreparedSegmentCuda>(segment.on_device(device, resources), model, there, resources);
+    return std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
   };
-  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(device, make));
+  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(Device::cuda(device), make));
 }
 
 }  // namespace kith

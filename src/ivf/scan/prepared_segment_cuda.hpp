@@ -17,7 +17,7 @@ namespace kith {
 class PreparedSegmentCuda final : public PreparedSegment {
  public:
   // Waits until it is done.
-  PreparedSegmentCuda(SegmentThere segment, const IvfModel& model, std::shared_ptr<const GpuModelCuda> there,
+  PreparedSegmentCuda(Segment segment, const IvfModel& model, std::shared_ptr<const GpuModelCuda> there,
                       const Resources& resources);
 
   int64_t bytes() const override;
@@ -37,7 +37,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   };
   std::shared_ptr<const KeptTerms> kept_terms() const;
 
-  const SegmentThere segment_;
+  const Segment segment_;
   const std::shared_ptr<const GpuModelCuda> model_;
   DeviceListsView view_;
   PreparedLists prepared_;

@@ -4,7 +4,7 @@
 // Every segment is searched by itself, and what was found in each is brought together: so an add costs its own rows,
 // and nothing is copied to make segments one.
 //
-// Memory: the segments (device_segment.hpp), up to 4 bytes a vector more that the first search computes
+// Memory: the segments (list_segment.hpp), up to 4 bytes a vector more that the first search computes
 // (prepare_lists_cuda.hpp), the model (gpu_model_cuda.hpp); for a search what plan_ivf_search says and 12 bytes a probe
 // and up to 24 a neighbour for each query, as many queries at a time as there is room for.
 #pragma once

@@ -53,7 +53,7 @@ int64_t rows_coded_together(int device, const IvfModel& model, const Resources& 
   return std::max<int64_t>(1, device_room(device, resources) / 2 / (2 * code_bytes + kRowBytes));
 }
 
-SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
+Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                             const Resources& given) {
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, given.options().stream);
@@ -67,7 +67,7 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
   const std::shared_ptr<const GpuModelCuda> there = gpu_model(device, model, resources);
   const DeviceCodec& codec = there->codec();
   const auto segment =
-      std::make_shared<DeviceSegment>(device, model.lists(), rows.rows(), code_bytes, given.with_progress({}));
+      std::make_shared<ListSegment>(device, model.lists(), rows.rows(), code_bytes, given.with_progress({}));
   const DeviceArray<int32_t> labels(rows.rows(), "the rows' lists", context, resources);
   const DeviceArray<uint8_t> codes(rows.rows() * code_bytes, "codes on the device", context, resources);
   {
@@ -130,9 +130,9 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
   sort.lists = model.lists();
   sort.code_bytes = code_bytes;
   sort.first_row = static_cast<uint32_t>(first_row);
-  sort.offsets = segment->offsets();
-  sort.sorted_codes = segment->codes();
-  sort.rows = segment->rows();
+  sort.offsets = segment->to_fill().offsets;
+  sort.sorted_codes = segment->to_fill().codes;
+  sort.rows = segment->to_fill().rows;
   const DeviceBuffer memory = buffer(sort_lists_bytes(sort.count, sort.lists), "the sort by list");
   launch_sort_lists(sort, memory.data(), context->stream());
   context->synchronize();

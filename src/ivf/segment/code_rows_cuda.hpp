@@ -11,14 +11,14 @@
 #include <kith/view.hpp>
 
 #include "ivf/model/ivf_model.hpp"
-#include "ivf/segment/device_segment.hpp"
+#include "ivf/segment/list_segment.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
 // The rows are numbers first_row, first_row + 1, ... InvalidArgument for values that a stored code cannot hold.
-SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
+Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                             const Resources& resources);
 
 // How many rows at a time the device has room for, by what is left under the limit and there.

@@ -6,6 +6,8 @@
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
+#include "cuda/device_memory.hpp"
+#include "cuda/workspace_layout.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
@@ -14,7 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <optional>
 
 namespace kith {
@@ -38,6 +40,10 @@ struct SegmentArrays {
     rows = HostArray<uint32_t>(size, "the lists' rows", resources);
   }
 };
+
+[[noreturn]] void throw_not_together() {
+  throw InvalidArgument("the offsets, codes and rows of the lists do not go together");
+}
 
 HostArray<int64_t> no_sizes(int64_t lists, const Resources& resources) {
   HostArray<int64_t> sizes(lists + 1, "the lists' offsets", resources);
@@ -104,21 +110,41 @@ void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row
 
 ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows,
                          int64_t code_bytes, const Resources& resources)
-    : offsets_(std::move(offsets)), codes_(std::move(codes)), rows_(std::move(rows)), code_bytes_(code_bytes) {
-  const bool whole = offsets_.size() >= 2 && offsets_[0] == 0 && offsets_[offsets_.size() - 1] == rows_.size() &&
-                     codes_.size() == rows_.size() * code_bytes_;
-  if (!whole || !std::is_sorted(offsets_.begin(), offsets_.end())) {
-    throw InvalidArgument("the offsets, codes and rows of the lists do not go together");
+    : arrays_{offsets.data(), codes.data(), rows.data(), offsets.size() - 1, rows.size()},
+      code_bytes_(code_bytes),
+      bytes_(offsets.bytes() + codes.bytes() + rows.bytes()) {
+  if (codes.size() != rows.size() * code_bytes) throw_not_together();
+  struct Owned {
+    HostArray<int64_t> offsets;
+    HostArray<uint8_t> codes;
+    HostArray<uint32_t> rows;
+  };
+  keeper_ = std::make_shared<const Owned>(Owned{std::move(offsets), std::move(codes), std::move(rows)});
+  mark_lists(resources);
+}
+
+ListSegment::ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper,
+                         const Resources& resources)
+    : arrays_(arrays), code_bytes_(code_bytes), keeper_(std::move(keeper)) {
+  mark_lists(resources);
+}
+
+void ListSegment::mark_lists(const Resources& resources) {
+  const int64_t* const begins = offsets();
+  if (lists() < 1 || begins[0] != 0 || begins[lists()] != size() || !std::is_sorted(begins, begins + lists() + 1)) {
+    throw_not_together();
   }
   for (int64_t list = 0; list < lists(); ++list) {
-    for (int64_t i = offsets_[list] + 1; i < offsets_[list + 1]; ++i) {
-      if (rows_[i] <= rows_[i - 1]) throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
+    const uint32_t* const first = rows() + begins[list];
+    if (std::adjacent_find(first, rows() + begins[list + 1], std::greater_equal()) != rows() + begins[list + 1]) {
+      throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
     }
   }
   marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
+  bytes_ += marks_.bytes();
   int64_t list = 0;
   for (int64_t place = 0; place < size(); place += kMarkEvery) {
-    while (offsets_[list + 1] <= place) ++list;
+    while (begins[list + 1] <= place) ++list;
     marks_[place / kMarkEvery] = static_cast<uint32_t>(list);
   }
   marks_[marks_.size() - 1] = static_cast<uint32_t>(lists() - 1);
@@ -127,8 +153,76 @@ ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, H
 int64_t ListSegment::list_of(int64_t place) const {
   const int64_t mark = place / kMarkEvery;
   // The first list that ends behind the place, among those that the marks leave.
-  const int64_t* const ends = offsets_.data() + 1;
+  const int64_t* const ends = offsets() + 1;
   return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
+}
+
+namespace {
+
+struct SegmentLayout : WorkspaceLayout {
+  SegmentLayout(int64_t lists, int64_t size, int64_t code_bytes)
+      : offsets(take<int64_t>(lists + 1)), codes(take<uint8_t>(size, code_bytes)), rows(take<uint32_t>(size)) {}
+  Slot<int64_t> offsets;
+  Slot<uint8_t> codes;
+  Slot<uint32_t> rows;
+};
+
+template <typename T>
+void upload(const T* from, int64_t count, T* to, int device, const Resources& resources) {
+  const int64_t bytes = array_bytes<T>(count);
+  if (bytes == 0) return;
+  const MatrixView run(from, DType::u8, {1, bytes, bytes});
+  copy_to_device(run, reinterpret_cast<std::byte*>(to), device, resources);
+}
+
+template <typename T>
+HostArray<T> download(const T* from, int64_t count, int device, const Resources& resources) {
+  HostArray<T> to(count, "the lists", resources);
+  if (count > 0) copy_to_host(from, to.bytes(), device, to.data());
+  return to;
+}
+
+}  // namespace
+
+ListSegment::ListSegment(int device, int64_t lists, int64_t size, int64_t code_bytes, const Resources& resources)
+    : space_(MemorySpace::cuda(device)), code_bytes_(code_bytes) {
+  const SegmentLayout layout(lists, size, code_bytes);
+  bytes_ = layout.bytes;
+  const std::shared_ptr<std::byte> memory = allocate_on_device(bytes_, "the lists on the device", device, resources);
+  to_fill_ = {layout.offsets.in(memory.get()), layout.codes.in(memory.get()), layout.rows.in(memory.get()), size};
+  arrays_ = {to_fill_.offsets, to_fill_.codes, to_fill_.rows, lists, size};
+  keeper_ = memory;
+}
+
+Segment ListSegment::copied_to(Device device, const Resources& given) const {
+  const Resources resources = given.with_progress({});
+  if (!space_.host_readable()) {
+    const int from = space_.device;
+    const auto here = std::make_shared<ListSegment>(
+        download(offsets(), lists() + 1, from, resources), download(codes(), size() * code_bytes_, from, resources),
+        download(rows(), size(), from, resources), code_bytes_, resources);
+    return device == Device::cpu() ? here : here->copied_to(device, resources);
+  }
+  const auto made = std::make_shared<ListSegment>(device.index, lists(), size(), code_bytes_, resources);
+  upload(offsets(), lists() + 1, made->to_fill().offsets, device.index, resources);
+  upload(codes(), size() * code_bytes_, made->to_fill().codes, device.index, resources);
+  upload(rows(), size(), made->to_fill().rows, device.index, resources);
+  return made;
+}
+
+void ListSegment::add_sizes(const uint64_t* kept, int64_t* sizes, const Resources& resources) const {
+  const bool here = space_.host_readable();
+  HostArray<int64_t> fetched_offsets;
+  HostArray<uint32_t> fetched_rows;
+  if (!here) fetched_offsets = download(offsets(), lists() + 1, space_.device, resources);
+  if (!here && kept != nullptr) fetched_rows = download(rows(), size(), space_.device, resources);
+  const int64_t* const begins = here ? offsets() : fetched_offsets.data();
+  const uint32_t* const numbers = here ? rows() : fetched_rows.data();
+  const auto stays = [&](uint32_t row) { return keeps(kept, row); };
+  for (int64_t list = 0; list < lists(); ++list) {
+    sizes[list] += kept == nullptr ? begins[list + 1] - begins[list]
+                                   : std::count_if(numbers + begins[list], numbers + begins[list + 1], stays);
+  }
 }
 
 // Counting sort: tasks of consecutive rows count, then place, what belongs to each list. Rows come in their order, so
@@ -200,6 +294,19 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
   meter.finish();
   return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
                                        code_bytes, resources);
+}
+
+Segment renumbered(const ListSegment& segment, int64_t first_row, const Resources& resources) {
+  const int64_t size = segment.size();
+  HostArray<int64_t> offsets(segment.lists() + 1, "the lists' offsets", resources);
+  HostArray<uint8_t> codes(size * segment.code_bytes(), "the lists' codes", resources);
+  HostArray<uint32_t> rows(size, "the lists' rows", resources);
+  std::copy_n(segment.offsets(), offsets.size(), offsets.data());
+  std::copy_n(segment.codes(), codes.size(), codes.data());
+  std::transform(segment.rows(), segment.rows() + size, rows.data(),
+                 [&](uint32_t row) { return static_cast<uint32_t>(row + first_row); });
+  return std::make_shared<ListSegment>(std::move(offsets), std::move(codes), std::move(rows), segment.code_bytes(),
+                                       resources);
 }
 
 Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources) {

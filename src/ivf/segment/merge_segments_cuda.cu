@@ -1,10 +1,10 @@
-// merge_on_device() of device_segment.hpp: every list is the lists of the segments, one after the other. A few passes over
+// merge_on_device() of list_segment.hpp: every list is the lists of the segments, one after the other. A few passes over
 // the offsets, one read and one write of all vectors.
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
-#include "ivf/segment/device_segment.hpp"
+#include "ivf/segment/list_segment.hpp"
 
 namespace kith {
 namespace {
@@ -81,26 +81,26 @@ void append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, con
 
 }  // namespace
 
-SegmentThere merge_on_device(const std::vector<SegmentThere>& segments, const Resources& resources) {
+Segment merge_on_device(const std::vector<Segment>& segments, const Resources& resources) {
   if (segments.size() == 1) return segments.front();
-  const int device = segments.front()->device();
+  const int device = segments.front()->space().device;
   const int64_t lists = segments.front()->lists();
   const int64_t code_bytes = segments.front()->code_bytes();
   int64_t size = 0;
-  for (const SegmentThere& segment : segments) size += segment->size();
+  for (const Segment& segment : segments) size += segment->size();
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
-  const auto merged = std::make_shared<DeviceSegment>(device, lists, size, code_bytes, resources);
+  const auto merged = std::make_shared<ListSegment>(device, lists, size, code_bytes, resources);
   const DeviceArray<int64_t> next(lists, "the merging of lists", context, resources);
-  const ListArrays to = merged->arrays();
+  const ListArrays to = merged->to_fill();
   context->fill(to.offsets, 0, lists + 1);
-  for (const SegmentThere& segment : segments) {
+  for (const Segment& segment : segments) {
     launch(add_offsets_kernel, Grid::over(lists + 1, kThreads), context->stream(), segment->offsets(), lists + 1,
            to.offsets);
   }
   context->copy_values(next.data(), to.offsets, lists);
-  for (const SegmentThere& segment : segments) {
-    append_lists(segment->arrays(), lists, code_bytes, to, next.data(), context->stream());
+  for (const Segment& segment : segments) {
+    append_lists(segment->to_fill(), lists, code_bytes, to, next.data(), context->stream());
   }
   context->synchronize();
   return merged;

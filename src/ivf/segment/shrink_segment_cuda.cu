@@ -1,11 +1,11 @@
-// without_on_device() of device_segment.hpp: counts of runs of vectors, their sums, one read and one write of what stays.
+// without_on_device() of list_segment.hpp: counts of runs of vectors, their sums, one read and one write of what stays.
 #include "core/divide.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "ivf/segment/copy_codes_cuda.hpp"
-#include "ivf/segment/device_segment.hpp"
+#include "ivf/segment/list_segment.hpp"
 #include "rows/kept_rows_cuda.hpp"
 #include "rows/kept_rows.hpp"
 
@@ -104,10 +104,10 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-SegmentThere without_on_device(const DeviceSegment& segment, const KeptRows& kept, int64_t rows,
+Segment without_on_device(const ListSegment& segment, const KeptRows& kept, int64_t rows,
                                const Resources& resources) {
-  const DeviceGuard guard(segment.device());
-  const auto context = std::make_shared<const DeviceContext>(segment.device(), resources.options().stream);
+  const DeviceGuard guard(segment.space().device);
+  const auto context = std::make_shared<const DeviceContext>(segment.space().device, resources.options().stream);
   const cudaStream_t stream = context->stream();
   const int64_t runs = divide_up(segment.size(), kShrinkRun);
   constexpr std::string_view kPurpose = "the removal from lists";
@@ -118,19 +118,19 @@ SegmentThere without_on_device(const DeviceSegment& segment, const KeptRows& kep
   context->copy_values<uint64_t>(bits.data(), kept.bits(), bits.size());
   context->copy_values<uint32_t>(ranks.data(), kept.ranks(), ranks.size());
   const KeptBits there{bits.data(), ranks.data()};
-  const ListArrays from = segment.arrays();
+  const ListArrays from = segment.to_fill();
   launch(count_kept_kernel, Grid::of(runs, kThreads), stream, from, there, before.data());
   launch(sum_counts_kernel, Grid::of(1, kThreads), stream, before.data(), runs);
   uint32_t stay = 0;
   context->copy_values<uint32_t>(&stay, before.data() + runs, 1);
   context->synchronize();
   const auto left =
-      std::make_shared<DeviceSegment>(segment.device(), segment.lists(), stay, segment.code_bytes(), resources);
+      std::make_shared<ListSegment>(segment.space().device, segment.lists(), stay, segment.code_bytes(), resources);
   launch(kept_offsets_kernel, Grid::of(divide_up(segment.lists() + 1, kWarps), kThreads), stream, from,
-         segment.lists(), there, before.data(), left->arrays());
+         segment.lists(), there, before.data(), left->to_fill());
   visit_code_unit(segment.code_bytes(), [&](auto unit) {
     launch(keep_vectors_kernel<decltype(unit)>, Grid::of(runs, kThreads), stream, from, segment.code_bytes(), there,
-           before.data(), left->arrays());
+           before.data(), left->to_fill());
   });
   context->synchronize();
   return left;

@@ -1,4 +1,4 @@
-#include "index/flat_block.hpp"
+#include "index/vector_rows.hpp"
 
 #include <kith/error.hpp>
 
@@ -28,8 +28,8 @@ void copy_rows(const MatrixView& from, const MutableMatrixView& to, ProgressMete
   });
 }
 
-std::shared_ptr<FlatBlock> join_on_host(const std::vector<MatrixView>& parts, int64_t rows,
-                                        const Resources& resources) {
+std::shared_ptr<const VectorRows> join_on_host(const std::vector<MatrixView>& parts, int64_t rows,
+                                               const Resources& resources) {
   MatrixBuffer joined(parts.back().dtype(), rows, parts.back().cols(), kRowsPurpose, resources);
   ProgressMeter meter("copy", rows, resources);
   int64_t at = 0;
@@ -38,11 +38,11 @@ std::shared_ptr<FlatBlock> join_on_host(const std::vector<MatrixView>& parts, in
     at += part.rows();
   }
   meter.finish();
-  return std::make_shared<FlatBlock>(std::move(joined));
+  return std::make_shared<const VectorRows>(std::move(joined));
 }
 
-std::shared_ptr<FlatBlock> join_on_device(const std::vector<MatrixView>& parts, int64_t rows,
-                                          const Resources& resources) {
+std::shared_ptr<const VectorRows> join_on_device(const std::vector<MatrixView>& parts, int64_t rows,
+                                                 const Resources& resources) {
   const MatrixView& last = parts.back();
   const int device = last.space().device;
   const int64_t row_bytes = last.cols() * size_of(last.dtype());
@@ -53,38 +53,37 @@ std::shared_ptr<FlatBlock> join_on_device(const std::vector<MatrixView>& parts, 
     at += part.rows();
   }
   const MatrixView joined(memory.get(), last.dtype(), {rows, last.cols(), last.cols()}, last.space());
-  return std::make_shared<FlatBlock>(std::move(memory), joined);
+  return std::make_shared<const VectorRows>(joined, std::move(memory));
 }
 
 }  // namespace
 
-std::shared_ptr<FlatBlock> FlatBlock::join(const std::vector<MatrixView>& parts, const Resources& resources) {
+std::shared_ptr<const VectorRows> VectorRows::join(const std::vector<MatrixView>& parts, const Resources& resources) {
   int64_t rows = 0;
   for (const MatrixView& part : parts) rows += part.rows();
   return parts.back().space().host_readable() ? join_on_host(parts, rows, resources)
                                               : join_on_device(parts, rows, resources);
 }
 
-IndexBytes FlatBlock::bytes() const {
-  IndexBytes total = layouts_.bytes();
-  const int64_t rows = owns_ ? view_.rows() * view_.cols() * size_of(view_.dtype()) : 0;
-  (view_.space().host_readable() ? total.host : total.device) += rows;
-  return total;
+Layout find_layout(const VectorSegment& segment, Device device, DType queries) {
+  return segment.prepared().find(device, [&](const PreparedBase& layout) { return layout.serves(queries); });
 }
 
-DeviceLayouts::Layout FlatBlock::prepare(Device device, const PrepareOptions& options,
-                                         const Resources& resources) const {
-  if (DeviceLayouts::Layout ready = prepared(device, options.queries)) return ready;
-  DeviceLayouts::Layout made;
+Layout get_layout(const VectorSegment& segment, Device device, const PrepareOptions& options,
+                  const Resources& resources) {
+  if (Layout ready = find_layout(segment, device, options.queries)) return ready;
+  const MatrixView& rows = segment.made().view();
+  Layout made;
   try {
     made = dispatch(
-        device, [&] { return prepare_base_cpu(view_, options, resources); },
-        [&](int index) { return prepare_base_cuda(index, view_, options, resources); });
+        device, [&] { return prepare_base_cpu(rows, options, resources); },
+        [&](int index) { return prepare_base_cuda(index, rows, options, resources); });
   } catch (const OutOfMemory& error) {
     resources.log(LogLevel::info, fmt::format("the index is searched without a prepared copy: {}", error.what()));
     return nullptr;
   }
-  return layouts_.keep(device, options.queries, std::move(made));
+  return segment.prepared().keep(device, std::move(made),
+                                 [&](const PreparedBase& layout) { return layout.serves(options.queries); });
 }
 
 }  // namespace kith

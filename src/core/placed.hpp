@@ -1,0 +1,78 @@
+// The copies of something immutable, one for each place that asked for one: what a device keeps of a model, of a segment
+// of rows, or beside one. A copy is made by the first call that wants it there and shared by all versions of an index.
+//
+// The one place below an index's versions where threads meet. The lock is held to look or to keep, never while a copy is
+// made: calls at the same time may both make one, and one is kept.
+#pragma once
+
+#include <kith/device.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kith {
+
+// T has bytes().
+template <typename T>
+class Placed {
+ public:
+  using Copy = std::shared_ptr<const T>;
+
+  struct Any {
+    bool operator()(const T&) const { return true; }
+  };
+
+  // Null where there is none. A device may keep several: `suits(copy)` tells which will do.
+  template <typename Suits = Any>
+  Copy find(Device device, const Suits& suits = {}) const {
+    const std::lock_guard lock(mutex_);
+    return find_locked(device, suits);
+  }
+
+  // Returns what is kept: `made`, or what another thread has kept before.
+  template <typename Suits = Any>
+  Copy keep(Device device, Copy made, const Suits& suits = {}) const {
+    const std::lock_guard lock(mutex_);
+    if (Copy other = find_locked(device, suits)) return other;
+    return copies_.emplace_back(device, std::move(made)).second;
+  }
+
+  // Made by make() where there is none yet.
+  template <typename Make>
+  Copy get(Device device, const Make& make) const {
+    if (Copy found = find(device)) return found;
+    return keep(device, make());
+  }
+
+  std::vector<Device> devices() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Device> all;
+    for (const auto& [where, copy] : copies_) all.push_back(where);
+    return all;
+  }
+
+  // Of all copies in the host's memory, or on GPUs.
+  int64_t bytes(DeviceKind kind) const {
+    const std::lock_guard lock(mutex_);
+    int64_t total = 0;
+    for (const auto& [where, copy] : copies_) total += where.kind == kind ? copy->bytes() : 0;
+    return total;
+  }
+
+ private:
+  template <typename Suits>
+  Copy find_locked(Device device, const Suits& suits) const {
+    for (const auto& [where, copy] : copies_) {
+      if (where == device && suits(*copy)) return copy;
+    }
+    return nullptr;
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<Device, Copy>> copies_;  // guarded by mutex_
+};
+
+}  // namespace kith

@@ -1,0 +1,54 @@
+// The rows of a segment of a Flat index, on the host or on a device: a copy or the caller's memory. The layouts that devices
+// search them in come as they are needed and are kept with the segment.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "exact/prepared_base.hpp"
+#include "rows/segments.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kith {
+
+class VectorRows {
+ public:
+  explicit VectorRows(const MatrixView& borrowed) : view_(borrowed) {}
+  // `keeper` holds the rows; on a device it is of allocate_for_searches().
+  VectorRows(const MatrixView& view, std::shared_ptr<const void> keeper) : keeper_(std::move(keeper)), view_(view) {}
+  explicit VectorRows(MatrixBuffer owned) {
+    auto kept = std::make_shared<const MatrixBuffer>(std::move(owned));
+    view_ = kept->view();
+    keeper_ = std::move(kept);
+  }
+
+  // A copy of these rows, one after the other, in the memory that they all lie in.
+  static std::shared_ptr<const VectorRows> join(const std::vector<MatrixView>& parts, const Resources& resources);
+
+  const MatrixView& view() const { return view_; }
+  bool owns() const { return keeper_ != nullptr; }
+  int64_t size() const { return view_.rows(); }
+  MemorySpace space() const { return view_.space(); }
+  int64_t bytes() const { return owns() ? view_.rows() * view_.cols() * size_of(view_.dtype()) : 0; }
+
+ private:
+  std::shared_ptr<const void> keeper_;
+  MatrixView view_;
+};
+
+using VectorSegment = PlacedSegment<VectorRows, PreparedBase>;
+using Layout = std::shared_ptr<const PreparedBase>;
+
+// The layout for `device` and queries of that type; null where there is none yet.
+Layout find_layout(const VectorSegment& segment, Device device, DType queries);
+// The same, made where there is none, and kept; null where it would take more than half of what the memory limit has left.
+Layout get_layout(const VectorSegment& segment, Device device, const PrepareOptions& options,
+                  const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,112 @@
+// What an index is made of: immutable segments of rows, shared between its versions.
+//
+// A segment is a payload (vectors, codes, codes in lists, ids) of neighbouring rows that were added or merged together.
+// It lies where it was made; devices keep copies of it, and what searches compute of it once, with it (core/placed.hpp).
+// Which rows are dead is said for all payloads of an index at once (index/live_rows.hpp).
+//
+// Segments are numbered through. An add makes one and takes the small ones before it along, so that n single adds cost
+// n log n copies and leave log n segments.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/memory_space.hpp>
+#include <kith/resources.hpp>
+
+#include "core/placed.hpp"
+#include "cuda/stream_marks.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kith {
+
+inline Device device_at(const MemorySpace& space) {
+  return space.host_readable() ? Device::cpu() : Device::cuda(space.device);
+}
+
+// A payload has size() in rows, space(), bytes() and, where it is wanted elsewhere, copied_to(device, resources).
+template <typename Payload, typename Prepared = Payload>
+class PlacedSegment {
+ public:
+  using Copy = std::shared_ptr<const Payload>;
+
+  explicit PlacedSegment(Copy made) : made_(std::move(made)) { copies_.keep(device_at(made_->space()), made_); }
+
+  int64_t size() const { return made_->size(); }
+  MemorySpace space() const { return made_->space(); }  // where it was made
+  const Payload& made() const { return *made_; }
+
+  // The payload there, copied by the first call; OutOfMemory where there is no room.
+  Copy on(Device device, const Resources& resources) const {
+    return copies_.get(device, [&] { return made_->copied_to(device, resources); });
+  }
+  const Placed<Payload>& copies() const { return copies_; }
+  // What searches keep beside it.
+  const Placed<Prepared>& prepared() const { return prepared_; }
+  int64_t bytes(DeviceKind kind) const { return copies_.bytes(kind) + prepared_.bytes(kind); }
+
+  // After a search on a caller's stream, which may go on reading all this.
+  void read_until(const std::shared_ptr<const StreamMark>& mark) const { marks_.add(mark); }
+
+ private:
+  const Copy made_;
+  Placed<Payload> copies_;
+  Placed<Prepared> prepared_;
+  mutable StreamMarks marks_;  // the last member: it goes before what it is about
+};
+
+// T has size(), in rows.
+template <typename T>
+class Segments {
+ public:
+  using Shared = std::shared_ptr<const T>;
+
+  int64_t rows() const { return ends_.empty() ? 0 : ends_.back(); }
+  bool empty() const { return shared_.empty(); }
+  size_t count() const { return shared_.size(); }
+  const std::vector<Shared>& all() const { return shared_; }
+  auto begin() const { return shared_.begin(); }
+  auto end() const { return shared_.end(); }
+  int64_t first_row(size_t segment) const { return segment == 0 ? 0 : ends_[segment - 1]; }
+  size_t number_of(int64_t row) const {
+    return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+  }
+
+  void push_back(Shared segment) {
+    ends_.push_back(rows() + segment->size());
+    shared_.push_back(std::move(segment));
+  }
+
+  // How many of the first stay as they are when `added` rows come: those before it that are at most `times` as large as
+  // what has come together so far are merged with it. The more times, the fewer segments and the more copies. Those for
+  // which merges(segment) is false are never merged.
+  template <typename Merges>
+  size_t staying(int64_t added, int64_t times, const Merges& merges) const {
+    size_t stay = count();
+    for (int64_t together = added; stay > 0 && merges(*shared_[stay - 1]); together += shared_[--stay]->size()) {
+      if (shared_[stay - 1]->size() > times * together) break;
+    }
+    return stay;
+  }
+  size_t staying(int64_t added, int64_t times = 2) const {
+    return staying(added, times, [](const T&) { return true; });
+  }
+
+  // The first `stay`, and one behind them.
+  Segments with(size_t stay, Shared last) const {
+    Segments other;
+    for (size_t i = 0; i < stay; ++i) other.push_back(shared_[i]);
+    other.push_back(std::move(last));
+    return other;
+  }
+
+ private:
+  std::vector<Shared> shared_;
+  std::vector<int64_t> ends_;  // of each: its last row's number + 1
+};
+
+}  // namespace kith
