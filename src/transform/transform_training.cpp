@@ -41,23 +41,22 @@ int64_t most_rows(TransformKind kind, int64_t cols) {
 
 std::vector<TransformParts> train_step(const TransformSpec& spec, const TrainingRows* rows, int64_t in, uint64_t seed,
                                        const Resources& resources) {
-  using Kind = TransformParts::Kind;
   const int64_t out = transformed_cols(spec, in);
   switch (spec.kind) {
     case TransformKind::pca: {
       const PrincipalAxes found = principal_axes(*rows, resources);
-      return {shift_by(found.mean), {Kind::linear, "PCA", in, out, as_floats(found.axes, out), {}}};
+      return {shift_by(found.mean), {TransformParts::Kind::linear, "PCA", in, out, as_floats(found.axes, out), {}}};
     }
     case TransformKind::centring: return {shift_by(column_means(*rows, resources))};
     case TransformKind::random_rotation: {
       const Dense matrix = random_rotation(in, out, seed, resources.with_progress({}));
-      return {{Kind::linear, "RR", in, out, as_floats(matrix, out), {}}};
+      return {{TransformParts::Kind::linear, "RR", in, out, as_floats(matrix, out), {}}};
     }
-    case TransformKind::unit_length: return {{Kind::unit_length, "L2norm", in, in, {}, {}}};
-    case TransformKind::padding: return {{Kind::padding, "Pad", in, out, {}, {}}};
+    case TransformKind::unit_length: return {{TransformParts::Kind::unit_length, "L2norm", in, in, {}, {}}};
+    case TransformKind::padding: return {{TransformParts::Kind::padding, "Pad", in, out, {}, {}}};
     case TransformKind::opq: {
       const Dense matrix = optimized_rotation(*rows, {out, spec.parts}, seed, resources);
-      return {{Kind::linear, "OPQ", in, out, as_floats(matrix, out), {}}};
+      return {{TransformParts::Kind::linear, "OPQ", in, out, as_floats(matrix, out), {}}};
     }
   }
   throw InvalidArgument("unknown transform");
