@@ -13,7 +13,7 @@ namespace kith {
 inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }
 
 // Whether it is a place in memory that was counted and never taken.
-inline bool is_counted_only(const void* place) { return place == kCountedOnly; }
+inline bool is_counted_only(const void* place) { return place == counted_only_memory(); }
 
 // A part of the work that states its footprint, beside what is held already.
 inline void count_work(const Footprint& needed, const Resources& resources) {
