@@ -45,7 +45,7 @@ int64_t length_of(const GraphMergeParams& params, int64_t k) {
   return params.list_length.value_or(default_list_length(k));
 }
 
-Device device_of(const std::vector<GraphPart>& parts, const NeighborsView& out, const std::string& method,
+Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const std::string& method,
                  const Resources& resources) {
   GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
   std::vector<MatrixView> sets;
@@ -55,7 +55,7 @@ Device device_of(const std::vector<GraphPart>& parts, const NeighborsView& out, 
     sets.push_back(part.x);
     spaces.push_back(part.x.space());
   }
-  spaces.push_back(out.space);
+  spaces.push_back(results);
   return graph_device("to " + method + " graphs", fmt::format("{} graphs of {} rows", method, problem.rows), spaces,
                       graph_work(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent), resources);
 }
@@ -68,7 +68,7 @@ struct GraphWork {
 
   GraphWork(std::string method, const std::vector<GraphPart>& parts, const NeighborsView& results,
             const Resources& given)
-      : out(results), resources(given.with_device(device_of(parts, results, method, given))) {
+      : out(results), resources(given.with_device(device_of(parts, results.space, method, given))) {
     report.method = std::move(method);
   }
 
@@ -287,13 +287,17 @@ MemorySpace space_of(const std::vector<GraphPart>& parts) {
   return together && !first.host_readable() ? first : MemorySpace::host();
 }
 
-// The call as a whole within the limits; where a GPU works, its memory and the host's beside it are named once they
-// were too little.
+// The call within the limits. What a GPU takes is not counted before: limits are named once they were too little.
 template <typename Call>
-auto within(std::string_view job, const MergeNeeds& needs, const Resources& resources, const Call& call) {
-  return within_limits(
-      job, resources, [&] { return footprint_of_call(resources, call); },
-      [&] { return naming_merge_limit(needs, resources, [&] { return call(resources); }); });
+auto within(const std::string& method, const MergeNeeds& needs, MemorySpace space, const Resources& resources,
+            const Call& call) {
+  if (!counts_memory(resources)) return call(resources);
+  const bool on_gpu = device_of(needs.parts, space, method, resources.with_log({})).kind == DeviceKind::cuda;
+  const auto least = [&] { return on_gpu ? Footprint{} : footprint_of_call(resources, call); };
+  return within_limits("to " + method + " graphs", resources, least, [&] {
+    if (!on_gpu) return call(resources);
+    return naming_merge_limit(needs, resources, [&] { return call(resources); });
+  });
 }
 
 }  // namespace
@@ -325,7 +329,7 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
-  return within("merging graphs", {parts, false, params, shape}, resources, [&](const Resources& used) {
+  return within("merge", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, parts[0].graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
       return merge_all(parts, out, params, counted);
     });
@@ -336,7 +340,7 @@ GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsVie
                          const Resources& resources) {
   params.validate();
   check_output(out, checked_rows(parts), parts[0].graph.k());
-  return within("merging graphs", {parts, false, params}, resources, [&](const Resources& used) {
+  return within("merge", {parts, false, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
   });
 }
@@ -346,7 +350,7 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
-  return within("extending a graph", {parts, true, params, shape}, resources, [&](const Resources& used) {
+  return within("extend", {parts, true, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
       return extend(parts[0], fresh, out, params, counted);
     });
@@ -358,7 +362,7 @@ GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const Matri
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
   check_output(out, checked_rows(parts[0], fresh), graph.k());
-  return within("extending a graph", {parts, true, params}, resources, [&](const Resources& used) {
+  return within("extend", {parts, true, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
   });
 }
@@ -369,7 +373,7 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
-  return within("refining a graph", {parts, false, params, shape}, resources, [&](const Resources& used) {
+  return within("refine", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
       return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
     });
@@ -382,7 +386,7 @@ GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const Neigh
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   check_output(out, x.rows(), graph.k());
-  return within("refining a graph", {parts, false, params}, resources, [&](const Resources& used) {
+  return within("refine", {parts, false, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
     });

@@ -6,7 +6,7 @@
 #include "core/named_limit.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/search_limit.hpp"
+#include "exact/search_footprint.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/method/approximate_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
@@ -32,7 +32,7 @@ Work work_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& 
                           : method == GraphMethod::exact      ? costs.exact
                                                               : costs.least();
   Work work = graph_work({x}, products);
-  if (out.space.host_readable()) work.bytes += static_cast<double>(neighbors_bytes(out.queries, out.k));
+  if (out.space.host_readable()) work.bytes += static_cast<double>(GraphOutputShape{out.queries, out.k}.bytes());
   return work;
 }
 
@@ -50,9 +50,18 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
                       {x.space(), out.space}, work_of(x, out, problem, method), resources);
 }
 
+// Whether all others of a row fit its list: then they are all compared.
+bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
+  const bool descends = params.method == GraphMethod::nn_descent;
+  const int64_t length = descends ? params.list_length.value_or(default_list_length(params.k)) : params.k;
+  return x.rows() - 1 <= length;
+}
+
 struct SettledGraph {
   KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
   Device device;
+
+  bool is_exact(const MatrixView& x) const { return params.method == GraphMethod::exact || all_fit(x, params); }
 };
 
 SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -79,13 +88,6 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
                             x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
                             costs.least() / costs.exact));
   return settled;
-}
-
-// Whether all others of a row fit its list: then they are all compared.
-bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
-  const bool descends = params.method == GraphMethod::nn_descent;
-  const int64_t length = descends ? params.list_length.value_or(default_list_length(params.k)) : params.k;
-  return x.rows() - 1 <= length;
 }
 
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -139,26 +141,48 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
                         const Resources& resources) {
   const SettledGraph settled_graph = settled(x, out, params, resources);
   const KnnGraphParams& chosen = settled_graph.params;
-  if (chosen.method == GraphMethod::exact || all_fit(x, chosen)) return exact_report(x, out, chosen, resources);
+  if (settled_graph.is_exact(x)) return exact_report(x, out, chosen, resources);
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  const auto work = [&] {
-    return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
-                                                   : approximate_graph(x, out, chosen, {}, there);
-  };
-  if (settled_graph.device.kind == DeviceKind::cpu) return work();
-  if (only_counts(resources)) return {};  // a GPU's memory is named once it was too little
-  return naming_device_limit([&] { return approximate_graph_device_bytes(x, chosen); }, there, work);
+  return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
+                                                 : approximate_graph(x, out, chosen, {}, there);
 }
+
+namespace {
+
+// The call within the limits. `results`: what it fills, where it makes room for that. What cells and rounds take of a
+// GPU is not counted before: the device's limit is named once it was too little.
+template <typename Call>
+auto within(const MatrixView& x, const GraphOutputShape& results, MemorySpace space, const KnnGraphParams& params,
+            const Resources& resources, const Call& call) {
+  if (!counts_memory(resources)) return call(resources);
+  const NeighborsView out{nullptr, nullptr, x.rows(), params.k, space};
+  const SettledGraph graph = settled(x, out, params, resources.with_log({}));
+  const bool on_gpu = graph.device.kind == DeviceKind::cuda && !graph.is_exact(x);
+  const bool there = !results.space.host_readable();
+  const auto least = [&]() -> Footprint {
+    if (!on_gpu) return footprint_of_call(resources, call);
+    const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
+    const int64_t host = search_footprint(shape, {.k = params.k}, RowFilter(), resources).host;
+    return {host + (there ? 0 : results.bytes())};
+  };
+  return within_limits("the graph", resources, least, [&] {
+    if (!on_gpu) return call(resources);
+    const auto needed = [&] { return approximate_graph_device_bytes(x, graph.params) + (there ? results.bytes() : 0); };
+    return naming_device_limit(needed, resources, [&] { return call(resources); });
+  });
+}
+
+}  // namespace
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
-  return within_limits("the graph", resources, [&](const Resources& used) {
+  return within(x, shape, shape.space, params, resources, [&](const Resources& used) {
     return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
     });
@@ -168,7 +192,7 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
 GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources) {
   params.validate();
-  return within_limits("the graph", resources, [&](const Resources& used) {
+  return within(x, {}, out.space, params, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
     });
