@@ -36,7 +36,8 @@ class CellPartition {
   void rank(int64_t count);
   // The cells that a row is compared with, its own first.
   const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * ranked_; }
-  // The rows of a cell, ascending.
+  // All rows, cell after cell; and those of a cell, ascending.
+  const uint32_t* order() const { return members_.data(); }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
 

@@ -232,7 +232,7 @@ class CellStepsCpu final : public CellSteps {
  public:
   CellStepsCpu(const PairRows& rows, const CellParams& params, WorkingLists& lists, const Resources& resources)
       : cells_(rows.view(), params, resources),
-        rows_(rows, cells_.members(0), resources),
+        rows_(rows, cells_.order(), resources),
         lists_(lists),
         resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
@@ -289,7 +289,7 @@ class CellStepsCpu final : public CellSteps {
     return own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
   }
   // Of the cell's first row.
-  uint32_t place_of_cell(int64_t cell) const { return static_cast<uint32_t>(cells_.members(cell) - cells_.members(0)); }
+  uint32_t place_of_cell(int64_t cell) const { return static_cast<uint32_t>(cells_.members(cell) - cells_.order()); }
 
   // For every cell the places of the rows that probe it in this wave, ascending.
   void collect_queries(int64_t first, int64_t end) {
@@ -305,7 +305,7 @@ class CellStepsCpu final : public CellSteps {
         const int64_t begin = share * lists_.rows() / static_cast<int64_t>(shares);
         const int64_t stop = (share + 1) * lists_.rows() / static_cast<int64_t>(shares);
         int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
-        const uint32_t* const rows = cells_.members(0);
+        const uint32_t* const rows = cells_.order();
         for (int64_t place = begin; place < stop; ++place) {
           if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead]) + first);
           const uint32_t* const ranks = cells_.ranks(rows[place]);
@@ -345,7 +345,7 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellP
   if (keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
   auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), params, lists.lists(), lists.resources());
   if (keeps_order && !only_counts(lists.resources()))
-    std::copy_n(steps->cells().members(0), lists.rows(), lists.order.data());
+    std::copy_n(steps->cells().order(), lists.rows(), lists.order.data());
   return steps;
 }
 
