@@ -49,6 +49,15 @@ KMeansWish fit_wish(const KMeansParams& params, const KMeansShape& shape) {
   return wish;
 }
 
+KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace result_space) {
+  KMeansWish wish;
+  wish.spherical = params.spherical;
+  wish.moves_centres = false;
+  wish.check_finite = wants_check(params, dtype);
+  wish.result_space = result_space;
+  return wish;
+}
+
 // Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
 double survey(const KMeansParams& params, const KMeansShape& shape, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const Resources& resources) {
@@ -258,13 +267,8 @@ int64_t sample_bytes(const RowsInfo& rows) { return 256 * rows.cols * static_cas
 }  // namespace
 
 int64_t smallest_assign_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
-  const int64_t plan = smallest_plan_bytes(params.clusters, rows, resources, [&](const KMeansShape& shape) {
-    KMeansWish wish;
-    wish.spherical = params.spherical;
-    wish.moves_centres = false;
-    wish.check_finite = wants_check(params, shape.dtype);
-    return wish;
-  });
+  const int64_t plan = smallest_plan_bytes(
+      params.clusters, rows, resources, [&](const KMeansShape& shape) { return assign_wish(params, shape.dtype, {}); });
   // The centres may be scaled.
   return plan + params.clusters * rows.cols * 4 + sample_bytes(rows) + scaled_read_bytes(rows);
 }
@@ -290,15 +294,6 @@ void scale_back(KMeansModel& model, int exponent) {
 }
 
 namespace {
-
-KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace result_space) {
-  KMeansWish wish;
-  wish.spherical = params.spherical;
-  wish.moves_centres = false;
-  wish.check_finite = wants_check(params, dtype);
-  wish.result_space = result_space;
-  return wish;
-}
 
 // Rows and centres as they are compared, times 2^exponent, and where the labels go.
 struct AssignedData {

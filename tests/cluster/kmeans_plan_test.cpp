@@ -63,14 +63,14 @@ TEST(KMeansPlanCuda, FewCentresTakeNoOperandsAndNotManyNoExactSearch) {
   problem.shape.space = MemorySpace::cuda(0);
   problem.shape.cols = problem.shape.clusters = 8;
   const KMeansPlan few = plan_within(problem, 100 * kGiB);
-  EXPECT_TRUE(few.cuda.search.few);
-  EXPECT_FALSE(few.cuda.search.products);
+  EXPECT_TRUE(few.cuda.search.is_few());
+  EXPECT_FALSE(few.cuda.search.has_products());
   EXPECT_LT(few.device_bytes, 40 * problem.shape.rows);
   problem.shape.cols = 784;
   problem.shape.clusters = 100;
   const KMeansPlan not_many = plan_within(problem, 100 * kGiB);
-  EXPECT_FALSE(not_many.cuda.search.few);
-  EXPECT_TRUE(not_many.cuda.search.products);
+  EXPECT_FALSE(not_many.cuda.search.is_few());
+  EXPECT_TRUE(not_many.cuda.search.has_products());
   EXPECT_EQ(not_many.cuda.search.exact.device_bytes, 0);
   problem.shape.clusters = 257;
   EXPECT_GT(plan_within(problem, 100 * kGiB).cuda.search.exact.device_bytes, 0);
@@ -189,27 +189,29 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.cols = 90;
   problem.shape.clusters = 60;
   const auto plan = [&] { return plan_within(problem, kGiB).cuda; };
-  EXPECT_TRUE(plan().search.products && plan().lists_rows && !plan().search.direct);
+  EXPECT_TRUE(plan().search.has_products() && plan().lists_rows && plan().search.form != AssignForm::pairs);
   problem.shape.clusters = 257;
   EXPECT_TRUE(!plan().lists_rows);
   problem.shape.clusters = 60;
   problem.wish.moves_centres = false;
   problem.wish.check_finite = true;
-  EXPECT_TRUE(plan().search.tiled && !plan().search.products && plan().checks_finite);
+  EXPECT_TRUE(plan().search.form == AssignForm::tiles && !plan().search.has_products() && plan().checks_finite);
   problem.wish.spherical = true;
-  EXPECT_TRUE(plan().search.direct && !plan().search.tiled && !plan().search.products && plan().checks_finite);
+  EXPECT_TRUE(plan().search.form == AssignForm::pairs && plan().search.form != AssignForm::tiles &&
+              !plan().search.has_products() && plan().checks_finite);
   problem.shape.rows = 20000;
-  EXPECT_TRUE(!plan().search.direct && plan().search.products);
+  EXPECT_TRUE(plan().search.form != AssignForm::pairs && plan().search.has_products());
   problem.wish.spherical = false;
-  EXPECT_TRUE(plan().search.tiled);
+  EXPECT_TRUE(plan().search.form == AssignForm::tiles);
   problem.shape.clusters = 513;
   problem.shape.rows = 1000;
-  EXPECT_TRUE(!plan().search.tiled && !plan().search.direct && plan().search.products);
+  EXPECT_TRUE(plan().search.form != AssignForm::tiles && plan().search.form != AssignForm::pairs &&
+              plan().search.has_products());
   problem.shape.clusters = 60;
   problem.shape.rows = 60000;
-  EXPECT_TRUE(!plan().search.tiled && plan().search.products);
+  EXPECT_TRUE(plan().search.form != AssignForm::tiles && plan().search.has_products());
   problem.shape.clusters = 8;  // a read of the rows
-  EXPECT_TRUE(plan().search.few && !plan().search.products);
+  EXPECT_TRUE(plan().search.is_few() && !plan().search.has_products());
   problem.shape.clusters = 60;
   problem.wish.moves_centres = true;
   problem.shape.rows = 200000;
@@ -220,14 +222,14 @@ TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;
   Problem problem = million();
-  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda.search.products);
+  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda.search.has_products());
   old.compute_capability = 80;
   EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, 10 * kGiB, 2}).cuda.search.engine,
             ProductEngine::mma);
   problem.shape.cols = 9000;
   problem.shape.rows = 1000;
   problem.shape.clusters = 10;
-  EXPECT_FALSE(plan_within(problem, kGiB).cuda.search.products);
+  EXPECT_FALSE(plan_within(problem, kGiB).cuda.search.has_products());
 }
 
 // Neither asks what this machine's processor is.

@@ -67,9 +67,9 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
         const CentreSearchShape shape{256, 0, centres.rows, 24, DType::f32, kind, once};
         const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
         const bool product = kind == KeyKind::inner_product;
-        ASSERT_EQ(plan.tiled, once && !product);
-        ASSERT_EQ(plan.direct, once && product && has_fast_doubles(device.compute_capability));
-        ASSERT_EQ(plan.products, !plan.tiled && !plan.direct);
+        ASSERT_EQ(plan.form == AssignForm::tiles, once && !product);
+        ASSERT_EQ(plan.form == AssignForm::pairs, once && product && has_fast_doubles(device.compute_capability));
+        ASSERT_EQ(plan.has_products(), !plan.compares_pairs());
         const auto context = std::make_shared<DeviceContext>(0);
         const DeviceBytes memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
         CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
@@ -146,7 +146,7 @@ TEST_F(CudaCentreSearchSmall, TilesOfCentresNameARowThatIsNotFinite) {
   const auto centres = make_floats(Shape::gaussian, 90, 70, 2);
   const CentreSearchShape shape{rows.rows, 0, centres.rows, rows.cols, DType::f32, KeyKind::squared_l2, true};
   const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
-  ASSERT_TRUE(plan.tiled);
+  ASSERT_EQ(plan.form, AssignForm::tiles);
   const auto context = std::make_shared<DeviceContext>(0);
   const DeviceBytes memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
   CentreSearchCuda search(shape, plan, {}, static_cast<std::byte*>(memory.data()), context, resources);

@@ -177,8 +177,8 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
         const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 8;
-        EXPECT_EQ(plan.cuda.search.few, few);
-        EXPECT_EQ(plan.cuda.search.products, cols <= 8000 && !few);
+        EXPECT_EQ(plan.cuda.search.is_few(), few);
+        EXPECT_EQ(plan.cuda.search.has_products(), cols <= 8000 && !few);
         EXPECT_EQ(plan.cuda.lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
         const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);

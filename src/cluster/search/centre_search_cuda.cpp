@@ -3,7 +3,6 @@
 #include "rows/gather_rows_cuda.hpp"
 #include "cluster/data/found_rows_cuda.hpp"
 #include "cuda/vector_access.hpp"
-#include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/few_centres_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -29,7 +28,7 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
       chunks_(operand_chunks(shape.cols, 2)),
       largest_(sample.largest),
       search_(unsettled_search(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
-  if (!plan.products) return;
+  if (!plan.has_products()) return;
   if (shape.kind == KeyKind::inner_product) {  // centres have length 1, rows scales of their own
     std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
     largest_ = 1;
@@ -46,7 +45,7 @@ OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte
 void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   centres_ = centres;
   centre_count_ = count;
-  if (!plan_.products) return;
+  if (!plan_.has_products()) return;
   const BaseFacts facts{largest_, {0, 0}, 0};
   context_->copy_values(at(layout_.centre_facts), &facts, 1);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
@@ -107,24 +106,12 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
   const bool looks = task.check_finite || task.probe >= 0;
   RowsSeen* const seen = looks ? &at(layout_.counts)->seen : nullptr;
   if (looks) context_->fill(seen, 0xFF, 1);
-  const FewCentresTask few{
-      shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels, task.wants_keys ? task.keys : nullptr,
-      seen,        task.probe};
-  if (plan_.few) {
-    const auto launch_few = shape_.cols > kFewCentreCols ? launch_wide_few_centres : launch_few_centres;
-    launch_few(few, plan_.multiprocessors, stream());
-  } else if (plan_.tiled) {
-    launch_tiled_centres(few, stream());
-  } else {
-    SettleTask all;
-    all.kind = shape_.kind;
-    all.rows = task.rows;
-    all.centres = centres_;
-    all.cols = shape_.cols;
-    all.labels = task.labels;
-    all.keys = task.keys;
-    launch_search_all(all, centre_count_, task.check_finite ? &seen->first_bad : nullptr, stream());
-  }
+  FewCentresTask pairs{shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels};
+  pairs.keys = task.wants_keys || plan_.form == AssignForm::pairs ? task.keys : nullptr;
+  pairs.seen = seen;
+  pairs.probe = task.probe;
+  pairs.check_finite = task.check_finite;
+  launch_compare_pairs(plan_.form, pairs, plan_.multiprocessors, stream());
   if (!looks) return;
   RowsSeen found{};
   context_->copy_values(&found, seen, 1);
@@ -135,7 +122,7 @@ void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
 
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (plan_.compares_pairs()) return compare_pairs(task);
-  if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
+  if (!plan_.has_products()) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
   auto* const facts = at(layout_.row_facts) + kept;

@@ -3,13 +3,13 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace kith {
 namespace {
@@ -20,16 +20,17 @@ constexpr int64_t kFewQueryTiles = 256;
 // Of canonical sums: an H200 does them in 25 microseconds.
 constexpr int64_t kDirectSteps = int64_t{1} << 24;
 
-bool suits_few(const CentreSearchShape& shape) {
-  if (shape.kind == KeyKind::squared_l2 && suits_wide_few_centres(shape.centres, shape.cols)) return true;
-  return shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols);
-}
-bool suits_tiles(const CentreSearchShape& shape) {
-  return shape.once && shape.kind == KeyKind::squared_l2 && suits_tiled_centres(shape.rows, shape.centres, shape.cols);
-}
-bool suits_direct(const CentreSearchShape& shape) {
+// The form that compares all pairs in one kernel, if one suits, on a device of this compute capability.
+std::optional<AssignForm> pair_form(const CentreSearchShape& shape, int compute_capability) {
+  const bool squared = shape.kind == KeyKind::squared_l2;
+  if (squared && suits_wide_few_centres(shape.centres, shape.cols)) return AssignForm::two_rows;
+  if (shape.kind != KeyKind::l2 && suits_few_centres(shape.centres, shape.cols)) return AssignForm::registers;
+  if (!shape.once) return {};
+  const bool tiles = compute_capability >= 80;  // 92 KiB of shared memory
+  if (tiles && squared && suits_tiled_centres(shape.rows, shape.centres, shape.cols)) return AssignForm::tiles;
   const int64_t steps = saturating_multiply(saturating_multiply(shape.rows, shape.centres), shape.cols);
-  return shape.once && steps <= kDirectSteps;
+  if (steps <= kDirectSteps && has_fast_doubles(compute_capability)) return AssignForm::pairs;
+  return {};
 }
 
 }  // namespace
@@ -48,25 +49,22 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 }
 
 bool compares_pairs(const CentreSearchShape& shape) {
-  return suits_few(shape) || suits_tiles(shape) || suits_direct(shape);
+  constexpr int kCapableOfAll = 90;
+  return pair_form(shape, kCapableOfAll).has_value();
 }
 
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
   plan.multiprocessors = device.multiprocessors;
-  plan.few = asked == ProductEngine::automatic && suits_few(shape);
-  plan.tiled = asked == ProductEngine::automatic && !plan.few && suits_tiles(shape) &&
-               device.compute_capability >= 80;  // 92 KiB of shared memory
-  plan.direct = asked == ProductEngine::automatic && !plan.few && !plan.tiled && suits_direct(shape) &&
-                has_fast_doubles(device.compute_capability);
-  if (plan.compares_pairs()) {
-    plan.products = false;
+  const std::optional<AssignForm> pairs = pair_form(shape, device.compute_capability);
+  if (pairs && asked == ProductEngine::automatic) {
+    plan.form = *pairs;
     return plan;
   }
-  plan.products = device.compute_capability >= 80 && shape.cols <= kWindowMostCols;
-  if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
-  if (plan.products && shape.centres <= kMostMarkedCentres) return plan;
+  if (device.compute_capability < 80 || shape.cols > kWindowMostCols) plan.form = AssignForm::exact;
+  if (plan.has_products()) plan.engine = product_engine(device.compute_capability, asked);
+  if (plan.has_products() && shape.centres <= kMostMarkedCentres) return plan;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
   PlanBudget left = budget;
@@ -95,8 +93,8 @@ ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocess
 }
 
 CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan) {
-  const int64_t rows = plan.products ? shape.rows : 0;
-  const int64_t with_operands = plan.products ? std::max(shape.rows, shape.kept_rows) : 0;
+  const int64_t rows = plan.has_products() ? shape.rows : 0;
+  const int64_t with_operands = plan.has_products() ? std::max(shape.rows, shape.kept_rows) : 0;
   const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kTileChunkBytes);
   operands = take<std::byte>(operand_tiles(with_operands), tile_bytes);
   row_facts = take<QueryFacts>(with_operands);
@@ -109,16 +107,16 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   candidates = take<NearestRows>(std::max(padded, std::min(kMostNearestParts * padded, few)));
   unsettled = take<uint32_t>(rows);
   several = take<uint32_t>(rows);
-  gathered = take_rows(plan.products ? plan.unsettled_rows : 0, shape.cols, shape.dtype);
+  gathered = take_rows(plan.has_products() ? plan.unsettled_rows : 0, shape.cols, shape.dtype);
   gathered_found = take<uint64_t>(plan.unsettled_rows);
 
-  centre_operands = take<std::byte>(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
+  centre_operands = take<std::byte>(plan.has_products() ? operand_tiles(shape.centres) : 0, tile_bytes);
   const int64_t places = operand_tiles(shape.centres) * kOperandTile;
   centre_terms = take<float>(places);
-  lowered_terms = take<float>(plan.products ? places : 0);
-  widths = take<float>(plan.products ? places : 0);
-  part_widths = take<float>(plan.products ? places / kGroupRowsPerTile : 0);
-  centre_rows = take<OperandFacts>(plan.products ? places : 0);
+  lowered_terms = take<float>(plan.has_products() ? places : 0);
+  widths = take<float>(plan.has_products() ? places : 0);
+  part_widths = take<float>(plan.has_products() ? places / kGroupRowsPerTile : 0);
+  centre_rows = take<OperandFacts>(plan.has_products() ? places : 0);
   typical = take<OperandFacts>(1);
   centre_facts = take<BaseFacts>(1);
   origin = take<float>(shape.cols);

@@ -8,6 +8,7 @@
 #include "core/plan_budget.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
+#include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/rows_seen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
@@ -29,17 +30,16 @@ struct CentreSearchShape {
 };
 
 struct CentreSearchPlan {
-  bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
-  bool tiled = false;    // so little is done once with some hundred centres that one pass is again the quickest
-  bool direct = false;   // so little is done once that every pair's canonical key is: a kernel, where products take ten
-  bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
+  AssignForm form = AssignForm::products;
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
   KnnCudaPlan exact;           // how; its bytes come on top of the layout's
 
+  bool is_few() const { return form == AssignForm::registers || form == AssignForm::two_rows; }
+  bool has_products() const { return form == AssignForm::products; }
   // With all centres, in one kernel: nothing is rounded.
-  bool compares_pairs() const { return few || tiled || direct; }
+  bool compares_pairs() const { return !has_products() && form != AssignForm::exact; }
 };
 
 // Whether a plan does, where the device is fast with doubles.

@@ -372,7 +372,7 @@ class KMeansCuda final : public KMeansBackend {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
-    return adds_up_ && plan_.cuda.search.products && !plan_.cuda.lists_rows && !wish_.spherical &&
+    return adds_up_ && plan_.cuda.search.has_products() && !plan_.cuda.lists_rows && !wish_.spherical &&
            rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 

@@ -89,7 +89,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
 
   const auto lists_rows = [&] {
     const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
-    return plan.cuda.search.few || (little && shape.clusters <= kFewCentres);
+    return plan.cuda.search.is_few() || (little && shape.clusters <= kFewCentres);
   };
   // So many rows at a time are left to exact search, in so much memory.
   const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {
@@ -100,7 +100,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
                            some, unsettled, asked);
     plan.cuda.lists_rows = lists_rows();
     const CentreSearchPlan& search = plan.cuda.search;
-    plan.cuda.checks_finite = wish.check_finite && (search.products || search.compares_pairs());
+    plan.cuda.checks_finite = wish.check_finite && search.form != AssignForm::exact;
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));

@@ -48,6 +48,16 @@ constexpr bool suits_tiled_centres(int64_t rows, int64_t centres, int64_t cols) 
   return centres <= kTiledCentres && cols <= kMostCols && rows <= kMostSteps / (centres * cols);
 }
 
+// How a GPU finds the nearest centre of every row: forms that compare all pairs in one kernel, then the others.
+enum class AssignForm : uint8_t {
+  registers,  // a row in a thread's registers, the centres in shared memory: suits_few_centres
+  two_rows,   // a warp for two rows: suits_wide_few_centres
+  tiles,      // the sums of 32 rows with all centres in shared memory: suits_tiled_centres
+  pairs,      // the canonical keys of all pairs, where there is so little to do that products take longer
+  products,   // the matrix units leave candidates
+  exact       // every row goes to exact search
+};
+
 // Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
 KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
   constexpr float kRounding = 0x1p-24f;

@@ -7,6 +7,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
+#include "kernels/assign/nearest_centre_cuda.hpp"
 #include "kernels/distance/stored_four_cuda.hpp"
 
 #include <algorithm>
@@ -159,6 +160,21 @@ void launch_width(const FewCentresTask& task, int multiprocessors, cudaStream_t 
 }
 
 }  // namespace
+
+void launch_compare_pairs(AssignForm form, const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
+  if (form == AssignForm::registers) return launch_few_centres(task, multiprocessors, stream);
+  if (form == AssignForm::two_rows) return launch_wide_few_centres(task, multiprocessors, stream);
+  if (form == AssignForm::tiles) return launch_tiled_centres(task, stream);
+  SettleTask all;
+  all.kind = task.kind;
+  all.rows = task.rows;
+  all.centres = task.centres;
+  all.cols = task.cols;
+  all.labels = task.labels;
+  all.keys = task.keys;
+  launch_search_all(all, task.centre_count, task.seen != nullptr && task.check_finite ? &task.seen->first_bad : nullptr,
+                    stream);
+}
 
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
   switch (few_centre_width(task.cols)) {
