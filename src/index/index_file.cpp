@@ -8,7 +8,6 @@
 #include "io/container/container_file.hpp"
 #include "io/container/container_writer.hpp"
 #include "quantize/additive/norm_levels.hpp"
-#include "quantize/additive/norm_levels.hpp"
 
 #include <fmt/format.h>
 

@@ -209,8 +209,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     copy_codes_cuda(here, codes, device, resources);
     return true;
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType,
-                         int threads) const override {
+  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType, int threads) const override {
     return rows * format.parts + additive_encoding_bytes(books_of(format), SearchForm::products, 1, threads);
   }
 

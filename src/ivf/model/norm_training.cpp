@@ -34,7 +34,8 @@ int64_t norm_training_bytes(const CodeRecipe& code, const RowsInfo& rows, int th
   const CodeFormat format = without.format_for(rows.cols);
   const int64_t piece = std::min(rows.rows, kPieceRows);
   return 2 * code.code->table_bytes(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
-         piece * (format.bytes() + array_bytes<float>(rows.cols)) + code.code->encoding_bytes(code, format, piece, DType::f32, threads);
+         piece * (format.bytes() + array_bytes<float>(rows.cols)) +
+         code.code->encoding_bytes(code, format, piece, DType::f32, threads);
 }
 
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,

@@ -7,9 +7,9 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
-#include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cmath>
 #include <cstddef>
