@@ -19,9 +19,10 @@ Quantizer make_quantizer(std::string_view name, uint64_t seed, bool check_finite
   const FactorySpec spec = parse_factory(name);
   const bool alone = spec.transforms.empty() && !spec.has_lists && !spec.refines && spec.code;
   if (alone && spec.code->norm != CodeNorm::decoded) {
-    throw InvalidArgument(fmt::format("'{}' asks for norms, which an index keeps beside codes; a quantizer has none: "
-                                      "leave out '{}'",
-                                      name, norm_suffix(spec.code->norm)));
+    throw InvalidArgument(
+        fmt::format("'{}' asks for norms, which an index keeps beside codes; a quantizer has none: "
+                    "leave out '{}'",
+                    name, norm_suffix(spec.code->norm)));
   }
   if (alone) {
     if (auto made = spec.code->code->quantizer(*spec.code, seed, check_finite)) return std::move(*made);

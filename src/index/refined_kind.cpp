@@ -221,7 +221,8 @@ class RefinedKind final : public IndexKind {
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
     std::shared_ptr<const IndexState> state = inner_->restored(parts, resources);
     RefineParts& own = *parts.refine;
-    std::shared_ptr<const Codec> codec = Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
+    std::shared_ptr<const Codec> codec =
+        Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
     return std::make_shared<RefinedState>(
         std::move(state), CodeStore(std::move(codec), std::move(own.codes).take("the index's codes", resources)),
         params_, own.factor);

@@ -113,7 +113,6 @@ class AdditiveEncoder : public CodeEncoder {
     through_whole_codes(books, task, resources, [&](uint8_t* whole) { find(books, task, whole, resources); });
     if (task.codec.format.has_norm()) write_norms(task.codec, task.codes, resources);
   }
-  bool codes_apart() const final { return true; }
   bool on_gpus() const final { return true; }
 
  protected:
@@ -183,12 +182,13 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     return static_cast<double>(recipe.parts << recipe.bits) *
            static_cast<double>(recipe.effort * recipe.local.sweeps + 1);
   }
+  bool codes_apart() const override { return true; }
   bool encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const override {
     const CodeFormat& format = task.codec.format;
     const MutableMatrixView& codes = task.codes;
     const bool whole_bytes = format.bits == 8 && !format.has_norm();
     // Sub-codes are packed, and norms made, on the device.
-    if (!whole_bytes && task.how == nullptr) return false;
+    if (!whole_bytes && task.how == nullptr && codes.row_stride() == codes.cols()) return false;
     const Codebooks books = books_of(format, task.codec.values.data());
     const auto find = [&](uint8_t* whole) {
       encode_additive_cuda(books, encoding_of(task.codec.recipe, task.how), task.rows, whole, nullptr, device,
@@ -209,8 +209,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     copy_codes_cuda(here, codes, device, resources);
     return true;
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType,
-                         int threads) const override {
+  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType, int threads) const override {
     return rows * format.parts + additive_encoding_bytes(books_of(format), SearchForm::products, 1, threads);
   }
 

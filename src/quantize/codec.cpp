@@ -118,8 +118,7 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   if (how != nullptr) chosen.effort = static_cast<int>(std::min<int64_t>(how->rounds, INT32_MAX));
   const EncodeTask task{tables_, rows, codes, how};
   dispatch(
-      resolve_codec_device(chosen, rows, codes.space(), resources),
-      [&] { recipe().code->encode(task, resources); },
+      resolve_codec_device(chosen, rows, codes.space(), resources), [&] { recipe().code->encode(task, resources); },
       [&](int device) {
         if (!recipe().code->encode_on_gpu(task, device, resources)) encode_cuda(task, device, resources);
       });

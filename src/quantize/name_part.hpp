@@ -41,9 +41,10 @@ class NamePart {
     if (!done()) unknown();
   }
   [[noreturn]] void unknown() const {
-    throw InvalidArgument(fmt::format("unknown part '{}' of the index '{}'; known are, in this order: {}, with numbers "
-                                      "for the small letters",
-                                      text_, factory_, *known_));
+    throw InvalidArgument(
+        fmt::format("unknown part '{}' of the index '{}'; known are, in this order: {}, with numbers "
+                    "for the small letters",
+                    text_, factory_, *known_));
   }
   // Throws InvalidArgument: "the part '...' of the index '...' " and the reason.
   [[noreturn]] void refuse(std::string_view reason) const {

@@ -12,7 +12,8 @@ namespace {
 std::unique_ptr<TrainedCodec> codec_of(const ScalarQuantizerParams& params) {
   params.validate();
   const bool halves = params.bits == 16;
-  const CodeRecipe recipe = halves ? CodeRecipe{kStoredCode, DType::f16} : CodeRecipe{kScalarCode, DType::f32, params.bits};
+  const CodeRecipe recipe =
+      halves ? CodeRecipe{kStoredCode, DType::f16} : CodeRecipe{kScalarCode, DType::f32, params.bits};
   return std::make_unique<TrainedCodec>(recipe, /*seed=*/0, params.check_finite);
 }
 

@@ -2,9 +2,10 @@
 
 #include <kith/error.hpp>
 
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
-#include "quantize/finite_rows.hpp"
+#include "core/parallel_for.hpp"
 #include "quantize/lookup_table.hpp"
 #include "quantize/unused_bits.hpp"
 
@@ -15,6 +16,29 @@
 
 namespace kith {
 namespace {
+
+// InvalidArgument, naming the row, for a NaN or an infinity. Opens the source.
+void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
+  constexpr int64_t kPieceBytes = int64_t{16} << 20;  // of a file, at a time
+  const RowsInfo info = source.info();
+  if (info.rows == 0 || info.dtype == DType::u8 || info.dtype == DType::i8) return;
+  const int64_t most = info.in_memory ? info.rows : std::max<int64_t>(1, kPieceBytes / info.row_bytes());
+  source.open(std::min(most, info.rows), resources);
+  ProgressMeter meter("check", info.rows, resources);
+  for (int64_t first = 0; first < info.rows;) {
+    const int64_t count = std::min({most, info.rows - first, source.together(first)});
+    const int64_t bad = first_not_finite(source.fetch(first, count), meter, resources);
+    if (bad >= 0) {
+      throw InvalidArgument(fmt::format(
+          "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false",
+          first + bad));
+    }
+    meter.add(count);
+    meter.poll();
+    first += count;
+  }
+  meter.finish();
+}
 
 void check_codes(const MatrixView& codes, int64_t rows, const CodeFormat& format) {
   if (codes.dtype() != DType::u8 || codes.rows() != rows || codes.cols() != format.bytes()) {

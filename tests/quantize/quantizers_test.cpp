@@ -180,7 +180,8 @@ TEST(Quantizers, TooSmallALimitNamesOneThatDoes) {
     work(cpu_resources(2, needed));
   };
   expect_named(quantizer.encoding_bytes(700, DType::f32, 2), encode);
-  expect_named(quantizer.decoding_bytes(2), decode);
+  EXPECT_EQ(quantizer.decoding_bytes(2), 0);
+  decode(cpu_resources(2, 1));
   EXPECT_EQ(codes, free);
 }
 

@@ -71,8 +71,8 @@ TEST(SignCode, IsSearchedInLists) {
       params.k = 8;
       params.probes = 3;
       const reference::Ivf truth(*model, rows);
-      expect_neighbors(search(*model, segments_of(*model, rows, 2), queries, params), truth.search(queries, params.k, 3),
-                       params.k);
+      expect_neighbors(search(*model, segments_of(*model, rows, 2), queries, params),
+                       truth.search(queries, params.k, 3), params.k);
     }
   }
 }

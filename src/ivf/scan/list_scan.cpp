@@ -1,10 +1,10 @@
 #include "ivf/scan/list_scan.hpp"
 
 #include "kernels/codes/code_norm.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_tables.hpp"
-#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/lists/rank_value.hpp"
 
 #include <algorithm>

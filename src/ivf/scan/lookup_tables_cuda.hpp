@@ -6,6 +6,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cstdint>
 

@@ -208,7 +208,8 @@ class HalvesDecoder : public DecoderTraits {
     if (!kFull && first >= cols_) return {0, 0};
     const FourFloats four = reader_.four(held.code, first);
     float4 origin = {0, 0, 0, 0};
-    if (subtracts_) origin = load_vector<float4>(origin_ + first);
+    if (kValueBytes > 0 || subtracts_) origin = load_vector<float4>(origin_ + first);  // no branch beside quick loads
+    if (!subtracts_) origin = {0, 0, 0, 0};
     return halves_of(four, scale_, origin);
   }
 

@@ -12,6 +12,7 @@
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/scan_units.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cmath>
 #include <cstddef>

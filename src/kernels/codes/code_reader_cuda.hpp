@@ -282,8 +282,8 @@ __device__ inline FourFloats read_four(const Reader& reader, const Batch& batch,
   }
 }
 
-// Calls use(first column, four columns of the vector) for the columns of this thread's lanes. `centre`: what is added to
-// the decoded code, or null.
+// Calls use(first column, four columns of the vector) for the columns of this thread's lanes. `centre`: what is added
+// to the decoded code, or null.
 template <typename Reader, typename Use>
 __device__ inline void for_stored(const CodecView& codec, const Reader& reader, const uint8_t* code,
                                   const float* centre, const Use& use) {

@@ -107,8 +107,8 @@ __device__ inline void add_whole_squares(const CodecView& codec, const Reader& r
 // The canonical key of one code, right in the first of the four threads that share it. `centre`: what is added to the
 // decoded code, or null.
 template <typename Reader>
-__device__ inline float code_key(const CodeKeys& keys, const Reader& reader, const double* query,
-                                 double inverse_q, const uint8_t* code, const float* centre) {
+__device__ inline float code_key(const CodeKeys& keys, const Reader& reader, const double* query, double inverse_q,
+                                 const uint8_t* code, const float* centre) {
   const unsigned threads = row_threads();
   double inverse_x = 1;
   if (keys.kind == KeyKind::cosine) {

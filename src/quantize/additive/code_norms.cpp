@@ -1,8 +1,8 @@
 #include "quantize/additive/code_norms.hpp"
 
 #include "kernels/codes/code_norm.hpp"
-#include "kernels/distance/distance_cpu.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/distance/distance_cpu.hpp"
 
 #include <vector>
 

@@ -4,9 +4,9 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "quantize/product/product_training.hpp"
 #include "transform/dense_product.hpp"
 #include "transform/opq.hpp"
-#include "quantize/product/product_training.hpp"
 #include "transform/training_rows.hpp"
 
 #include <algorithm>

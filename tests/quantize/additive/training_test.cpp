@@ -3,6 +3,7 @@
 #include <kith/local_search_quantizer.hpp>
 #include <kith/residual_quantizer.hpp>
 
+#include "kernels/codes/code_format.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/cholesky.hpp"
