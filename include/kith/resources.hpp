@@ -16,6 +16,7 @@
 
 namespace kith {
 
+class DeviceBudgets;
 class MemoryBudget;
 class ThreadPool;
 
@@ -55,7 +56,11 @@ class KITH_EXPORT Resources {
   // For Kith's own use.
   ThreadPool& pool() const { return *pool_; }
   const std::shared_ptr<MemoryBudget>& host_memory() const { return host_memory_; }
-  const std::shared_ptr<MemoryBudget>& device_memory() const { return device_memory_; }
+  // Each GPU has a budget of its own. Without a number: that of the GPU that calls run on, the first where that is left
+  // open.
+  const std::shared_ptr<MemoryBudget>& device_memory(int device) const;
+  const std::shared_ptr<MemoryBudget>& device_memory() const;
+  // For one operation: `device` stands for every GPU.
   Resources with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const;
 
   void log(LogLevel level, std::string_view text) const;
@@ -70,7 +75,7 @@ class KITH_EXPORT Resources {
   std::shared_ptr<const ResourceOptions> options_;
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<MemoryBudget> host_memory_;
-  std::shared_ptr<MemoryBudget> device_memory_;
+  std::shared_ptr<DeviceBudgets> device_memory_;
 };
 
 }  // namespace kith

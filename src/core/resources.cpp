@@ -9,9 +9,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace kith {
+
+// A budget for each GPU, made when it is first asked for; or one that stands for all.
+class DeviceBudgets {
+ public:
+  explicit DeviceBudgets(int64_t limit) : limit_(limit) {}
+  explicit DeviceBudgets(std::shared_ptr<MemoryBudget> one) : one_(std::move(one)) {}
+
+  const std::shared_ptr<MemoryBudget>& of(int device) {
+    if (one_ != nullptr) return one_;
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<MemoryBudget>& budget = budgets_[device];  // whose place in a map does not change
+    if (budget == nullptr) budget = std::make_shared<MemoryBudget>("device", limit_);
+    return budget;
+  }
+
+ private:
+  const int64_t limit_ = kNoLimit;
+  const std::shared_ptr<MemoryBudget> one_;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<MemoryBudget>> budgets_;  // guarded by mutex_
+};
 
 void ResourceOptions::validate() const {
   constexpr int kMaxThreads = 4096;
@@ -31,13 +55,18 @@ Resources::Resources(ResourceOptions options) {
   const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   pool_ = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : hardware);
   host_memory_ = std::make_shared<MemoryBudget>("host", options.host_memory_limit);
-  device_memory_ = std::make_shared<MemoryBudget>("device", options.device_memory_limit);
+  device_memory_ = std::make_shared<DeviceBudgets>(options.device_memory_limit);
   options_ = std::make_shared<const ResourceOptions>(std::move(options));
 }
 
 const ResourceOptions& Resources::options() const { return *options_; }
 Device Resources::device() const { return options_->device; }
 int Resources::threads() const { return pool_->threads(); }
+
+const std::shared_ptr<MemoryBudget>& Resources::device_memory(int device) const { return device_memory_->of(device); }
+const std::shared_ptr<MemoryBudget>& Resources::device_memory() const {
+  return device_memory(device().kind == DeviceKind::cuda ? device().index : 0);
+}
 
 template <typename Edit>
 Resources Resources::changed(const Edit& edit) const {
@@ -74,7 +103,7 @@ Resources Resources::with_cancel(CancelToken cancel, std::function<bool()> inter
 Resources Resources::with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const {
   Resources copy = *this;
   copy.host_memory_ = std::move(host);
-  copy.device_memory_ = std::move(device);
+  copy.device_memory_ = std::make_shared<DeviceBudgets>(std::move(device));
   return copy;
 }
 

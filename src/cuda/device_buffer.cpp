@@ -12,7 +12,10 @@ namespace kith {
 
 DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_ptr<const DeviceContext> context,
                            const Resources& resources)
-    : bytes_(bytes), context_(std::move(context)), budget_(resources.device_memory()) {
+    : bytes_(bytes),
+      context_(std::move(context)),
+      // A footprint is counted without a device.
+      budget_(context_ == nullptr ? resources.device_memory() : resources.device_memory(context_->device())) {
   if (bytes == 0) return;
   budget_->reserve(bytes, purpose);
   if (budget_->counts_only()) {

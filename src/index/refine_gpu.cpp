@@ -106,7 +106,8 @@ void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t cand
   if (out.queries == 0) return;
   const int device = codes.device;
   const int64_t each = neighbors_bytes(1, candidates) + neighbors_bytes(1, out.k) + QueriesOnDevice::bytes_for_each(queries);
-  const int64_t room = std::min(cuda_device(device).memory_free, resources.device_memory()->available()) / kDeviceShare;
+  const int64_t room =
+      std::min(cuda_device(device).memory_free, resources.device_memory(device)->available()) / kDeviceShare;
   const int64_t together = std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
   const NeighborsOnDevice found(device, together, candidates, resources);

@@ -29,11 +29,12 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   constexpr int64_t kPieceBytes = 256 << 20;
   constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   const bool here = rows.space().host_readable();
+  const int device = rows.space().device;
   const int64_t cols = chain.out();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
   const int64_t left =
       here ? resources.host_memory()->available()
-           : std::min(resources.device_memory()->available(), cuda_device(rows.space().device).memory_free);
+           : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
   const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   constexpr std::string_view kPurpose = "transformed vectors";
@@ -42,7 +43,7 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   if (here) {
     buffer = MatrixBuffer(DType::f32, std::min(piece, rows.rows()), cols, kPurpose, resources);
   } else {
-    there = allocate_on_device(std::min(piece, rows.rows()) * row_bytes, kPurpose, rows.space().device, resources);
+    there = allocate_on_device(std::min(piece, rows.rows()) * row_bytes, kPurpose, device, resources);
   }
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);

@@ -1,12 +1,14 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 namespace kith {
@@ -102,6 +104,21 @@ TEST(ParallelFor, LongTasksStopAtTheirCheckpoints) {
                             }),
                Cancelled);
   presser.join();
+}
+
+TEST(Resources, EachGpuHasABudgetOfItsOwn) {
+  ResourceOptions options;
+  options.device_memory_limit = 1000;
+  const Resources resources(options);
+  resources.device_memory(1)->reserve(900, "a test");
+  EXPECT_EQ(resources.device_memory(0)->available(), 1000);
+  EXPECT_EQ(resources.device_memory()->available(), 1000);
+  const Resources second = resources.with_device(Device::cuda(1));
+  EXPECT_EQ(second.device_memory(), resources.device_memory(1));
+  EXPECT_EQ(second.device_memory()->available(), 100);
+  const auto planned = std::make_shared<MemoryBudget>("device", 50);
+  EXPECT_EQ(second.with_budgets(resources.host_memory(), planned).device_memory(3), planned);
+  resources.device_memory(1)->release(900);
 }
 
 }  // namespace

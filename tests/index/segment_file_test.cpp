@@ -47,7 +47,7 @@ TEST(SegmentFile, ListsAreSearchedInTheMappedFile) {
   const testing::TemporaryDirectory directory;
   const auto rows = make_floats(Shape::gaussian, 400, 8, 1);
   const auto queries = make_floats(Shape::gaussian, 7, 8, 2);
-  const auto model = train({"SQ8", {CodeKind::scalar, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
+  const auto model = train({"SQ8", {kScalarCode, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
   const Segment made = build_segment(*model, rows.view(), 0, on_cpu());
   write_segment(*made, directory.path("lists"), on_cpu());
   for (const Resources& resources : {on_cpu(), limited()}) {

@@ -37,7 +37,7 @@ int64_t piece_bytes(const MatrixView& rows, int64_t code_bytes) {
 
 int64_t device_room(int device, const Resources& resources) {
   const DeviceInfo gpu = usable_gpu(Device::cuda(device));
-  return std::min(gpu.memory_free, resources.device_memory()->available());
+  return std::min(gpu.memory_free, resources.device_memory(device)->available());
 }
 
 int64_t piece_rows(const MatrixView& rows, int64_t code_bytes, int64_t room) {

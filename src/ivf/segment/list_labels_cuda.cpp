@@ -25,7 +25,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   const DeviceInfo gpu = usable_gpu(Device::cuda(context_->device()));
   PlanBudget budget;
   budget.host = resources.host_memory()->available();
-  budget.device = std::min(gpu.memory_free, resources.device_memory()->available()) / 4;  // of the rows left to exact search
+  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;  // of the rows left to exact search
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
