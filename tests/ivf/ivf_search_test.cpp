@@ -63,24 +63,12 @@ TEST(IvfSearch, GivesTheSameBytesForAnyThreadsLimitsSegmentsAndProcessor) {
     }
   }
   const auto segments = segments_of(*model, rows, 2);
-  const int64_t needed = [&] {
-    try {
-      search(*model, segments, queries, {15, 4}, on_cpu(2, 1000));
-    } catch (const OutOfMemory& error) {
-      return error.bytes_needed();
-    }
-    return int64_t{0};
-  }();
-  ASSERT_GT(needed, 1000);
-  int64_t enough = needed;
-  for (int tries = 0; tries < 8; ++tries) {
-    try {
-      expect_neighbors(search(*model, segments, queries, {15, 4}, on_cpu(2, enough)), truth, 15);
-      break;
-    } catch (const OutOfMemory& error) {
-      ASSERT_GT(error.bytes_needed(), enough);
-      enough = error.bytes_needed();
-    }
+  const int64_t needed = search_ivf_footprint(*model, 3000, {15, 4}, false, 300, on_cpu(2)).host;
+  EXPECT_THROW(search(*train(kProduct, Metric::l2, rows, 11), segments, queries, {15, 4}, on_cpu(2, needed / 2)),
+               OutOfMemory);
+  for (const int64_t limit : {needed, 2 * needed, 5 * needed}) {
+    expect_neighbors(search(*train(kProduct, Metric::l2, rows, 11), segments, queries, {15, 4}, on_cpu(2, limit)),
+                     truth, 15);
   }
 }
 
