@@ -42,17 +42,11 @@ Footprint norm_training_footprint(const CodeRecipe& code, const RowsInfo& rows, 
   without.norm = CodeNorm::decoded;
   const CodeFormat format = without.format_for(rows.cols);
   const int64_t piece = std::min(rows.rows, kPieceRows);
-<<<<<<< HEAD
   const int64_t codecs = 2 * code.code->table_bytes(code.format_for(rows.cols));
   const int64_t encoding = code.code->encoding_bytes(code, format, piece, DType::f32, resources.threads());
   return Footprint{saturating_add(codecs, encoding)}
       .beside(footprint_of<NormMemory>(resources, rows.rows, piece * format.bytes()))
       .beside(array_footprint<float>(piece, rows.cols));
-=======
-  return 2 * code.code->table_bytes(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
-         piece * (format.bytes() + array_bytes<float>(rows.cols)) +
-         code.code->encoding_bytes(code, format, piece, DType::f32, threads);
->>>>>>> codes
 }
 
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
