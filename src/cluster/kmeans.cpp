@@ -9,7 +9,8 @@
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/float_mode.hpp"
-#include "core/named_limit.hpp"
+#include "core/published.hpp"
+#include "core/within_limits.hpp"
 #include "core/typed_row.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/pairwise_cuda.hpp"
@@ -22,32 +23,21 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string_view>
 
 namespace kith {
 
-// The model is immutable and replaced as a whole: a prediction keeps the one that it began with.
+// A prediction keeps the model that it began with.
 struct KMeans::State {
   const KMeansParams params;
-  std::mutex mutex;
-  std::shared_ptr<const KMeansModel> model = std::make_shared<KMeansModel>();
+  Published<KMeansModel> model{""};  // one without centres at first
 
-  explicit State(const KMeansParams& given) : params(given) {}
-  std::shared_ptr<const KMeansModel> current() {
-    const std::lock_guard lock(mutex);
-    return model;
-  }
-  std::shared_ptr<const KMeansModel> current_fitted() {
-    std::shared_ptr<const KMeansModel> now = current();
+  explicit State(const KMeansParams& given) : params(given) { model.publish(KMeansModel()); }
+  std::shared_ptr<const KMeansModel> fitted() const {
+    std::shared_ptr<const KMeansModel> now = model.get();
     if (now->centres.rows() > 0) return now;
     throw InvalidState("this KMeans has no centres yet; fit it first");
-  }
-  void publish(KMeansModel next) {
-    auto made = std::make_shared<const KMeansModel>(std::move(next));
-    const std::lock_guard lock(mutex);
-    model.swap(made);
   }
 };
 
@@ -112,7 +102,31 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
   shape.base_checked = true;
   const SearchTask task =
       search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
-  pairwise_cuda(task, plan_knn(task, device, resources), rows, centres, out, {"data", "centres", "transform"});
+  within_limits(
+      "the distances", resources, [&] { return least_plan(task, device, resources); },
+      [&] {
+        pairwise_cuda(task, plan_knn(task, device, resources), rows, centres, out, {"data", "centres", "transform"});
+      });
+}
+
+// The same on the CPU. `scratch`: a row for each thread.
+void transform_cpu(const KMeansParams& params, const MatrixView& rows, const MatrixView& centres,
+                   const MutableMatrixView& out, const HostArray<float>& scratch, const Resources& resources) {
+  ProgressMeter meter("transform", rows.rows(), resources);
+  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+  check_host_readable("output", out);
+  std::vector<uint32_t> every(static_cast<size_t>(centres.rows()));
+  std::iota(every.begin(), every.end(), 0u);
+  const KeyKind kind = params.spherical ? KeyKind::inner_product : KeyKind::l2;
+  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
+    float* const row = scratch.data() + slot * rows.cols();
+    auto* const keys = typed_row<float>(out, i);
+    widen_row(rows, i, row);
+    canonical_keys_cpu(kind, {row, 0.0}, centres, every.data(), centres.rows(), keys);
+    for (int64_t c = 0; params.spherical && c < centres.rows(); ++c) keys[c] = 0.0f - keys[c];
+    meter.add(1);
+  });
+  meter.finish();
 }
 
 // The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
@@ -209,16 +223,18 @@ KMeans& KMeans::operator=(KMeans&&) noexcept = default;
 void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), RowsInfo(rows), input);
-  const auto needed = [&] { return smallest_fit_bytes(params(), RowsInfo(rows), resources); };
-  state_->publish(
-      naming_host_limit(needed, resources, [&] { return fit_kmeans(params(), rows_of(rows), input, resources); }));
+  const auto least = [&] { return fit_footprint(params(), RowsInfo(rows), resources); };
+  state_->model.publish(within_limits("k-means", resources, least,
+                                [&] { return fit_kmeans(params(), rows_of(rows), input, resources); }));
 }
 
 void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), RowsInfo(rows), input);
-  const auto needed = [&] { return rows.memory_bytes() + smallest_fit_bytes(params(), RowsInfo(rows), resources); };
-  state_->publish(naming_host_limit(needed, resources, [&] {
+  const auto least = [&] {
+    return Footprint{rows.memory_bytes()}.beside(fit_footprint(params(), RowsInfo(rows), resources));
+  };
+  state_->model.publish(within_limits("k-means", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
     return fit_kmeans(params(), rows_of(rows), input, resources);
   }));
@@ -228,20 +244,20 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   const DefaultFloatMode mode;
   if (rows.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
   // As a fit, with distances and the rows scaled.
-  const auto needed = [&] {
-    return smallest_fit_bytes(params(), RowsInfo(rows), resources) +
-           array_bytes<float>(rows.rows() * (rows.cols() + 1));
+  const auto least = [&] {
+    return fit_footprint(params(), RowsInfo(rows), resources)
+        .beside(array_footprint<float>(rows.rows(), rows.cols() + 1));
   };
-  const std::shared_ptr<const KMeansModel> former = state_->current();
-  state_->publish(
-      naming_host_limit(needed, resources, [&] { return fit_batch(params(), *former, rows, input, resources); }));
+  const std::shared_ptr<const KMeansModel> former = state_->model.get();
+  state_->model.publish(within_limits("k-means", resources, least,
+                                [&] { return fit_batch(params(), *former, rows, input, resources); }));
 }
 
 void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, const VectorView<float>& distances,
                      const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", RowsInfo(rows));
-  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const std::shared_ptr<const KMeansModel> model = state_->fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   check_prediction("labels", labels.data, labels.size, rows.rows());
   check_prediction("distances", distances.data, distances.size, rows.rows());
@@ -252,11 +268,16 @@ void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, 
     if ((labels.data != nullptr && labels.space != space) || (distances.data != nullptr && distances.space != space)) {
       throw InvalidArgument("labels and distances lie in different memories; give both on the host or on one device");
     }
-    return assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
-                         AssignedOnDevice{labels.data, distances.data, space}, resources);
+    const Resources there = resources.with_device(Device::cuda(space.device));
+    return within_limits(
+        "the labels", resources, [&] { return assign_footprint(params(), RowsInfo(rows), there); },
+        [&] {
+          assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
+                        AssignedOnDevice{labels.data, distances.data, space}, resources);
+        });
   }
-  const auto needed = [&] { return smallest_assign_bytes(params(), RowsInfo(rows), resources); };
-  naming_host_limit(needed, resources, [&] {
+  const auto least = [&] { return assign_footprint(params(), RowsInfo(rows), resources); };
+  within_limits("the labels", resources, least, [&] {
     assign_kmeans(
         {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
         [&](const AssignedRows& some) {
@@ -272,11 +293,13 @@ void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, 
 void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", RowsInfo(rows));
-  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const std::shared_ptr<const KMeansModel> model = state_->fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
-  const auto needed = [&] { return rows.memory_bytes() + smallest_assign_bytes(params(), RowsInfo(rows), resources); };
-  naming_host_limit(needed, resources, [&] {
+  const auto least = [&] {
+    return Footprint{rows.memory_bytes()}.beside(assign_footprint(params(), RowsInfo(rows), resources));
+  };
+  within_limits("the labels", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
     std::vector<float> distances;
     assign_kmeans(
@@ -299,7 +322,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
 void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", RowsInfo(rows));
-  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const std::shared_ptr<const KMeansModel> model = state_->fitted();
   const MatrixView all = model->centres.view();
   check_same_columns(rows.cols(), all.cols());
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
@@ -308,25 +331,10 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   }
   const Device device = resolve_kmeans_device({RowsInfo(rows), all.rows()}, {}, resources);
   if (device.kind == DeviceKind::cuda) return transform_cuda(params(), device, rows, all, out, resources);
-  ProgressMeter meter("transform", rows.rows(), resources);
-  if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
-  check_host_readable("output", out);
-  std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
-  std::iota(every.begin(), every.end(), 0u);
-  const KeyKind kind = params().spherical ? KeyKind::inner_product : KeyKind::l2;
   const int64_t floats = resources.threads() * rows.cols();
-  const HostArray<float> scratch =
-      naming_host_limit([&] { return array_bytes<float>(floats); }, resources,
-                        [&] { return HostArray<float>(floats, "rows as f32", resources); });
-  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
-    float* const row = scratch.data() + slot * rows.cols();
-    auto* const keys = typed_row<float>(out, i);
-    widen_row(rows, i, row);
-    canonical_keys_cpu(kind, {row, 0.0}, all, every.data(), all.rows(), keys);
-    for (int64_t c = 0; params().spherical && c < all.rows(); ++c) keys[c] = 0.0f - keys[c];
-    meter.add(1);
-  });
-  meter.finish();
+  within_limits(
+      "the distances", resources, [&] { return array_footprint<float>(floats); },
+      [&] { transform_cpu(params(), rows, all, out, HostArray<float>(floats, "rows as f32", resources), resources); });
 }
 
 void KMeans::set_centres(const MatrixView& centres, const Resources& resources) {
@@ -343,11 +351,11 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   if (given.spherical) normalise_centres(model.centres.mutable_view());
-  state_->publish(std::move(model));
+  state_->model.publish(std::move(model));
 }
 
 KMeansSnapshot KMeans::snapshot() const {
-  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const std::shared_ptr<const KMeansModel> model = state_->fitted();
   KMeansSnapshot taken;
   taken.centres = model->centres.view();
   taken.counts = counts_of(*model);
@@ -374,16 +382,16 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   model.objective = snapshot.objective;
   model.history = snapshot.history;
   model.iterations = snapshot.iterations;
-  state_->publish(std::move(model));
+  state_->model.publish(std::move(model));
 }
 
 const KMeansParams& KMeans::params() const { return state_->params; }
-bool KMeans::fitted() const { return state_->current()->centres.rows() > 0; }
-MatrixView KMeans::centres() const { return state_->current_fitted()->centres.view(); }
-VectorView<const int32_t> KMeans::labels() const { return labels_of(*state_->current()); }
-VectorView<const double> KMeans::counts() const { return counts_of(*state_->current()); }
-double KMeans::objective() const { return state_->current()->objective; }
-const std::vector<double>& KMeans::history() const { return state_->current()->history; }
-int64_t KMeans::iterations() const { return state_->current()->iterations; }
+bool KMeans::fitted() const { return state_->model.get()->centres.rows() > 0; }
+MatrixView KMeans::centres() const { return state_->fitted()->centres.view(); }
+VectorView<const int32_t> KMeans::labels() const { return labels_of(*state_->model.get()); }
+VectorView<const double> KMeans::counts() const { return counts_of(*state_->model.get()); }
+double KMeans::objective() const { return state_->model.get()->objective; }
+const std::vector<double>& KMeans::history() const { return state_->model.get()->history; }
+int64_t KMeans::iterations() const { return state_->model.get()->iterations; }
 
 }  // namespace kith

@@ -241,49 +241,56 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 
 namespace {
 
-// Of the smallest plan, whether the rows are scaled or not.
+// Of the smallest plan, whether the rows are scaled or not, where the rows lie or the resources say; else on the CPU.
 template <typename WishFor>
-int64_t smallest_plan_bytes(int64_t clusters, const RowsInfo& rows, const Resources& resources,
-                            const WishFor& wish_for) {
-  PlanBudget nothing;
-  nothing.device = INT64_MAX;
-  nothing.threads = resources.threads();
-  nothing.cpu = cpu_extensions();
-  const auto smallest = [&](const KMeansShape& planned) {
-    try {
-      return bytes_of(plan_kmeans_cpu(planned, wish_for(planned), nothing)).host;
-    } catch (const OutOfMemory& error) {
-      return error.bytes_needed();
-    }
+Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
+  const Device device = !rows.space.host_readable() ? Device::cuda(rows.space.device)
+                        : resources.device().kind == DeviceKind::cuda ? resources.device()
+                                                                      : Device::cpu();
+  const auto least = [&](const KMeansShape& shape) {
+    const KMeansWish wish = wish_for(shape);
+    return least_plan([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
   };
   RowsInfo scaled = rows;  // what is scaled is read like a file
   scaled.in_memory = false;
-  return std::max(smallest(KMeansShape(rows, clusters)), smallest(KMeansShape(scaled, clusters)));
+  return least(KMeansShape(rows, clusters)).then(least(KMeansShape(scaled, clusters)));
 }
 
-// Rows that are looked at first.
-int64_t sample_bytes(const RowsInfo& rows) { return 256 * rows.cols * static_cast<int64_t>(sizeof(float)); }
+// Rows that are looked at first, and a piece of them scaled.
+Footprint looking_footprint(const RowsInfo& rows) {
+  return array_footprint<float>(256, rows.cols).beside({scaled_read_bytes(rows)});
+}
 
 }  // namespace
 
-int64_t smallest_assign_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
-  const int64_t plan = smallest_plan_bytes(
-      params.clusters, rows, resources, [&](const KMeansShape& shape) { return assign_wish(params, shape.dtype, {}); });
+Footprint assign_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
   // The centres may be scaled.
-  return plan + params.clusters * rows.cols * 4 + sample_bytes(rows) + scaled_read_bytes(rows);
+  return least_plan_of(params.clusters, rows, resources,
+                       [&](const KMeansShape& shape) { return assign_wish(params, shape.dtype, {}); })
+      .beside(array_footprint<float>(params.clusters, rows.cols))
+      .beside(looking_footprint(rows));
 }
 
-int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
+Footprint fit_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
   const KMeansShape shape(rows, params.clusters);
-  const int64_t plan = smallest_plan_bytes(params.clusters, rows, resources,
-                                           [&](const KMeansShape& planned) { return fit_wish(params, planned); });
-  const int64_t centres = params.clusters * (shape.cols * 4 + 8);
-  const int64_t models = (params.n_init > 1 ? 2 : 1) * (centres + shape.rows * 4);
+  const Footprint centres =
+      array_footprint<float>(params.clusters, shape.cols).beside(array_footprint<double>(params.clusters));
+  const Footprint models = centres.beside(array_footprint<int32_t>(shape.rows)).times(params.n_init > 1 ? 2 : 1);
   const int64_t most = params.max_points_per_centre;
-  const bool samples = most > 0 && most < shape.rows / params.clusters;
-  const int64_t sample = samples ? most * params.clusters * shape.row_bytes() + shape.rows / 8 + shape.rows * 4 : 0;
+  Footprint sample;
+  if (most > 0 && most < shape.rows / params.clusters) {
+    sample = Footprint{shape.row_bytes()}
+                 .times(most * params.clusters)
+                 .beside(array_footprint<uint8_t>(shape.rows / 8))
+                 .beside(array_footprint<uint32_t>(shape.rows));
+  }
   // Centres to begin with may be scaled.
-  return plan + models + sample + centres + sample_bytes(rows) + scaled_read_bytes(rows);
+  return least_plan_of(params.clusters, rows, resources,
+                       [&](const KMeansShape& planned) { return fit_wish(params, planned); })
+      .beside(models)
+      .beside(sample)
+      .beside(centres)
+      .beside(looking_footprint(rows));
 }
 
 void scale_back(KMeansModel& model, int exponent) {

@@ -41,9 +41,9 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const
                        const Resources& resources);
 
 // What a fit takes on the host at least, results included: for an error that names the limit.
-int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
+Footprint fit_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
 // The same for labels of the rows, without results.
-int64_t smallest_assign_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
+Footprint assign_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
 
 // What was found of rows times 2^exponent, as it is for the rows themselves.
 void scale_back(KMeansModel& model, int exponent);

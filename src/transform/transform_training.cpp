@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 #include "transform/opq.hpp"
 #include "transform/pca.hpp"
 #include "transform/random_rotation.hpp"
@@ -121,8 +121,10 @@ TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSour
                                 const Resources& resources) {
   const DefaultFloatMode mode;
   (void)transformed_cols(specs, source.info().cols);
-  const auto needed = [&] { return transform_training_bytes(specs, source.info(), resources.threads()); };
-  return naming_host_limit(needed, resources, [&] { return train_steps(specs, source, seed, resources); });
+  return within_limits(
+      "training the transform", resources,
+      [&] { return Footprint{transform_training_bytes(specs, source.info(), resources.threads())}; },
+      [&] { return train_steps(specs, source, seed, resources); });
 }
 
 }  // namespace kith

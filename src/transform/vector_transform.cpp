@@ -3,7 +3,8 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
-#include "core/named_limit.hpp"
+#include "core/published.hpp"
+#include "core/within_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
@@ -12,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
 #include <utility>
 
 namespace kith {
@@ -25,29 +25,21 @@ void check_finite(const MatrixView& rows, const Resources& resources) {
                                : refuse_not_finite_cuda("x", rows, resources);
 }
 
+// On a GPU the device's memory alone is taken, a piece of the rows at a time.
+Footprint run_footprint(const TransformChain& chain, const MatrixView& rows, const MatrixView& to,
+                        const Resources& resources) {
+  const bool on_host = rows.space().host_readable() && to.space().host_readable();
+  if (!on_host || resources.device().kind == DeviceKind::cuda) return {};
+  return {chain.run_bytes(rows.rows(), resources.threads())};
+}
+
 }  // namespace
 
-// What was trained is immutable and replaced as a whole.
 struct VectorTransform::State {
   const VectorTransformParams params;
-  std::mutex mutex;
-  std::shared_ptr<const TransformChain> chain;
+  Published<TransformChain> chain{"this transform is not trained yet; train it first"};
 
   explicit State(VectorTransformParams given) : params(std::move(given)) {}
-  std::shared_ptr<const TransformChain> current() {
-    const std::lock_guard lock(mutex);
-    return chain;
-  }
-  std::shared_ptr<const TransformChain> current_trained() {
-    std::shared_ptr<const TransformChain> now = current();
-    if (now == nullptr) throw InvalidState("this transform is not trained yet; train it first");
-    return now;
-  }
-  void publish(TransformChain next) {
-    auto made = std::make_shared<const TransformChain>(std::move(next));
-    const std::lock_guard lock(mutex);
-    chain.swap(made);
-  }
 };
 
 void VectorTransformParams::validate() const { (void)parse_transforms(steps); }
@@ -62,51 +54,55 @@ VectorTransform& VectorTransform::operator=(VectorTransform&&) noexcept = defaul
 
 void VectorTransform::train(const MatrixView& rows, const Resources& resources) {
   ViewSource source(rows);
-  state_->publish(train_transforms(parse_transforms(params().steps), source, params().seed, resources));
+  state_->chain.publish(train_transforms(parse_transforms(params().steps), source, params().seed, resources));
 }
 
 void VectorTransform::train(const VectorFile& rows, const Resources& resources) {
-  const ReadMemory memory = rows.reserve_memory(resources);
-  FileSource source(rows);
-  source.open(std::min(kFileRows, std::max<int64_t>(rows.rows(), 1)), resources);
-  state_->publish(train_transforms(parse_transforms(params().steps), source, params().seed, resources));
+  state_->chain.publish(within_limits("training the transform", resources, [&](const Resources& used) {
+    const ReadMemory memory = rows.reserve_memory(used);
+    FileSource source(rows);
+    source.open(std::min(kFileRows, std::max<int64_t>(rows.rows(), 1)), used);
+    return train_transforms(parse_transforms(params().steps), source, params().seed, used);
+  }));
 }
 
 void VectorTransform::set_steps(std::vector<TransformStep> steps, const Resources& resources) {
   if (steps.empty()) throw InvalidArgument("a transform needs at least one step");
-  state_->publish(TransformChain::from_parts(std::move(steps), resources));
+  state_->chain.publish(TransformChain::from_parts(std::move(steps), resources));
 }
 
-std::vector<TransformStep> VectorTransform::steps() const { return state_->current_trained()->parts(); }
+std::vector<TransformStep> VectorTransform::steps() const { return state_->chain.get()->parts(); }
 const VectorTransformParams& VectorTransform::params() const { return state_->params; }
-bool VectorTransform::trained() const { return state_->current() != nullptr; }
+bool VectorTransform::trained() const { return state_->chain.find() != nullptr; }
 
 int64_t VectorTransform::in() const {
-  const std::shared_ptr<const TransformChain> chain = state_->current();
+  const std::shared_ptr<const TransformChain> chain = state_->chain.find();
   return chain == nullptr ? 0 : chain->in();
 }
 
 int64_t VectorTransform::out() const {
-  const std::shared_ptr<const TransformChain> chain = state_->current();
+  const std::shared_ptr<const TransformChain> chain = state_->chain.find();
   return chain == nullptr ? 0 : chain->out();
 }
 
 void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
-  const std::shared_ptr<const TransformChain> chain = state_->current_trained();
+  const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  const auto needed = [&] { return chain->run_bytes(rows.rows(), resources.threads()); };
-  naming_host_limit(needed, resources, [&] { chain->apply(rows, to, resources); });
+  within_limits(
+      "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
+      [&] { chain->apply(rows, to, resources); });
 }
 
 void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
-  const std::shared_ptr<const TransformChain> chain = state_->current_trained();
+  const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  const auto needed = [&] { return chain->run_bytes(rows.rows(), resources.threads()); };
-  naming_host_limit(needed, resources, [&] { chain->reverse(rows, to, resources); });
+  within_limits(
+      "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
+      [&] { chain->reverse(rows, to, resources); });
 }
 
 int64_t VectorTransform::transforming_bytes(int64_t rows, int threads) const {
-  return state_->current_trained()->run_bytes(rows, threads);
+  return state_->chain.get()->run_bytes(rows, threads);
 }
 
 }  // namespace kith

@@ -118,7 +118,7 @@ Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& 
                                     const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
   return drawn_footprint(rows, count).beside(
-      Footprint{smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources)});
+      fit_footprint(params, DrawnSource::info_of(rows, count), resources));
 }
 
 Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,

@@ -26,7 +26,7 @@ MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParam
     count_work(array_footprint<uint64_t>(divide_up(rows, 64)), resources);  // sample_rows()
     const MatrixBuffer vectors = space.listed(nullptr, count, CellSide::found, resources);
     const RowsInfo sample(count, space.cols(), DType::f32);
-    count_work({smallest_fit_bytes(cell_training(params), sample, resources)}, resources);
+    count_work(fit_footprint(cell_training(params), sample, resources), resources);
     return MatrixBuffer(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
   }
   const std::vector<uint32_t> sample =
