@@ -232,7 +232,7 @@ class CellStepsCpu final : public CellSteps {
  public:
   CellStepsCpu(const PairRows& rows, const CellParams& params, WorkingLists& lists, const Resources& resources)
       : cells_(rows.view(), params, resources),
-        rows_(rows, cells_.members(0), resources),
+        rows_(rows, only_counts(resources) ? nullptr : cells_.members(0), resources),
         lists_(lists),
         resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
