@@ -92,10 +92,6 @@ class PartSearch {
 HostArray<ForestEdge> least_edges(const RowLabels& parts, const MatrixView& x, Metric metric,
                                   const Resources& resources) {
   const Members members(parts, resources);
-  int64_t largest = 0;
-  for (int64_t part = 1; part < parts.sets; ++part) {
-    if (members.size(part) > members.size(largest)) largest = part;
-  }
   PartSearch search(parts, x, metric, resources);
   const HostArray<uint32_t> small(parts.rows, "rows of small parts", resources);
   if (only_counts(resources)) {  // all rows in small parts, or in large ones
@@ -103,6 +99,10 @@ HostArray<ForestEdge> least_edges(const RowLabels& parts, const MatrixView& x, M
     const HostArray<uint8_t> outside(parts.rows, "rows outside a part", resources);
     search.search(small.data(), parts.rows, 1, RowFilter::mask(outside.data(), parts.rows));
     return search.take();
+  }
+  int64_t largest = 0;
+  for (int64_t part = 1; part < parts.sets; ++part) {
+    if (members.size(part) > members.size(largest)) largest = part;
   }
   int64_t few = 0;
   int64_t most = 0;

@@ -4,7 +4,6 @@
 
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
-#include "core/named_limit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
@@ -70,11 +69,8 @@ std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, RowSource& r
   if (recipe.format_for(cols).has_levels()) {
     throw InvalidArgument("levels of norms are trained with the lists of an index");
   }
-  const auto needed = [&] { return training_bytes(recipe, rows.info(), resources.threads()); };
-  return naming_host_limit(needed, resources, [&] {
-    recipe.code->train(recipe, rows, seed, trained, resources);
-    return from_parts(recipe, cols, std::move(trained.values), resources);
-  });
+  recipe.code->train(recipe, rows, seed, trained, resources);
+  return from_parts(recipe, cols, std::move(trained.values), resources);
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,

@@ -4,7 +4,7 @@
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 #include "core/parallel_for.hpp"
 #include "quantize/lookup_table.hpp"
 #include "quantize/unused_bits.hpp"
@@ -47,6 +47,10 @@ void check_codes(const MatrixView& codes, int64_t rows, const CodeFormat& format
   }
 }
 
+Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows, const Resources& resources) {
+  return {Codec::training_bytes(recipe, rows, resources.threads())};
+}
+
 }  // namespace
 
 void TrainedCodec::train(RowSource& rows, const Resources& resources) {
@@ -68,19 +72,26 @@ void TrainedCodec::train(const MatrixView& rows, const Resources& resources) {
   (void)recipe_.format_for(rows.cols());
   ViewSource source(rows);
   if (check_finite_) refuse_not_finite_rows(source, resources);
-  train(source, resources);
+  within_limits(
+      "training", resources, [&] { return training_footprint(recipe_, RowsInfo(rows), resources); },
+      [&] { train(source, resources); });
 }
 
 void TrainedCodec::train(const VectorFile& rows, const Resources& resources) {
   const DefaultFloatMode mode;
   (void)recipe_.format_for(rows.cols());
-  const ReadMemory memory = rows.reserve_memory(resources);
-  if (check_finite_) {
-    FileSource checked(rows);
-    refuse_not_finite_rows(checked, resources);
-  }
-  FileSource source(rows);
-  train(source, resources);
+  const auto least = [&] {
+    return Footprint{rows.memory_bytes()}.beside(training_footprint(recipe_, RowsInfo(rows), resources));
+  };
+  within_limits("training", resources, least, [&] {
+    const ReadMemory memory = rows.reserve_memory(resources);
+    if (check_finite_) {
+      FileSource checked(rows);
+      refuse_not_finite_rows(checked, resources);
+    }
+    FileSource source(rows);
+    train(source, resources);
+  });
 }
 
 void TrainedCodec::set_values(int64_t cols, const VectorView<const float>& values) {
@@ -98,15 +109,19 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
   }
   ViewSource source(rows);
   if (check_finite_) refuse_not_finite_rows(source, resources);
-  const auto needed = [&] { return codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads()); };
-  naming_host_limit(needed, resources, [&] { codec->encode(rows, codes, resources, how); });
+  const auto least = [&] {
+    const bool on_gpu = resources.device().kind == DeviceKind::cuda || !rows.space().host_readable();
+    return on_gpu ? Footprint() : Footprint{codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads())};
+  };
+  within_limits("the codes", resources, least, [&] { codec->encode(rows, codes, resources, how); });
 }
 
 void TrainedCodec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   const std::shared_ptr<const Codec> codec = get()->codec;
   check_codes(codes, codes.rows(), codec->format());
   refuse_unused_bits(codes, codec->format(), resources);
-  codec->decode(codes, out, resources);
+  within_limits(
+      "the decoded vectors", resources, [] { return Footprint(); }, [&] { codec->decode(codes, out, resources); });
 }
 
 void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,

@@ -126,7 +126,7 @@ TEST_P(GraphLimits, TheNamedLimitWorksAndAByteLessNamesItAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, GraphLimits, ::testing::ValuesIn(limited_calls()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace kith

@@ -12,7 +12,7 @@ namespace {
 TEST(ToyBuilder, NeedsTheListsAlone) {
   const auto x = reference::make_floats(reference::Shape::gaussian, 600, 3, 5);
   const Resources resources = on_cpu();
-  const KnnGraph graph = graph_by_columns(x.view(), 8, 60, resources);
+  const KnnGraph graph = graph_by_columns(x.view(), 8, 15, resources);
   graph.validate(resources);
   EXPECT_EQ(graph.report().method, "columns");
   ASSERT_EQ(graph.report().rounds.size(), 3u);

@@ -32,7 +32,9 @@ void GraphListsCpu::add_rows(const NamedRows& rows) {
   if (!only_counts(resources_)) add_named_rows(pairs_, rows, lists_, resources_);
 }
 
-ListSurvey GraphListsCpu::survey(int64_t k, Flags flags) { return survey_lists(lists_, k, metric_, flags, resources_); }
+ListSurvey GraphListsCpu::survey(int64_t k, Flags flags) {
+  return only_counts(resources_) ? ListSurvey{} : survey_lists(lists_, k, metric_, flags, resources_);
+}
 
 void GraphListsCpu::write(const NeighborsView& out) {
   if (!only_counts(resources_)) write_lists(lists_, metric_, out, resources_);

@@ -2,7 +2,6 @@
 
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
-#include "core/named_limit.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "quantize/additive/icm_tables.hpp"
@@ -266,8 +265,7 @@ void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, c
   const int64_t most = encoding.block_rows > 0 ? encoding.block_rows : most_block_rows(books, form, threads);
   int64_t block = divide_up(rows.rows(), divide_up(rows.rows(), most * threads) * threads);
   while (block > 1 && bytes(block) > available) block = divide_up(block, 2);
-  naming_host_limit([&] { return bytes(1); }, resources,
-                    [&] { Encoder(books, encoding, form, block, rows, codes, costs, resources).run(); });
+  Encoder(books, encoding, form, block, rows, codes, costs, resources).run();
 }
 
 }  // namespace kith
