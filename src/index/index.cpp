@@ -3,12 +3,12 @@
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
-#include "core/named_limit.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
+#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_source.hpp"
 
@@ -54,8 +54,8 @@ void publish_trained(Impl& impl, RowSource& rows, const Resources& resources) {
               "the index holds {} vectors, coded as it was trained; train a new one, or remove them first", before));
         }
         if (!impl.kind->needs_training()) return current == nullptr ? IndexVersion() : *current;
-        const auto needed = [&] { return impl.kind->trained_bytes(rows.info(), resources); };
-        return naming_whole_host_limit(needed, resources, [&] {
+        const auto least = [&] { return Footprint{impl.kind->trained_bytes(rows.info(), resources)}; };
+        return within_index_limits("training", works_on_gpu(resources, {rows.info().space}), resources, least, [&] {
           return IndexVersion{impl.kind->trained(rows, resources), current == nullptr ? IdTable() : current->ids};
         });
       },
@@ -82,9 +82,14 @@ void Index::train(const MatrixView& rows, const Resources& given) {
 void Index::train(const VectorFile& rows, const Resources& given) {
   const Resources resources = impl_->on_device(given);
   check_trained_on(RowsInfo(rows), impl_->params.metric);
-  const ReadMemory memory = rows.reserve_memory(resources);
   FileSource source(rows);
-  publish_trained(*impl_, source, resources);
+  const auto least = [&] {
+    return Footprint{rows.memory_bytes()}.beside({impl_->kind->trained_bytes(RowsInfo(rows), resources)});
+  };
+  within_index_limits("training", works_on_gpu(resources, {}), resources, least, [&] {
+    const ReadMemory memory = rows.reserve_memory(resources);
+    publish_trained(*impl_, source, resources);
+  });
 }
 
 bool Index::trained() const {
@@ -110,8 +115,8 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
-  const auto needed = [&] { return added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources); };
-  naming_whole_host_limit(needed, resources, [&] {
+  const auto least = [&] { return Footprint{added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources)}; };
+  within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
       fits(current);
       return impl_->kind->added(current, rows, ownership, resources);
@@ -129,11 +134,11 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   check_added(state_of(now.get()), info, impl_->params.metric, resources.device());
   if (file.rows() == 0) return;
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made.
-  const auto needed = [&] {
+  const auto least = [&] {
     const int64_t behind = 2 * added_bytes(*impl_, info, ids.size > 0, resources) + file.memory_bytes();
-    return behind + std::max(behind / 7, 2 * info.row_bytes());
+    return Footprint{behind + std::max(behind / 7, 2 * info.row_bytes())};
   };
-  naming_whole_host_limit(needed, resources, [&] {
+  within_index_limits("the added vectors", works_on_gpu(resources, {}), resources, least, [&] {
     const ReadMemory memory = file.reserve_memory(resources);
     FileSource source(file);
     const int64_t piece = rows_of_a_piece(info, resources);
@@ -158,7 +163,7 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
   const IndexPublisher::Writer writer(impl_->versions);
   const auto before = impl_->versions.current();
   if (rows_of(before.get()) == 0) return 0;
-  const auto needed = [&] { return LiveRows::bytes_for(before->ids.live().stored()); };
+  const auto least = [&] { return Footprint{LiveRows::bytes_for(before->ids.live().stored())}; };
   const auto without = [&](const IndexVersion* current) {
     IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources)};
     removed = rows_of(current) - rows_of(&after);
@@ -170,7 +175,7 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
       return after;
     }
   };
-  naming_whole_host_limit(needed, resources, [&] { impl_->versions.publish(writer, without, resources); });
+  within_limits("the removal", resources, least, [&] { impl_->versions.publish(writer, without, resources); });
   return removed;
 }
 
@@ -178,8 +183,9 @@ void Index::compact(const Resources& given) {
   const Resources resources = impl_->on_device(given);
   const IndexPublisher::Writer writer(impl_->versions);
   const auto before = impl_->versions.current();
-  if (before == nullptr) return;
-  naming_whole_host_limit([&] { return compacted_bytes(before.get()); }, resources, [&] {
+  if (state_of(before.get()) == nullptr) return;
+  const auto least = [&] { return Footprint{compacted_bytes(before.get())}; };
+  within_index_limits("compaction", works_on_gpu(resources, {before->state->content().space}), resources, least, [&] {
     impl_->versions.publish(
         writer, [&](const IndexVersion* current) { return compacted(*impl_->kind, *current, resources); }, resources);
   });

@@ -36,8 +36,6 @@ class KITH_EXPORT IndexAccess {
                    const Resources& resources);
   static Index load(const std::string& path, std::vector<double>& subtracted, const Resources& resources);
 
-  // What Index::reconstruct() takes at least, beside its output.
-  static int64_t reconstruct_bytes(const Index& index, int64_t count, const Resources& resources);
 };
 
 }  // namespace kith

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/named_limit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
 #include "cuda/device_memory.hpp"
@@ -15,6 +14,7 @@
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "index/index_access.hpp"
+#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -126,9 +126,11 @@ void IndexGraphParams::validate() const {
 GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
                       const Resources& resources) {
   params.validate();
-  return naming_whole_host_limit(
-      [&] { return smallest_bytes(index, x, params, out.space.host_readable(), resources); }, resources,
-      [&] { return search_graph(index, x, out, params, resources); });
+  const auto least = [&] {
+    return Footprint{smallest_bytes(index, x, params, out.space.host_readable(), resources)};
+  };
+  return within_index_limits("the graph", works_on_gpu(resources, {x.space(), out.space}), resources, least,
+                             [&] { return search_graph(index, x, out, params, resources); });
 }
 
 KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& resources) {
@@ -137,14 +139,15 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   check_rows(index, x);
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   const bool on_host = shape.space.host_readable();
-  const auto needed = [&] {
-    return (on_host ? neighbors_bytes(x.rows(), params.k) : 0) + smallest_bytes(index, x, params, on_host, resources);
+  const auto least = [&] {
+    return footprint_of<Neighbors>(resources, on_host ? x.rows() : 0, params.k)
+        .beside({smallest_bytes(index, x, params, on_host, resources)});
   };
   const auto fill = [&](const NeighborsView& out, const Resources& counted) {
     return search_graph(index, x, out, params, counted);
   };
-  return naming_whole_host_limit(needed, resources,
-                                 [&] { return make_graph(shape, index.params().metric, resources, fill); });
+  return within_index_limits("the graph", works_on_gpu(resources, {x.space()}), resources, least,
+                             [&] { return make_graph(shape, index.params().metric, resources, fill); });
 }
 
 }  // namespace kith

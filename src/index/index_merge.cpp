@@ -5,6 +5,7 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
+#include "index/index_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +19,38 @@ RowsInfo info_of(const IndexContent& content) {
   return info;
 }
 
+// What joining two versions takes on the host at most: the other one without its dead rows, the runs of both that become
+// one, and their ids.
+Footprint merged_footprint(const IndexVersion* mine, const IndexVersion* other) {
+  if (state_of(other) == nullptr) return {};
+  const auto held = [](const IndexVersion* version) {
+    if (state_of(version) == nullptr) return Footprint();
+    const IndexBytes bytes = version->state->bytes();
+    return Footprint{bytes.host + bytes.device}.beside(array_footprint<int64_t>(version->ids.live().stored(), 4));
+  };
+  return Footprint{compacted_bytes(other)}.beside(held(mine)).beside(held(other).times(2));
+}
+
+template <typename Impl>
+void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer& writer, const IndexVersion* version,
+                    const MergeParams& params, const Resources& resources) {
+  const IndexVersion more = version == nullptr ? IndexVersion() : compacted(*other.kind, *version, resources);
+  const IndexState* const state = more.state.get();
+  impl.versions.publish(
+      writer,
+      [&](const IndexVersion* current) {
+        impl.refuse_untrained(current, "another is merged with it");
+        IndexVersion after = current == nullptr ? IndexVersion() : *current;
+        if (state == nullptr) return after;
+        if (after.state == nullptr && state->content().rows == 0) return after;
+        check_added(after.state.get(), info_of(state->content()), impl.params.metric, Device::automatic());
+        after.state = impl.kind->merged(after.state.get(), *state, resources);
+        after.ids = after.ids.joined(more.ids, params.shift_ids, resources);
+        return after;
+      },
+      resources);
+}
+
 }  // namespace
 
 void Index::merge(const Index& other, const MergeParams& params, const Resources& given) {
@@ -29,21 +62,12 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
   const IndexPublisher::Writer writer(impl_->versions);
   const std::shared_ptr<const IndexVersion> version = other.impl_->versions.current();
   other.impl_->refuse_untrained(version.get(), "it is merged");
-  const IndexVersion more = version == nullptr ? IndexVersion() : compacted(*other.impl_->kind, *version, resources);
-  const IndexState* const state = more.state.get();
-  impl_->versions.publish(
-      writer,
-      [&](const IndexVersion* current) {
-        impl_->refuse_untrained(current, "another is merged with it");
-        IndexVersion after = current == nullptr ? IndexVersion() : *current;
-        if (state == nullptr) return after;
-        if (after.state == nullptr && state->content().rows == 0) return after;
-        check_added(after.state.get(), info_of(state->content()), impl_->params.metric, Device::automatic());
-        after.state = impl_->kind->merged(after.state.get(), *state, resources);
-        after.ids = after.ids.joined(more.ids, params.shift_ids, resources);
-        return after;
-      },
-      resources);
+  const std::shared_ptr<const IndexVersion> before = impl_->versions.current();
+  const auto least = [&] { return merged_footprint(before.get(), version.get()); };
+  const IndexState* const theirs = state_of(version.get());
+  const bool on_gpu = theirs != nullptr && works_on_gpu(resources, {theirs->content().space});
+  within_index_limits("the merged index", on_gpu, resources, least,
+                      [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
 }
 
 Index Index::to(Device device, const Resources& resources) const {

@@ -1,7 +1,7 @@
 // An index becomes parts, which files hold, and parts an index.
 #include <kith/index.hpp>
 
-#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
 #include "index/index_file.hpp"
@@ -16,15 +16,15 @@ namespace kith {
 void IndexAccess::save(const Index& index, const std::string& path, std::vector<double> subtracted,
                        const Resources& resources) {
   const auto version = index.impl_->versions.current();
-  const auto needed = [&] {
+  const auto least = [&] {
     const IndexState* const state = state_of(version.get());
-    if (state == nullptr) return int64_t{0};
+    if (state == nullptr) return Footprint();
     const int64_t rows = state->content().rows;
     // Ids, and the checks of ids and of row numbers.
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
-    return compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8;
+    return Footprint{compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8};
   };
-  naming_whole_host_limit(needed, resources, [&] {
+  within_limits("the file", resources, least, [&] {
     IndexParts parts = IndexAccess::parts(index, resources);
     parts.subtracted = std::move(subtracted);
     save_parts(parts, path, resources);
@@ -32,8 +32,8 @@ void IndexAccess::save(const Index& index, const std::string& path, std::vector<
 }
 
 Index IndexAccess::load(const std::string& path, std::vector<double>& subtracted, const Resources& resources) {
-  const auto needed = [&] { return load_bytes(path, resources); };
-  return naming_whole_host_limit(needed, resources, [&] {
+  const auto least = [&] { return Footprint{load_bytes(path, resources)}; };
+  return within_limits("the index", resources, least, [&] {
     IndexParts parts = load_parts(path, resources);
     subtracted = std::move(parts.subtracted);
     try {

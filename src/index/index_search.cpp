@@ -1,5 +1,5 @@
 // What every kind of index shares when it is searched: the checks, ids, searches of nothing, a second look at
-// candidates with vectors of a file, and the limit that an OutOfMemory names.
+// candidates with vectors of a file.
 #include <kith/index.hpp>
 
 #include "cuda/device_memory.hpp"
@@ -12,6 +12,7 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
+#include "index/index_limits.hpp"
 #include "index/refine.hpp"
 
 #include <fmt/format.h>
@@ -60,9 +61,10 @@ void search_and_refine_from(const VectorFile& file, const IndexVersion& version,
   results.deliver(resources);
 }
 
-// Beside the results.
+// What a search takes on the host beside its results, where a query whose lists hold too few vectors looks at all lists.
 int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, SearchParams params,
                        const Resources& resources) {
+  params.probes = std::numeric_limits<int64_t>::max();
   const IndexState* const state = state_of(version);
   if (rows_of(version) == 0) return 0;
   const int64_t filter = IdFilter::bytes_for(params.filter, version->ids);
@@ -71,30 +73,6 @@ int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, Sea
   const SearchParams coarse = for_candidates(params, rows_of(version));
   return filter + HostRows::bytes_for(queries) + params.refine_from->memory_bytes() +
          refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
-}
-
-// Does the work of a search; an OutOfMemory of the host limit leaves it with the limit that the whole search would do
-// with. A step that was refused knows that of its own alone. `beside`: bytes for results.
-template <typename Work>
-decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView& queries, const SearchParams& params,
-                                   int64_t beside, const Resources& resources, const Work& work) {
-  const int64_t before = resources.host_memory()->used();
-  try {
-    return work();
-  } catch (const OutOfMemory& error) {
-    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
-    const int64_t limit = resources.host_memory()->limit();
-    if (limit == kNoLimit || (named != nullptr && named->which() != "host")) throw;
-    int64_t bytes = beside + smallest_bytes(version, RowsInfo(queries), params, resources);
-    if (bytes <= limit - before) {  // a query whose lists hold too few vectors looks at more of them
-      SearchParams all = params;
-      all.probes = std::numeric_limits<int64_t>::max();
-      bytes = beside + smallest_bytes(version, RowsInfo(queries), all, resources);
-    }
-    if (bytes <= limit - before) throw;
-    throw NamedLimit("host", bytes > kNoLimit - before ? kNoLimit : before + bytes,
-                     named == nullptr ? error.what() : named->refused());
-  }
 }
 
 }  // namespace
@@ -120,11 +98,9 @@ int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView&
 Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
   KnnParams{params.k, impl_->params.metric}.validate();
   check_result_size(queries.rows(), params.k);
-  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  const int64_t results = neighbors_bytes(queries.rows(), params.k);
-  return naming_search_limit(version.get(), queries, params, results, resources, [&] {
-    Neighbors result(queries.rows(), params.k, resources);
-    search(queries, result.view(), params, resources);
+  return within_limits("the search", resources, [&](const Resources& used) {
+    Neighbors result(queries.rows(), params.k, used);
+    search(queries, result.view(), params, used);
     return result;
   });
 }
@@ -145,7 +121,9 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  naming_search_limit(version.get(), queries, params, 0, resources, [&] {
+  const auto least = [&] { return Footprint{smallest_bytes(version.get(), RowsInfo(queries), params, resources)}; };
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
+  within_index_limits("the search", on_gpu, resources, least, [&] {
     const IdFilter filter(params.filter, version->ids, resources);
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
@@ -173,13 +151,15 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   if (rows_of(version.get()) == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
-  const auto needed = [&] {
+  const auto least = [&] {
     RangeSearchParams of_rows = params;
     of_rows.filter = IdFilter::shape_of(params.filter, version->ids);
-    return IdFilter::bytes_for(params.filter, version->ids) +
-           state->smallest_range_bytes(RowsInfo(queries), of_rows, resources);
+    return Footprint{IdFilter::bytes_for(params.filter, version->ids) +
+                         state->smallest_range_bytes(RowsInfo(queries), of_rows, resources),
+                     0, true};
   };
-  return naming_whole_host_limit(needed, resources, [&] {
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
+  return within_index_limits("the search", on_gpu, resources, least, [&] {
     const IdFilter filter(params.filter, version->ids, resources);
     RangeSearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
@@ -198,19 +178,15 @@ int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, int threads
 
 }  // namespace
 
-int64_t IndexAccess::reconstruct_bytes(const Index& index, int64_t count, const Resources& resources) {
-  const auto version = index.impl_->versions.current();
-  return reconstruct_bytes_of(state_of(version.get()), count, resources.threads());
-}
-
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
   const Resources resources = impl_->on_device(given);
   check_ids(ids, ids.size);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const auto needed = [&] { return reconstruct_bytes_of(state, ids.size, resources.threads()); };
-  naming_whole_host_limit(needed, resources, [&] {
+  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, resources.threads())}; };
+  const bool on_gpu = state != nullptr && works_on_gpu(resources, {state->content().space});
+  within_index_limits("the reconstructed vectors", on_gpu, resources, least, [&] {
     HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
     for (int64_t i = 0; i < ids.size; ++i) {
       const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);

@@ -234,13 +234,8 @@ int64_t ListsState::smallest_range_bytes(const RowsInfo& queries, const RangeSea
   const bool filtered = params.filter.form() != RowFilter::Form::none;
   const int64_t behind = kith::smallest_range_bytes(*model_, probes_for(params.probes), queries.rows, resources);
   const int64_t each = queries.dtype == DType::f32 ? 0 : array_bytes<float>(queries.cols);
-  // How many are in range only the search knows, which has no room; of few vectors there is room for all.
-  constexpr int64_t kBytesPerFound = 48;
-  constexpr int64_t kRoomForFound = 48 << 20;
-  const double all = static_cast<double>(queries.rows) * static_cast<double>(content().rows) * kBytesPerFound;
-  const int64_t found = all < kRoomForFound ? static_cast<int64_t>(all) : kRoomForFound;
   return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, content().rows) : 0) + behind +
-         found + (each == 0 ? 0 : std::max(behind / (kQueryShare - 1) + 1, each));
+         (each == 0 ? 0 : std::max(behind / (kQueryShare - 1) + 1, each));
 }
 
 int64_t ListsState::reconstruct_bytes(int64_t count, int) const {

@@ -66,10 +66,6 @@ void add_quantizer_calls(const std::string& name, const std::shared_ptr<Quantize
                      std::vector<uint8_t> out(codes->size());
                      trained->encode(base_rows().view(), {out.data(), 1500, bytes}, resources);
                    }});
-  calls.push_back({name + "_decode", [=](const Resources& resources) {
-                     std::vector<float> out(1500 * 24);
-                     trained->decode(MatrixView(codes->data(), 1500, bytes), {out.data(), 1500, 24}, resources);
-                   }});
 }
 
 template <typename Quantizer, typename Params>
