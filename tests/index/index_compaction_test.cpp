@@ -23,7 +23,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kRows = 900;
+constexpr int64_t kCompactedRows = 900;
 constexpr int64_t kCols = 16;
 
 void expect_same(const RangeNeighbors& a, const RangeNeighbors& b) {
@@ -39,9 +39,9 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
   Index filled(bool own_ids) const {
     Index index(GetParam());
     index.train(base_.view(), on_cpu());
-    std::vector<int64_t> ids = numbers(kRows);
+    std::vector<int64_t> ids = numbers(kCompactedRows);
     if (own_ids) std::transform(ids.begin(), ids.end(), ids.begin(), [](int64_t id) { return (id * 7919) % 10007; });
-    for (int64_t at = 0; at < kRows; at += 300) {
+    for (int64_t at = 0; at < kCompactedRows; at += 300) {
       const VectorView<const int64_t> some{own_ids ? ids.data() + at : nullptr, own_ids ? 300 : 0, {}};
       index.add(base_.view().slice(at, 300), some, Ownership::copy, on_cpu());
     }
@@ -86,7 +86,7 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(directory.read("a") == directory.read("b"));
   }
 
-  const reference::Matrix<float> base_ = make_floats(Shape::near_duplicates, kRows, kCols, 1);
+  const reference::Matrix<float> base_ = make_floats(Shape::near_duplicates, kCompactedRows, kCols, 1);
   const reference::Matrix<float> queries_ = make_floats(Shape::near_duplicates, 12, kCols, 2);
 };
 
@@ -96,10 +96,10 @@ TEST_P(CompactedKinds, MarkedRowsAreAsIfTheyWereDropped) {
     Index marked = filled(own_ids);
     const auto id_of = [&](int64_t row) { return own_ids ? (row * 7919) % 10007 : row; };
     std::vector<int64_t> gone;
-    for (int64_t row = 3; row < kRows; row += 7) gone.push_back(id_of(row));
+    for (int64_t row = 3; row < kCompactedRows; row += 7) gone.push_back(id_of(row));
     EXPECT_EQ(marked.remove(view(gone), on_cpu()), static_cast<int64_t>(gone.size()));
     EXPECT_EQ(marked.remove(view(gone), on_cpu()), 0);
-    const auto dead = static_cast<double>(gone.size()) / kRows;
+    const auto dead = static_cast<double>(gone.size()) / kCompactedRows;
     EXPECT_EQ(marked.info().dead, dead);
     Index dropped = marked.to(Device::cpu());
     dropped.compact(on_cpu());
@@ -151,7 +151,7 @@ TEST_P(CompactedKinds, AFifthOfDeadRowsIsDroppedWhereThereIsRoom) {
   ASSERT_TRUE(error);
   tight.compact(on_cpu(error->bytes_needed()));
   EXPECT_EQ(tight.info().dead, 0);
-  index.remove(view(numbers(kRows)), on_cpu());
+  index.remove(view(numbers(kCompactedRows)), on_cpu());
   EXPECT_EQ(index.size(), 0);
   EXPECT_EQ(index.info().dead, 0);
 }
@@ -161,17 +161,17 @@ TEST_P(CompactedKinds, RemovalTakesABitForEachRow) {
   const Resources resources = on_cpu(1 << 20);
   const IndexBytes before = index.bytes();
   index.remove(view({0}), resources);
-  EXPECT_EQ(index.size(), kRows - 1);
-  EXPECT_LE(resources.host_memory()->used(), kRows / 8 + 8);
+  EXPECT_EQ(index.size(), kCompactedRows - 1);
+  EXPECT_LE(resources.host_memory()->used(), kCompactedRows / 8 + 8);
   EXPECT_EQ(index.bytes().host - before.host, resources.host_memory()->used());
 }
 
 TEST_P(CompactedKinds, AGraphIsOfTheLiveRows) {
   Index marked = filled(false);
-  marked.remove(view(numbers(30, kRows - 30)), on_cpu());
+  marked.remove(view(numbers(30, kCompactedRows - 30)), on_cpu());
   Index dropped = marked.to(Device::cpu());
   dropped.compact(on_cpu());
-  const MatrixView left = base_.view().slice(0, kRows - 30);
+  const MatrixView left = base_.view().slice(0, kCompactedRows - 30);
   const KnnGraph a = knn_graph(marked, left, {.k = 5}, on_cpu());
   const KnnGraph b = knn_graph(dropped, left, {.k = 5}, on_cpu());
   EXPECT_EQ(std::memcmp(a.ids(), b.ids(), static_cast<size_t>(left.rows()) * 5 * 8), 0);
