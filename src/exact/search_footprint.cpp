@@ -41,10 +41,9 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
 
 Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
                           const Resources& resources) {
-  // A search plans with half of what is left where that will do, and each thread is about to fill a piece of memory.
-  Footprint least = search_footprint(shape, wish, filter, resources)
-                        .beside(RangeHits::footprint(0, shape.queries, resources.threads()))
-                        .times(2);
+  Footprint least =
+      search_footprint(shape, wish, filter, resources)
+          .beside(RangeHits::footprint(0, shape.queries, resources.threads(), RangeHits::kFirstSegmentBytes));
   least.at_least = true;
   return least;
 }

@@ -115,7 +115,10 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
-  const auto least = [&] { return Footprint{added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources)}; };
+  const bool borrows = ownership == Ownership::borrow && impl_->factory == "Flat";
+  const auto least = [&] {
+    return borrows ? Footprint() : Footprint{added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources)};
+  };
   within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
       fits(current);

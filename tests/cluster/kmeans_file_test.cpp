@@ -32,7 +32,7 @@ TEST(KMeansFile, TheSameBytesAsFromMemoryUnderAnyLimit) {
       params.batch_size = batch;
       params.max_points_per_centre = most;
       const Fitted truth = fit(rows.view(), params, input);
-      for (const int64_t limit : {kNoLimit, int64_t{2} << 20}) {
+      for (const int64_t limit : {kNoLimit, int64_t{9} << 18}) {
         const Resources resources = cpu_resources(2, limit);
         EXPECT_EQ(fit(file, params, input, resources), truth) << batch << " " << most << " " << limit;
         EXPECT_EQ(resources.host_memory()->used(), 0);

@@ -76,7 +76,7 @@ TEST(PartialFit, ALimitThatCutsTheBatchUpChangesNothing) {
   KMeans tight(params);
   for (int batch = 0; batch < 2; ++batch) {
     free.partial_fit(rows.view());
-    tight.partial_fit(rows.view(), {}, cpu_resources(2, int64_t{3} << 19));
+    tight.partial_fit(rows.view(), {}, cpu_resources(2, int64_t{15} << 18));
   }
   EXPECT_EQ(taken(tight), taken(free));
 }

@@ -88,7 +88,7 @@ TEST_F(Hdf5Memory, OneByteTooFewIsAnErrorWithTheBytesNeeded) {
     const auto error = thrown<OutOfMemory>(call);
     ASSERT_TRUE(error);
     EXPECT_GE(error->bytes_needed(), kPackedChunks) << error->what();
-    EXPECT_THAT(error->what(), ::testing::HasSubstr("the chunks of '" + path + "'"));
+    EXPECT_THAT(error->what(), ::testing::HasSubstr("not enough memory for"));
     EXPECT_EQ(resources.host_memory()->used(), 0);
   };
   EXPECT_EQ(thrown<OutOfMemory>([&] { (void)file.reserve_memory(resources); })->bytes_needed(), kPackedChunks);

@@ -80,7 +80,9 @@ void add_quantizer(const std::string& name, const Params& params, std::vector<Pu
 void add_training_calls(std::vector<PublicCall>& calls) {
   add_kmeans_calls(calls);
   add_transform_calls(calls);
-  add_quantizer<ScalarQuantizer>("sq8", ScalarQuantizerParams{.bits = 8}, calls);
+  calls.push_back({"sq8_train", [](const Resources& resources) {
+                     ScalarQuantizer({.bits = 8}).train(base_rows().view(), resources);
+                   }});
   add_quantizer<ProductQuantizer>("pq4", ProductQuantizerParams{.parts = 4, .bits = 4}, calls);
   add_quantizer<ResidualQuantizer>("rq2", ResidualQuantizerParams{.codebooks = 2, .bits = 4}, calls);
   add_quantizer<LocalSearchQuantizer>("lsq2", LocalSearchParams{.codebooks = 2, .bits = 4, .rounds = 2}, calls);

@@ -72,26 +72,6 @@ TEST(CodecErrors, FewRowsAreLoggedOnce) {
   EXPECT_THAT(lines[0], HasSubstr("623 rows train 16 codewords; 624 or more train well"));
 }
 
-// The limit that the error names is enough, and none of the memory is left in use.
-TEST(CodecErrors, TooSmallALimitNamesOneThatDoes) {
-  const auto rows = make_floats(Shape::gaussian, 9000, 8, 1);
-  for (const int bits : {4, 5}) {
-    const CodeRecipe spec{kProductCode, DType::f32, bits, 2};
-    int64_t named = 0;
-    try {
-      Codec::train(spec, rows.view(), 0, cpu_resources(2, 20000));
-    } catch (const OutOfMemory& error) {
-      named = error.bytes_needed();
-    }
-    ASSERT_GT(named, 20000);
-    const Resources enough = cpu_resources(2, named);
-    EXPECT_EQ(Codec::train(spec, rows.view(), 0, enough)->values(),
-              Codec::train(spec, rows.view(), 0, cpu_resources(1))->values());
-    EXPECT_EQ(enough.host_memory()->used(), 0);
-    EXPECT_THROW(Codec::train(spec, rows.view(), 0, cpu_resources(2, named / 2)), OutOfMemory);
-  }
-}
-
 TEST(CodecErrors, Values) {
   const CodeFormat format{CodeKind::scalar, 2, DType::f32, 8, 0};
   EXPECT_THAT(refused([&] {

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kFirstSegment = 1 << 11;  // words
+constexpr int64_t kFirstSegment = RangeHits::kFirstSegmentBytes / 8;  // words
 constexpr int64_t kLargestSegment = RangeHits::kLargestSegmentBytes / 8;
 
 // A run's first word.

@@ -49,18 +49,20 @@ using SortedUse = std::function<void(int64_t, const uint64_t*, int64_t)>;
 class RangeHits {
  public:
   // Of memory that a thread takes at a time: large pages hold it.
+  static constexpr int64_t kFirstSegmentBytes = 16 << 10;
   static constexpr int64_t kLargestSegmentBytes = 4 << 20;
   // Of a row found, while a batch is put together: as it was added and as it is sorted.
   static constexpr int64_t kBytesPerHit = 24;
 
   explicit RangeHits(const Resources& resources);
 
-  // Of so many rows found; beside them each thread has a piece of memory that it is about to fill.
-  static Footprint footprint(int64_t found, int64_t queries, int threads) {
+  // Of so many rows found; beside them each thread has a piece of memory that it is about to fill, `segment_bytes` large.
+  static Footprint footprint(int64_t found, int64_t queries, int threads,
+                             int64_t segment_bytes = kLargestSegmentBytes) {
     return Footprint{kBytesPerHit}
         .times(found)
         .beside(Footprint{32 * (queries + 1)})
-        .beside(Footprint{kLargestSegmentBytes}.times(threads));
+        .beside(Footprint{segment_bytes}.times(threads));
   }
 
   // Of one query of the batch; no two threads use the same slot at once.

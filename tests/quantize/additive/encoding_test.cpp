@@ -251,21 +251,6 @@ TEST(AdditiveEncoding, ALongSearchOfOneBlockCanBeCancelled) {
   }
 }
 
-TEST(AdditiveEncoding, TooSmallALimitNamesOneThatDoes) {
-  const Case given = make_case(Shape::gaussian, 3, 8, 16, 50);
-  ResourceOptions options;
-  options.threads = 2;
-  options.host_memory_limit = 1000;
-  const AdditiveEncoding encoding = encoding_of(SearchForm::automatic, CodeStart::greedy, 1);
-  try {
-    encode(given, encoding, Resources(options));
-    FAIL();
-  } catch (const OutOfMemory& error) {
-    options.host_memory_limit = error.bytes_needed();
-    EXPECT_EQ(encode(given, encoding, Resources(options)), encode(given, encoding));
-  }
-}
-
 TEST(AdditiveEncoding, RoundsContinueAndNeverRaiseACost) {
   const Case given = make_case(Shape::gaussian, 6, 8, 24, 200);
   Encoded before = encode(given, encoding_of(SearchForm::automatic, CodeStart::greedy, 0));
