@@ -50,7 +50,7 @@ template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
   const auto device = std::make_shared<MemoryBudget>("device", MemoryBudget::Counting());
-  make(resources.with_log({}).with_progress({}).with_budgets(host, device));
+  make(resources.with_budgets(host, device));
   return {host->peak(), device->peak()};
 }
 

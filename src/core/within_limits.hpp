@@ -38,7 +38,8 @@ decltype(auto) within_limits(std::string_view job, const Resources& resources, c
 template <typename Call>
 Footprint footprint_of_call(const Resources& resources, const Call& call) {
   Footprint inside;
-  const Footprint outside = counted(resources, [&](const Resources& counting) {
+  const Resources quiet = resources.with_log({}).with_progress({});
+  const Footprint outside = counted(quiet, [&](const Resources& counting) {
     try {
       call(counting);
     } catch (const CountedCall& counted_call) {

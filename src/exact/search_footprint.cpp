@@ -41,9 +41,11 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
 
 Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
                           const Resources& resources) {
+  // Twice: a search plans with half of what is left where that will do, and rows found need the other half.
   Footprint least =
       search_footprint(shape, wish, filter, resources)
-          .beside(RangeHits::footprint(0, shape.queries, resources.threads(), RangeHits::kFirstSegmentBytes));
+          .beside(RangeHits::footprint(0, shape.queries, resources.threads(), RangeHits::kFirstSegmentBytes))
+          .times(2);
   least.at_least = true;
   return least;
 }

@@ -111,7 +111,7 @@ TEST(IndexLimit, TransformedQueriesOfARangeComeInPieces) {
   index.add(base.view(), Ownership::copy, on_cpu());
   const float radius = index.search(queries.view().slice(0, 1), {.k = 4}, on_cpu()).distances()[3];
   const RangeNeighbors free = index.range_search(queries.view(), {.radius = radius}, on_cpu());
-  const RangeNeighbors found = index.range_search(queries.view(), {.radius = radius}, on_cpu(6 << 20));
+  const RangeNeighbors found = index.range_search(queries.view(), {.radius = radius}, on_cpu(15 << 19));
   ASSERT_GT(free.size(), 100);
   ASSERT_EQ(found.size(), free.size());
   EXPECT_EQ(std::memcmp(found.ids(), free.ids(), static_cast<size_t>(free.size()) * sizeof(int64_t)), 0);
