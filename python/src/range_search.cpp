@@ -9,6 +9,8 @@
 
 #include "exact/search_footprint.hpp"
 
+#include <kith/error.hpp>
+
 #include <kith/vector_file.hpp>
 
 #include <fmt/format.h>

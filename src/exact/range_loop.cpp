@@ -68,7 +68,7 @@ SearchWish wish_of(const RangeParams& params) {
 }
 
 void require_range_memory(const SearchShape& shape, const RangeParams& params, const Resources& resources) {
-  require_memory(fmt::format("the search ({} bytes more for each row in range)", RangeHits::kBytesPerHit),
+  require_memory(fmt::format("the range search ({} bytes more for each row in range)", RangeHits::kBytesPerHit),
                  range_footprint(shape, wish_of(params), params.filter, resources), resources);
 }
 

@@ -136,12 +136,13 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   impl_->refuse_untrained(now.get(), "vectors are added");
   check_added(state_of(now.get()), info, impl_->params.metric, resources.device());
   if (file.rows() == 0) return;
-  // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made.
-  const auto least = [&] {
+  // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
+  // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
+  const auto needed = [&] {
     const int64_t behind = 2 * added_bytes(*impl_, info, ids.size > 0, resources) + file.memory_bytes();
-    return Footprint{behind + std::max(behind / 7, 2 * info.row_bytes())};
+    return behind + std::max(behind / 7, 2 * info.row_bytes());
   };
-  within_index_limits("the added vectors", works_on_gpu(resources, {}), resources, least, [&] {
+  naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);
     FileSource source(file);
     const int64_t piece = rows_of_a_piece(info, resources);

@@ -67,7 +67,7 @@ def test_told_apart(vectors):
 def test_taken_where_it_lies(vectors):
     for x in (vectors(4, 3), vectors(4, 9)[:, 3:6], vectors(8, 3)[::2]):
         taken, copied = as_vectors(OnGpu(x, device=3), "x")
-        assert isinstance(taken, _kith.DeviceBytes) and not copied
+        assert isinstance(taken, _kith.DeviceArray) and not copied
         assert taken.shape == x.shape and taken.dtype == "float32" and taken.device == 3
         assert taken.__cuda_array_interface__["data"][0] == x.ctypes.data
         assert taken.__cuda_array_interface__["strides"] == x.strides
@@ -277,7 +277,7 @@ def test_centres_on_a_gpu_are_not_pickled(vectors):
 
 
 def test_shown(vectors):
-    assert repr(as_vectors(OnGpu(vectors(4, 3)), "x")[0]) == "kith.DeviceBytes(shape=(4, 3), dtype=float32, device=cuda:0)"
+    assert repr(as_vectors(OnGpu(vectors(4, 3)), "x")[0]) == "kith.DeviceArray(shape=(4, 3), dtype=float32, device=cuda:0)"
 
 
 class MadeUp(_libraries.Other):
@@ -300,7 +300,7 @@ def made_up(monkeypatch):
     calls = []
 
     def filled(out, dtype, value):
-        assert isinstance(out, _kith.DeviceBytes) and out.dtype == np.dtype(dtype).name
+        assert isinstance(out, _kith.DeviceArray) and out.dtype == np.dtype(dtype).name
         count = int(np.prod(out.shape))
         pointer = out.__cuda_array_interface__["data"][0]
         np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(pointer), dtype)[:] = value
@@ -360,7 +360,7 @@ def test_a_graph_of_your_own():
     ids, distances = np.zeros((4, 2), np.int64), np.zeros((4, 2), np.float32)
     of_device = [_kith.import_dlpack(OnGpu(array).__dlpack__()) for array in (ids, distances)]
     graph = kith.KnnGraph(*of_device)
-    assert isinstance(graph.ids, kith.DeviceBytes) and len(graph) == 4 and graph.k == 2
+    assert isinstance(graph.ids, kith.DeviceArray) and len(graph) == 4 and graph.k == 2
     for call in (graph.to_host, graph.to_csr, graph.to_umap):
         with pytest.raises(NO_DEVICE):  # it is not here to be copied
             call()

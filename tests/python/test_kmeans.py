@@ -75,7 +75,7 @@ def test_threads_and_limits_change_nothing(blobs, tmp_path):
     kith.write_vectors(path, blobs)
     truth = kith.KMeans(20, seed=5).fit(blobs, threads=1)
     assert same(kith.KMeans(20, seed=5).fit(blobs, threads=3), truth)
-    assert same(kith.KMeans(20, seed=5).fit(path, memory_limit=400_000), truth)
+    assert same(kith.KMeans(20, seed=5).fit(path, memory_limit=480_000), truth)
     assert (truth.predict(path) == truth.labels_).all()
     with pytest.raises(MemoryError):
         kith.KMeans(20).fit(path, memory_limit=1000)

@@ -144,7 +144,7 @@ def clusters(base: npt.NDArray[np.uint8], folder: Path) -> npt.NDArray[np.int32]
     return labels if labels.size else model.labels_
 
 
-def on_a_gpu(queries: kith.DeviceBytes, index: kith.Index) -> tuple[int, ...]:
+def on_a_gpu(queries: kith.DeviceArray, index: kith.Index) -> tuple[int, ...]:
     found = index.search(queries, k=3, out=(queries, queries))
     print(queries.dtype, queries.device, kith.knn(queries, queries).ids, found)
     return queries.shape
