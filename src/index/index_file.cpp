@@ -315,8 +315,10 @@ IndexParts load_parts(const std::string& path, const Resources& resources) {
 int64_t load_bytes(const std::string& path, const Resources& resources) {
   PartsReader reader(path, "index", resources);
   const IndexParts parts = parse_about_index(reader.about());
-  // Row numbers of a single list, ids in the file's order and by number, and the checks of both.
-  int64_t bytes = reader.bytes() + parts.rows * (4 + 12 + 8) + parts.rows / 8 + 64;
+  // Row numbers of a single list, ids by number, and the checks of both.
+  int64_t bytes = reader.bytes() + parts.rows / 8 + 64;
+  if (parts.lists && parts.lists->lists <= 1) bytes += array_bytes<uint32_t>(parts.rows);
+  if (reader.has("ids")) bytes += parts.rows * (12 + 8);
   for (const TransformParts& transform : parts.transforms) {  // kept in another form, made from the file's
     bytes += 2 * array_bytes<double>((transform.in + 1) * transform.out);
   }

@@ -61,10 +61,9 @@ void search_and_refine_from(const VectorFile& file, const IndexVersion& version,
   results.deliver(resources);
 }
 
-// What a search takes on the host beside its results, where a query whose lists hold too few vectors looks at all lists.
+// What a search takes on the host beside its results.
 int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, SearchParams params,
                        const Resources& resources) {
-  params.probes = std::numeric_limits<int64_t>::max();
   const IndexState* const state = state_of(version);
   if (rows_of(version) == 0) return 0;
   const int64_t filter = IdFilter::bytes_for(params.filter, version->ids);
@@ -121,9 +120,12 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  const auto least = [&] { return Footprint{smallest_bytes(version.get(), RowsInfo(queries), params, resources)}; };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
-  within_index_limits("the search", on_gpu, resources, least, [&] {
+  const auto least = [&](int64_t probes) {
+    SearchParams probing = params;
+    probing.probes = probes;
+    return Footprint{smallest_bytes(version.get(), RowsInfo(queries), probing, resources)};
+  };
+  const auto search_rows = [&] {
     const IdFilter filter(params.filter, version->ids, resources);
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
@@ -133,7 +135,19 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
       state->search(queries, out, of_rows, resources);
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
-  });
+  };
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
+  const auto work = [&] {
+    try {
+      search_rows();
+    } catch (const OutOfMemory&) {  // a query whose lists hold too few vectors looks at more of them
+      if (!on_gpu && counts_memory(resources)) {
+        require_memory("the search", least(std::numeric_limits<int64_t>::max()), resources);
+      }
+      throw;
+    }
+  };
+  within_index_limits("the search", on_gpu, resources, [&] { return least(params.probes); }, work);
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
