@@ -196,10 +196,10 @@ class Bench {
     const int64_t rows = drawn.parts.rows;
     const int64_t lists = drawn.parts.lists->lists;
     const Index index = IndexAccess::from_parts(std::move(drawn.parts), resources_);
-    const DeviceArray queries(drawn.queries);
+    const DeviceBytes queries(drawn.queries);
     for (const int64_t count : counts) {
-      const DeviceArray ids(static_cast<size_t>(count * kNeighbors) * 8);
-      const DeviceArray distances(static_cast<size_t>(count * kNeighbors) * 4);
+      const DeviceBytes ids(static_cast<size_t>(count * kNeighbors) * 8);
+      const DeviceBytes distances(static_cast<size_t>(count * kNeighbors) * 4);
       const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), count, kNeighbors, MemorySpace::cuda(0)};
       const MatrixView q(queries.as<void>(), DType::f32, {count, kCols, kCols}, MemorySpace::cuda(0));
       for (const int64_t some : probes) {

@@ -79,7 +79,7 @@ Settings parse(int argc, char** argv) {
   return s;
 }
 
-MatrixView on_device(const DeviceArray& memory, int64_t rows, int64_t cols) {
+MatrixView on_device(const DeviceBytes& memory, int64_t rows, int64_t cols) {
   return {memory.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0)};
 }
 
@@ -130,15 +130,15 @@ struct Found {
     check(cudaMemcpy(numbers.data(), view.ids, numbers.size() * sizeof(int64_t), cudaMemcpyDeviceToHost));
     return numbers;
   }
-  DeviceArray ids;
-  DeviceArray distances;
+  DeviceBytes ids;
+  DeviceBytes distances;
   NeighborsView view;
 };
 
 // The steps of coding so many rows, with lists and a code of that shape: which values they have matters little.
 void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeRecipe& code,
                 const Resources& resources) {
-  const DeviceArray memory(static_cast<size_t>(rows * cols) * sizeof(float));
+  const DeviceBytes memory(static_cast<size_t>(rows * cols) * sizeof(float));
   data.fill(kBaseSeed, 0, rows, memory.as<float>());
   const MatrixView view = on_device(memory, rows, cols);
   IvfModel model;
@@ -152,7 +152,7 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
   const auto context = std::make_shared<const DeviceContext>(0);
   const Resources streamed = resources.with_device(Device::cuda(0)).with_stream(context->stream());
   const auto there = gpu_model(0, model, streamed);
-  const DeviceArray labels(static_cast<size_t>(rows) * 4);
+  const DeviceBytes labels(static_cast<size_t>(rows) * 4);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("assign", rows, quiet);
   double assign = 1e9;
@@ -165,7 +165,7 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
       assign = std::min(assign, since(start));
     }
   }
-  const DeviceArray codes(static_cast<size_t>(rows * model.codec->format().bytes()));
+  const DeviceBytes codes(static_cast<size_t>(rows * model.codec->format().bytes()));
   const MutableMatrixView out(codes.as<uint8_t>(), DType::u8,
                               {rows, model.codec->format().bytes(), model.codec->format().bytes()},
                               MemorySpace::cuda(0));
@@ -188,7 +188,7 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
 // Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from theirs.
 void compare_starts(const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
-  const DeviceArray memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
+  const DeviceBytes memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
   const MatrixView view = on_device(memory, s.train, s.cols);
   for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
     data.fill(kBaseSeed, 0, s.train, memory.as<float>());
@@ -277,7 +277,7 @@ void tell_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& 
 void build(const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
   const int64_t room = std::max({s.train, s.batch, s.queries, s.graph});
-  const DeviceArray memory(static_cast<size_t>(room * s.cols) * sizeof(float));
+  const DeviceBytes memory(static_cast<size_t>(room * s.cols) * sizeof(float));
   float* const rows = memory.as<float>();
   const auto start = Clock::now();
   data.fill(kBaseSeed, 0, s.train, rows);
@@ -317,7 +317,7 @@ void build(const Settings& s, const Resources& resources) {
               static_cast<double>(usage.ru_maxrss) * 1e-6);
   std::fflush(stdout);
 
-  const DeviceArray query_memory(static_cast<size_t>(s.queries * s.cols) * sizeof(float));
+  const DeviceBytes query_memory(static_cast<size_t>(s.queries * s.cols) * sizeof(float));
   data.fill(kQuerySeed, 0, s.queries, query_memory.as<float>());
   const MatrixView queries = on_device(query_memory, s.queries, s.cols);
   const Found found(s.queries, s.k);

@@ -62,7 +62,7 @@ Settings parse(int argc, char** argv) {
 // The kernels of a coarse search of f32 vectors, one by one.
 class Stages {
  public:
-  Stages(const DeviceArray& queries, int64_t query_count, const DeviceArray& base, int64_t rows, int64_t cols,
+  Stages(const DeviceBytes& queries, int64_t query_count, const DeviceBytes& base, int64_t rows, int64_t cols,
          const StreamTimer& timer)
       : timer_(timer),
         queries_{queries.as<void>(), DType::f32, cols, query_count},
@@ -98,7 +98,7 @@ class Stages {
                                    base_.count,
                                    chunks_};
     const ProductSchedule schedule = coarse_schedule(engine, queries_.count, base_.count, device_.multiprocessors);
-    const DeviceArray lists(bytes(queries_.count * k * 8));
+    const DeviceBytes lists(bytes(queries_.count * k * 8));
     const auto time = [&](const auto& call) { return timer_.of(runs, call).median; };
     const double rounding = time([&] {
       launch_query_operands(task(queries_, query_operands_), {query_facts_.as<QueryFacts>(), nullptr, 0}, stream);
@@ -155,7 +155,7 @@ class Stages {
                              device_.multiprocessors};
     double by_tiles = -1;
     if (can_use_row_tiles(shape)) {
-      const DeviceArray entries(bytes(queries_.count * rerank.room * 8));
+      const DeviceBytes entries(bytes(queries_.count * rerank.room * 8));
       const CandidateLists candidate_lists{counts_.as<uint32_t>() + 1, entries.as<uint64_t>()};
       by_tiles = time([&] {
         zero_counts(queries_.count + 1);
@@ -175,7 +175,7 @@ class Stages {
  private:
   static size_t bytes(int64_t count) { return static_cast<size_t>(count); }
 
-  OperandTask task(const DeviceRowsView& rows, const DeviceArray& operands) const {
+  OperandTask task(const DeviceRowsView& rows, const DeviceBytes& operands) const {
     return {rows,
             cols_,
             KeyKind::squared_l2,
@@ -199,18 +199,18 @@ class Stages {
   int64_t cols_;
   int64_t chunks_;
   DeviceInfo device_;
-  DeviceArray query_operands_;
-  DeviceArray base_operands_;
-  DeviceArray terms_;
-  DeviceArray centre_;
-  DeviceArray base_facts_;
-  DeviceArray query_facts_;
-  DeviceArray minima_;
-  DeviceArray thresholds_;
-  DeviceArray key_limits_;
-  DeviceArray marks_;
-  DeviceArray counts_;  // of failed queries, and of the candidates of each
-  DeviceArray failed_;
+  DeviceBytes query_operands_;
+  DeviceBytes base_operands_;
+  DeviceBytes terms_;
+  DeviceBytes centre_;
+  DeviceBytes base_facts_;
+  DeviceBytes query_facts_;
+  DeviceBytes minima_;
+  DeviceBytes thresholds_;
+  DeviceBytes key_limits_;
+  DeviceBytes marks_;
+  DeviceBytes counts_;  // of failed queries, and of the candidates of each
+  DeviceBytes failed_;
 };
 
 class Bench {
@@ -229,10 +229,10 @@ class Bench {
 
   void run() {
     const std::vector<float> queries = mixture_.points(settings_.queries, 12);
-    const DeviceArray device_queries(queries);
+    const DeviceBytes device_queries(queries);
     for (const int64_t rows : chosen(settings_.rows, {1024, 4096, 16384, 65536})) {
       const std::vector<float> base = mixture_.points(rows, 11);
-      const DeviceArray device_base(base);
+      const DeviceBytes device_base(base);
       Index index("Flat", {.metric = Metric::sqeuclidean});
       index.add({base.data(), rows, settings_.cols}, Ownership::borrow, resources_);
       Stages stages(device_queries, settings_.queries, device_base, rows, settings_.cols, timer_);
@@ -247,9 +247,9 @@ class Bench {
     return one > 0 ? std::vector<int64_t>{one} : all;
   }
 
-  void search(const Index& index, const DeviceArray& queries, int64_t rows, int64_t k, Stages& stages) {
-    const DeviceArray ids(static_cast<size_t>(settings_.queries * k) * 8);
-    const DeviceArray distances(static_cast<size_t>(settings_.queries * k) * 4);
+  void search(const Index& index, const DeviceBytes& queries, int64_t rows, int64_t k, Stages& stages) {
+    const DeviceBytes ids(static_cast<size_t>(settings_.queries * k) * 8);
+    const DeviceBytes distances(static_cast<size_t>(settings_.queries * k) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings_.queries, k, MemorySpace::cuda(0)};
     const MatrixView view{
         queries.as<void>(), DType::f32, {settings_.queries, settings_.cols, settings_.cols}, MemorySpace::cuda(0)};

@@ -82,7 +82,7 @@ class Coarse {
   }
 
  private:
-  OperandTask task(const DeviceRowsView& rows, const DeviceArray& operands) const {
+  OperandTask task(const DeviceRowsView& rows, const DeviceBytes& operands) const {
     return {rows,
             cols_,
             KeyKind::squared_l2,
@@ -97,16 +97,16 @@ class Coarse {
   int64_t chunks_;
   DeviceInfo device_;
   DeviceRowsView base_;
-  DeviceArray base_operands_;
-  DeviceArray terms_;
-  DeviceArray centre_;
-  DeviceArray base_facts_;
-  DeviceArray query_operands_;
-  DeviceArray query_facts_;
-  DeviceArray thresholds_;
-  DeviceArray key_limits_;
-  DeviceArray failed_;
-  DeviceArray memory_;
+  DeviceBytes base_operands_;
+  DeviceBytes terms_;
+  DeviceBytes centre_;
+  DeviceBytes base_facts_;
+  DeviceBytes query_operands_;
+  DeviceBytes query_facts_;
+  DeviceBytes thresholds_;
+  DeviceBytes key_limits_;
+  DeviceBytes failed_;
+  DeviceBytes memory_;
   cudaStream_t stream_;
 };
 

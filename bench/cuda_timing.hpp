@@ -14,16 +14,16 @@ inline void check(cudaError_t error) {
 }
 
 // Memory on the device, filled once.
-class DeviceArray {
+class DeviceBytes {
  public:
-  explicit DeviceArray(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
+  explicit DeviceBytes(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
   template <typename T>
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size() * sizeof(T)) {
+  explicit DeviceBytes(const std::vector<T>& values) : DeviceBytes(values.size() * sizeof(T)) {
     check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
-  ~DeviceArray() { (void)cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceBytes() { (void)cudaFree(data_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
   template <typename T>
   T* as() const {
     return static_cast<T*>(data_);

@@ -79,10 +79,10 @@ class Unfused {
 
   double median_ms(int64_t k, const StreamTimer& timer) const {
     const auto results = static_cast<size_t>(settings_.queries * k);
-    const DeviceArray values(results * 4);
-    const DeviceArray columns(results * 4);
+    const DeviceBytes values(results * 4);
+    const DeviceBytes columns(results * 4);
     const SelectProblem whole = problem_of(input_of(tile_), k, SelectOrder::largest);
-    const DeviceArray workspace(
+    const DeviceBytes workspace(
         static_cast<size_t>(std::max<int64_t>(plan_select(whole, multiprocessors_).workspace_bytes, 1)));
     return timer
         .of(settings_.runs,
@@ -124,11 +124,11 @@ class Unfused {
                        products_.as<void>(), CUDA_R_32F, rows, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
 
-  DeviceArray base_;
-  DeviceArray queries_;
+  DeviceBytes base_;
+  DeviceBytes queries_;
   Settings settings_;
   int64_t tile_;
-  DeviceArray products_;
+  DeviceBytes products_;
   cudaStream_t stream_;
   int multiprocessors_;
   cublasHandle_t cublas_ = nullptr;
@@ -146,9 +146,9 @@ void run(const Settings& settings) {
   const Mixture mixture(settings.cols);
   const std::vector<float> base = mixture.points(settings.rows, 11);
   const std::vector<float> queries = mixture.points(settings.queries, 12);
-  const DeviceArray device_base(base);
-  const DeviceArray device_queries(queries);
-  const auto view = [&](const DeviceArray& array, int64_t rows) {
+  const DeviceBytes device_base(base);
+  const DeviceBytes device_queries(queries);
+  const auto view = [&](const DeviceBytes& array, int64_t rows) {
     return MatrixView(array.as<void>(), DType::f32, {rows, settings.cols, settings.cols}, MemorySpace::cuda(0));
   };
   const Unfused unfused(base, queries, settings, timer.stream());
@@ -166,8 +166,8 @@ void run(const Settings& settings) {
   table.line("    k     fused   unfused     ratio   product      read");
   for (const int64_t k : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}) {
     const auto results = static_cast<size_t>(settings.queries * k);
-    const DeviceArray ids(results * 8);
-    const DeviceArray distances(results * 4);
+    const DeviceBytes ids(results * 8);
+    const DeviceBytes distances(results * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings.queries, k, MemorySpace::cuda(0)};
     const KnnParams params{.k = k, .metric = Metric::sqeuclidean};
     const double fused =

@@ -108,7 +108,7 @@ int run(int argc, char** argv) {
   wish.device = Device::cuda(0);
   const Resources resources(wish);
   const auto context = std::make_shared<const DeviceContext>(0);
-  const DeviceArray values(static_cast<size_t>(rows * cols) * 4);
+  const DeviceBytes values(static_cast<size_t>(rows * cols) * 4);
   if (data == "manifold") {
     manifold::OnDevice(cols).fill(1, 0, rows, values.as<float>());
   } else {

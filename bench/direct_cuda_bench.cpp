@@ -128,14 +128,14 @@ class Bench {
     const bool bytes = kernel == Kernel::bits;
     const int64_t value_bytes = bytes ? 1 : 4;
     const auto matrix = [&](int64_t rows, uint32_t seed) {
-      return DeviceArray(equal_ ? std::vector<float>(static_cast<size_t>(rows * shape.cols), 0.7f)
+      return DeviceBytes(equal_ ? std::vector<float>(static_cast<size_t>(rows * shape.cols), 0.7f)
                                 : random_values(rows * shape.cols * value_bytes / 4 + 4, seed));
     };
-    const DeviceArray queries = matrix(shape.queries, 1);
-    const DeviceArray rows = matrix(shape.rows, 2);
-    const DeviceArray query_norms(static_cast<size_t>(shape.queries) * 8);
-    const DeviceArray row_norms(static_cast<size_t>(shape.rows) * 8);
-    const DeviceArray keys(static_cast<size_t>(shape.queries * shape.rows) * 4);
+    const DeviceBytes queries = matrix(shape.queries, 1);
+    const DeviceBytes rows = matrix(shape.rows, 2);
+    const DeviceBytes query_norms(static_cast<size_t>(shape.queries) * 8);
+    const DeviceBytes row_norms(static_cast<size_t>(shape.rows) * 8);
+    const DeviceBytes keys(static_cast<size_t>(shape.queries * shape.rows) * 4);
     DistanceTask task;
     task.queries = {queries.as<void>(), bytes ? DType::u8 : DType::f32, shape.cols, shape.queries};
     task.rows = {rows.as<void>(), bytes ? DType::u8 : DType::f32, shape.cols, shape.rows};
@@ -171,12 +171,12 @@ class Bench {
   void select(int64_t queries, int64_t rows, int64_t k, bool equal) {
     std::vector<float> values = random_values(queries * rows, 3);
     if (equal) std::fill(values.begin(), values.end(), 0.5f);
-    const DeviceArray plain(values);
+    const DeviceBytes plain(values);
     std::vector<uint32_t> ordered(values.size());
     std::transform(values.begin(), values.end(), ordered.begin(), [](float value) { return ordered_key(value); });
-    const DeviceArray keys(ordered);
-    const DeviceArray neighbors(static_cast<size_t>(queries * k) * 8);
-    const DeviceArray bounds(static_cast<size_t>(queries) * 4);
+    const DeviceBytes keys(ordered);
+    const DeviceBytes neighbors(static_cast<size_t>(queries * k) * 8);
+    const DeviceBytes bounds(static_cast<size_t>(queries) * 4);
     const DeviceLists lists{neighbors.as<uint64_t>(), bounds.as<uint32_t>(), queries, k};
     const int64_t tile = std::max<int64_t>((int64_t{1} << 24) / std::min<int64_t>(queries, 1024), k);
     const Times over_tiles = timer_.of(runs_, [&] {
@@ -187,12 +187,12 @@ class Bench {
       }
     });
     const Times sorted = timer_.of(runs_, [&] { launch_sort(lists, rows, timer_.stream()); });
-    const DeviceArray selected(static_cast<size_t>(queries * k) * 4);
-    const DeviceArray columns(static_cast<size_t>(queries * k) * 4);
+    const DeviceBytes selected(static_cast<size_t>(queries * k) * 4);
+    const DeviceBytes columns(static_cast<size_t>(queries * k) * 4);
     const SelectInput input{plain.as<float>(), queries, rows, rows, nullptr, nullptr};
     const SelectProblem problem = problem_of(input, k, SelectOrder::smallest);
     const SelectPlan plan = plan_select(problem, device_.multiprocessors);
-    const DeviceArray workspace(static_cast<size_t>(std::max<int64_t>(plan.workspace_bytes, 1)));
+    const DeviceBytes workspace(static_cast<size_t>(std::max<int64_t>(plan.workspace_bytes, 1)));
     const Times whole = timer_.of(runs_, [&] {
       launch_select_rows(input, {selected.as<float>(), columns.as<int32_t>(), nullptr}, problem, plan,
                          workspace.as<void>(), timer_.stream());

@@ -115,13 +115,13 @@ class Bench {
     return product + read_ms(static_cast<double>(queries * k * settings_.cols * size_of(dtype)));
   }
 
-  MatrixView on_device(const DeviceArray& array, DType dtype, int64_t rows) const {
+  MatrixView on_device(const DeviceBytes& array, DType dtype, int64_t rows) const {
     return {array.as<void>(), dtype, {rows, settings_.cols, settings_.cols}, MemorySpace::cuda(0)};
   }
 
   void search(const std::string& name, const MatrixView& queries, const MatrixView& base, const KnnParams& params) {
-    const DeviceArray ids(static_cast<size_t>(queries.rows() * params.k) * 8);
-    const DeviceArray distances(static_cast<size_t>(queries.rows() * params.k) * 4);
+    const DeviceBytes ids(static_cast<size_t>(queries.rows() * params.k) * 8);
+    const DeviceBytes distances(static_cast<size_t>(queries.rows() * params.k) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), queries.rows(), params.k, MemorySpace::cuda(0)};
     measure(name, search_floor(queries.rows(), params.k, base.dtype()),
             [&] { knn(queries, base, out, params, resources_); });
@@ -129,16 +129,16 @@ class Bench {
 
   void graph(const std::string& name, const MatrixView& rows) {
     const KnnGraphParams params{.k = 10, .metric = Metric::sqeuclidean, .method = GraphMethod::exact};
-    const DeviceArray ids(static_cast<size_t>(rows.rows() * params.k) * 8);
-    const DeviceArray distances(static_cast<size_t>(rows.rows() * params.k) * 4);
+    const DeviceBytes ids(static_cast<size_t>(rows.rows() * params.k) * 8);
+    const DeviceBytes distances(static_cast<size_t>(rows.rows() * params.k) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), rows.rows(), params.k, MemorySpace::cuda(0)};
     measure(name, search_floor(rows.rows(), params.k, rows.dtype()), [&] { knn_graph(rows, out, params, resources_); });
   }
 
   void floats(const std::string& what, const std::vector<float>& base, const std::vector<float>& queries,
               const std::vector<int64_t>& ks) {
-    const DeviceArray device_base(base);
-    const DeviceArray device_queries(queries);
+    const DeviceBytes device_base(base);
+    const DeviceBytes device_queries(queries);
     const MatrixView base_view = on_device(device_base, DType::f32, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::f32, settings_.queries);
     for (const int64_t k : ks) {
@@ -162,8 +162,8 @@ class Bench {
   }
 
   void cosine(const std::vector<float>& base, const std::vector<float>& queries) {
-    const DeviceArray device_base(base);
-    const DeviceArray device_queries(queries);
+    const DeviceBytes device_base(base);
+    const DeviceBytes device_queries(queries);
     search("f32 cosine k=10", on_device(device_queries, DType::f32, settings_.queries),
            on_device(device_base, DType::f32, settings_.rows), {.k = 10, .metric = Metric::cosine});
   }
@@ -174,8 +174,8 @@ class Bench {
       std::transform(values.begin(), values.end(), halves.begin(), [](float value) { return __float2half(value); });
       return halves;
     };
-    const DeviceArray device_base(rounded(base));
-    const DeviceArray device_queries(rounded(queries));
+    const DeviceBytes device_base(rounded(base));
+    const DeviceBytes device_queries(rounded(queries));
     search("f16 k=10", on_device(device_queries, DType::f16, settings_.queries),
            on_device(device_base, DType::f16, settings_.rows), {.k = 10, .metric = Metric::sqeuclidean});
   }
@@ -187,8 +187,8 @@ class Bench {
                      [](float value) { return static_cast<uint8_t>(std::clamp(std::round(value), 0.0f, 255.0f)); });
       return bytes;
     };
-    const DeviceArray device_base(rounded(base));
-    const DeviceArray device_queries(rounded(queries));
+    const DeviceBytes device_base(rounded(base));
+    const DeviceBytes device_queries(rounded(queries));
     const MatrixView base_view = on_device(device_base, DType::u8, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::u8, settings_.queries);
     for (const int64_t k : {10, 100, 1000, 2048, 4096}) {
@@ -202,9 +202,9 @@ class Bench {
     if (!wanted("f32 1 query index")) return;
     Index index("Flat", {.metric = Metric::sqeuclidean});
     index.add({base.data(), settings_.rows, settings_.cols}, Ownership::borrow, resources_);
-    const DeviceArray device_queries(queries);
-    const DeviceArray ids(10 * 8);
-    const DeviceArray distances(10 * 4);
+    const DeviceBytes device_queries(queries);
+    const DeviceBytes ids(10 * 8);
+    const DeviceBytes distances(10 * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), 1, 10, MemorySpace::cuda(0)};
     const double read = read_ms(static_cast<double>(settings_.rows * settings_.cols) * 2);
     measure("f32 1 query index", read,

@@ -105,7 +105,7 @@ class Bench {
 
  private:
   MatrixView host_base() const { return {base_.data(), settings_.rows, kCols}; }
-  static MatrixView on_device(const DeviceArray& array, int64_t rows) {
+  static MatrixView on_device(const DeviceBytes& array, int64_t rows) {
     return {array.as<void>(), DType::f32, {rows, kCols, kCols}, MemorySpace::cuda(0)};
   }
   template <typename Call>
@@ -120,8 +120,8 @@ class Bench {
 
   template <typename Search>
   void filters(const Where& where, int64_t queries, const Search& search) {
-    const DeviceArray ids(static_cast<size_t>(queries * kNeighbors) * 8);
-    const DeviceArray distances(static_cast<size_t>(queries * kNeighbors) * 4);
+    const DeviceBytes ids(static_cast<size_t>(queries * kNeighbors) * 8);
+    const DeviceBytes distances(static_cast<size_t>(queries * kNeighbors) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), queries, kNeighbors, MemorySpace::cuda(0)};
     const MatrixView q = on_device(device_queries_, queries);
     const double all = median([&] { search(q, out, RowFilter()); });
@@ -183,8 +183,8 @@ class Bench {
   Table table_;
   std::vector<float> base_;
   std::vector<float> queries_;
-  DeviceArray device_base_;
-  DeviceArray device_queries_;
+  DeviceBytes device_base_;
+  DeviceBytes device_queries_;
   Index index_;
   StreamTimer timer_;
   Resources resources_;

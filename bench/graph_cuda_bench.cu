@@ -53,7 +53,7 @@ constexpr Case kCases[] = {
     {"f16 mixture 100M", false, DType::f16, 100000000, 96, 0.95},
 };
 
-void fill_rows(const Case& one, int64_t rows, const DeviceArray& data) {
+void fill_rows(const Case& one, int64_t rows, const DeviceBytes& data) {
   if (one.manifold) return manifold::OnDevice(one.cols).fill(1, 0, rows, data.as<float>());
   const mixture::OnDevice mixture(one.cols);
   if (one.dtype == DType::f32) mixture.fill(1, 0, rows, data.as<float>());
@@ -71,7 +71,7 @@ int64_t parameter(const GraphReport& report, const std::string& name) {
 
 void run_case(const Case& one, const Options& options, const Table& table, const real_rows::Bytes& given = {}) {
   const int64_t rows = options.number("--rows", one.rows);
-  const DeviceArray data(static_cast<size_t>(rows * one.cols * size_of(one.dtype)));
+  const DeviceBytes data(static_cast<size_t>(rows * one.cols * size_of(one.dtype)));
   if (given.rows == 0) {
     fill_rows(one, rows, data);
   } else if (one.dtype == DType::u8) {
@@ -84,8 +84,8 @@ void run_case(const Case& one, const Options& options, const Table& table, const
   params.k = options.number("--k", 10);
   params.method = parse_graph_method(options.text("--method", "auto"));
   params.recall = static_cast<double>(options.number("--recall", static_cast<int64_t>(one.recall * 100))) / 100;
-  const DeviceArray ids(static_cast<size_t>(rows * params.k) * 8);
-  const DeviceArray distances(static_cast<size_t>(rows * params.k) * 4);
+  const DeviceBytes ids(static_cast<size_t>(rows * params.k) * 8);
+  const DeviceBytes distances(static_cast<size_t>(rows * params.k) * 4);
   const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), rows, params.k, MemorySpace::cuda(0)};
   const Resources resources;
   double best = 1e30;

@@ -182,13 +182,13 @@ void table_2(const Table& table, int64_t rows) {
   const Resources resources = on(Device::cuda(0));
   const mixture::OnDevice mixture(kCols);
   for (const DType dtype : {DType::u8, DType::f16}) {
-    const DeviceArray data(static_cast<size_t>(rows * kCols * size_of(dtype)));
+    const DeviceBytes data(static_cast<size_t>(rows * kCols * size_of(dtype)));
     if (dtype == DType::u8) mixture.fill(1, 0, rows, data.as<uint8_t>());
     if (dtype == DType::f16) mixture::fill_halves(mixture, rows, kCols, data.as<__half>());
     check(cudaDeviceSynchronize());
     const MatrixView x(data.as<std::byte>(), dtype, {rows, kCols, kCols}, MemorySpace::cuda(0));
-    const DeviceArray ids(static_cast<size_t>(rows * kK) * 8);
-    const DeviceArray distances(static_cast<size_t>(rows * kK) * 4);
+    const DeviceBytes ids(static_cast<size_t>(rows * kK) * 8);
+    const DeviceBytes distances(static_cast<size_t>(rows * kK) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), rows, kK, MemorySpace::cuda(0)};
     for (const double wanted : {0.76, 0.95}) {
       KnnGraphParams params;
@@ -222,7 +222,7 @@ int run(int argc, char** argv) {
   const real_rows::Bytes real = path.empty() ? real_rows::Bytes{} : real_rows::read(path);
   const int64_t cols = path.empty() ? 128 : real.cols;
   const int64_t rows = options.number("--rows", path.empty() ? 1'000'000 : real.rows);
-  const DeviceArray values(static_cast<size_t>(rows * cols) * 4);
+  const DeviceBytes values(static_cast<size_t>(rows * cols) * 4);
   if (path.empty()) {
     mixture::OnDevice(cols).fill(1, 0, rows, values.as<float>());
   } else {

@@ -168,8 +168,8 @@ class Bench {
   }
 
   void make_lists() {
-    const DeviceArray parts(bytes_of(2000 * kCols, 4));
-    const DeviceArray factors(bytes_of(16 * kCols, 4));
+    const DeviceBytes parts(bytes_of(2000 * kCols, 4));
+    const DeviceBytes factors(bytes_of(16 * kCols, 4));
     const cudaStream_t stream = timer_.stream();
     const bool bytes = settings_.far == 1;  // farther apart, most would be cut off
     mixture_parts_kernel<<<1000, 256, 0, stream>>>(parts.as<float>(), factors.as<float>(), kCols,
@@ -190,8 +190,8 @@ class Bench {
     std::vector<int32_t> labels(bytes_of(settings_.rows));
     means.predict(view(rows_.as<void>(), settings_.rows, kCols, kCols), labels.data(), nullptr, resources_);
     const auto* const centres = static_cast<const float*>(means.centres().data());
-    centres_ = std::make_unique<DeviceArray>(std::vector<float>(centres, centres + settings_.lists * kCols));
-    labels_ = std::make_unique<DeviceArray>(labels);
+    centres_ = std::make_unique<DeviceBytes>(std::vector<float>(centres, centres + settings_.lists * kCols));
+    labels_ = std::make_unique<DeviceBytes>(labels);
     std::vector<int64_t> offsets(bytes_of(settings_.lists + 1));
     for (const int32_t label : labels) ++offsets[static_cast<size_t>(label) + 1];
     longest_ = *std::max_element(offsets.begin(), offsets.end());
@@ -209,8 +209,8 @@ class Bench {
     }
     const auto rows = static_cast<double>(settings_.rows);
     imbalance_ = squares * static_cast<double>(settings_.lists) / rows / rows;
-    offsets_ = std::make_unique<DeviceArray>(offsets);
-    order_ = std::make_unique<DeviceArray>(order);
+    offsets_ = std::make_unique<DeviceBytes>(offsets);
+    order_ = std::make_unique<DeviceBytes>(order);
     char text[100];
     std::snprintf(text, sizeof text, "longest list %lld, imbalance %.2f", static_cast<long long>(longest_), imbalance_);
     table_.line(text);
@@ -221,7 +221,7 @@ class Bench {
     constexpr int64_t kParts = kCols / kPartCols;
     const cudaStream_t stream = timer_.stream();
     const int64_t sample = std::min<int64_t>(sample_, 65536);
-    const DeviceArray residuals(bytes_of(sample * kCols, 4));
+    const DeviceBytes residuals(bytes_of(sample * kCols, 4));
     residual_kernel<<<static_cast<unsigned>(sample), 128, 0, stream>>>(
         rows_.as<float>(), centres_->as<float>(), labels_->as<int32_t>(), kCols, residuals.as<float>());
     std::vector<float> codewords;
@@ -236,8 +236,8 @@ class Bench {
       const auto* const words = static_cast<const float*>(means.centres().data());
       codewords.insert(codewords.end(), words, words + 256 * kPartCols);
     }
-    const DeviceArray words(codewords);
-    const DeviceArray codes(bytes_of(settings_.rows * kParts));
+    const DeviceBytes words(codewords);
+    const DeviceBytes codes(bytes_of(settings_.rows * kParts));
     const dim3 grid(static_cast<unsigned>((settings_.rows + 255) / 256), static_cast<unsigned>(kParts));
     encode_kernel<kPartCols><<<grid, 256, 0, stream>>>(rows_.as<float>(), centres_->as<float>(), labels_->as<int32_t>(),
                                                        order_->as<uint32_t>(), settings_.rows, kCols, words.as<float>(),
@@ -251,7 +251,7 @@ class Bench {
 
   template <typename T>
   void stored(const std::string& name, DType dtype) {
-    const DeviceArray codes(bytes_of(settings_.rows * kCols, sizeof(T)));
+    const DeviceBytes codes(bytes_of(settings_.rows * kCols, sizeof(T)));
     store_kernel<<<static_cast<unsigned>(settings_.rows), 128, 0, timer_.stream()>>>(
         rows_.as<float>(), order_->as<uint32_t>(), kCols, codes.as<T>());
     DeviceListsView lists;
@@ -268,18 +268,18 @@ class Bench {
     lists.rows = order_->as<uint32_t>();
     lists.count = settings_.rows;
     const PreparedListsLayout layout(lists, settings_.halves);
-    const DeviceArray prepared(bytes_of(layout.bytes));
+    const DeviceBytes prepared(bytes_of(layout.bytes));
     IvfSearchTask task;
     task.lists = lists;
     task.prepared = layout.in(prepared.as<std::byte>(), lists);
     const double preparing = timer_.of(1, [&] { launch_prepare_lists(lists, task.prepared, timer_.stream()); }).median;
-    const DeviceArray most(sizeof(uint32_t));
+    const DeviceBytes most(sizeof(uint32_t));
     check(cudaMemset(most.as<void>(), 0, sizeof(uint32_t)));
     const double counting =
         timer_.of(1, [&] { launch_count_repeats(lists, most.as<uint32_t>(), timer_.stream()); }).median;
     uint32_t repeats = 0;
     check(cudaMemcpy(&repeats, most.as<void>(), sizeof repeats, cudaMemcpyDeviceToHost));
-    const DeviceArray ranks(repeats < kLeastRepeats ? 1 : bytes_of(settings_.rows, sizeof(uint16_t)));
+    const DeviceBytes ranks(repeats < kLeastRepeats ? 1 : bytes_of(settings_.rows, sizeof(uint16_t)));
     double ranking = 0;
     if (repeats >= kLeastRepeats) {
       ranking = timer_.of(1, [&] { launch_rank_repeats(lists, ranks.as<uint16_t>(), timer_.stream()); }).median;
@@ -318,12 +318,12 @@ class Bench {
     task.engine = settings_.engine;
     const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
     const ScanTermsLayout kept(task.lists, plan.term);
-    const DeviceArray terms(bytes_of(kept.bytes));
+    const DeviceBytes terms(bytes_of(kept.bytes));
     task.terms = kept.in(terms.as<std::byte>());
     launch_scan_terms(task.lists, task.prepared, task.terms, timer_.stream());
-    const DeviceArray memory(bytes_of(plan.bytes));
-    const DeviceArray packed(bytes_of(count * probes, 8));
-    const DeviceArray out(bytes_of(count * settings_.k, 8));
+    const DeviceBytes memory(bytes_of(plan.bytes));
+    const DeviceBytes packed(bytes_of(count * probes, 8));
+    const DeviceBytes out(bytes_of(count * settings_.k, 8));
     task.queries = queries_.as<float>();
     task.query_stride = kCols;
     task.probes = packed.as<uint64_t>();
@@ -422,7 +422,7 @@ class Bench {
     ablation.run(task.queries, count, task.probes, probes, task.neighbors);
   }
 
-  static double mean_candidates(const DeviceArray& memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  static double mean_candidates(const DeviceBytes& memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
     const int64_t count = std::min(shape.queries, plan.batch);
     std::vector<uint32_t> counts(bytes_of(count));
     check(cudaMemcpy(counts.data(), candidate_counts(memory.as<std::byte>(), shape, plan), counts.size() * 4,
@@ -437,12 +437,12 @@ class Bench {
   Peers peers_;
   StreamTimer timer_;
   Resources resources_;
-  DeviceArray rows_;
-  DeviceArray queries_;
-  std::unique_ptr<DeviceArray> centres_;
-  std::unique_ptr<DeviceArray> labels_;
-  std::unique_ptr<DeviceArray> offsets_;
-  std::unique_ptr<DeviceArray> order_;
+  DeviceBytes rows_;
+  DeviceBytes queries_;
+  std::unique_ptr<DeviceBytes> centres_;
+  std::unique_ptr<DeviceBytes> labels_;
+  std::unique_ptr<DeviceBytes> offsets_;
+  std::unique_ptr<DeviceBytes> order_;
   std::unique_ptr<Coarse> coarse_;
   int64_t sample_ = 0;
   int64_t longest_ = 0;

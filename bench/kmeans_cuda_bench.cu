@@ -111,7 +111,7 @@ class Rows {
   const MatrixView& view() const { return view_; }
 
  private:
-  DeviceArray array_;
+  DeviceBytes array_;
   MatrixView view_;
 };
 
@@ -126,7 +126,7 @@ std::vector<std::byte> on_host(const MatrixView& rows) {
 double copy_bytes_per_second() {
   constexpr size_t kBytes = size_t{1} << 30;
   const StreamTimer timer;
-  const DeviceArray target(kBytes);
+  const DeviceBytes target(kBytes);
   void* from = nullptr;
   check(cudaMallocHost(&from, kBytes));
   const Times times = timer.of(

@@ -95,8 +95,8 @@ struct Bench {
   std::string encode_many(const mixture::OnDevice& source, const std::vector<float>& words, int64_t m, int64_t rounds,
                           int64_t count) const {
     const int64_t batch = std::min<int64_t>(count, 10'000'000);
-    const DeviceArray made(static_cast<size_t>(batch * cols) * 4);
-    const DeviceArray codes(static_cast<size_t>(batch * m));
+    const DeviceBytes made(static_cast<size_t>(batch * cols) * 4);
+    const DeviceBytes codes(static_cast<size_t>(batch * m));
     const Codebooks books{words.data(), m, 8, cols};
     AdditiveEncoding encoding = encoding_of(m, rounds);
     double encoding_seconds = 0;
@@ -123,8 +123,8 @@ struct Bench {
     encoding.form = form;
     const Codebooks books{words.data(), m, 8, cols};
     const MatrixView view(data, DType::f32, {count, cols, cols}, MemorySpace::cuda(0));
-    const DeviceArray codes(static_cast<size_t>(count * m));
-    const DeviceArray costs(static_cast<size_t>(count) * 4);
+    const DeviceBytes codes(static_cast<size_t>(count * m));
+    const DeviceBytes costs(static_cast<size_t>(count) * 4);
     double best = 1e30;
     for (int run = 0; run <= runs; ++run) {
       const double took = seconds_of([&] {
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   given.device = Device::cuda(0);
   const Resources resources(given);
   const mixture::OnDevice made(cols);
-  const DeviceArray data(static_cast<size_t>(rows * cols) * 4);
+  const DeviceBytes data(static_cast<size_t>(rows * cols) * 4);
   made.fill(1, 0, rows, data.as<float>());
   std::vector<float> sample(static_cast<size_t>(learn * cols));
   check(cudaMemcpy(sample.data(), data.as<float>(), sample.size() * 4, cudaMemcpyDeviceToHost));

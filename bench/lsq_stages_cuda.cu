@@ -101,12 +101,12 @@ class Launch {
   const Codebooks books_;
   const IcmBooksOnDevice there_;
   const std::vector<IcmStep> steps_;
-  const DeviceArray schedule_;
-  const DeviceArray values_;
-  const DeviceArray centred_;
-  const DeviceArray numbers_;
-  const DeviceArray fits_;
-  const DeviceArray codes_;
+  const DeviceBytes schedule_;
+  const DeviceBytes values_;
+  const DeviceBytes centred_;
+  const DeviceBytes numbers_;
+  const DeviceBytes fits_;
+  const DeviceBytes codes_;
   IcmRows task_;
   IcmRun run_;
 };
@@ -118,7 +118,7 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   const SearchBooks search(books, Resources());
   if (!has_icm_products(search) || books.cols <= kProductChunkCols) return {};
   const Launch launch(books, search, rows, count, rounds);
-  const DeviceArray sums(kStages * 8);
+  const DeviceBytes sums(kStages * 8);
   check(cudaMemset(sums.as<char>(), 0, kStages * 8));
   ClockWatch watch;
   watch.sums = sums.as<unsigned long long>();

@@ -70,7 +70,7 @@ class OnDevice {
 
  private:
   int cols_;
-  DeviceArray parts_;
+  DeviceBytes parts_;
 };
 
 }  // namespace manifold

@@ -17,7 +17,7 @@ __global__ inline void to_halves_kernel(const uint8_t* from, int64_t count, __ha
 
 inline void fill_halves(const OnDevice& mixture, int64_t rows, int64_t cols, __half* to) {
   constexpr int64_t kPiece = 1000000;
-  const DeviceArray bytes(static_cast<size_t>(std::min(kPiece, rows) * cols));
+  const DeviceBytes bytes(static_cast<size_t>(std::min(kPiece, rows) * cols));
   for (int64_t first = 0; first < rows; first += kPiece) {
     const int64_t count = std::min(kPiece, rows - first);
     mixture.fill(1, first, count, bytes.as<uint8_t>());

@@ -107,7 +107,7 @@ class OnDevice {
 
  private:
   int cols_;
-  DeviceArray parts_;
+  DeviceBytes parts_;
 };
 
 }  // namespace mixture

@@ -58,7 +58,7 @@ __global__ void blend_kernel(const uint8_t* from, int64_t from_rows, int64_t col
 // The first rows are the real ones.
 template <typename T>
 void fill(const Bytes& bytes, int64_t rows, T* to) {
-  const DeviceArray there(bytes.values);
+  const DeviceBytes there(bytes.values);
   blend_kernel<<<static_cast<unsigned>((rows * bytes.cols + 255) / 256), 256>>>(there.as<uint8_t>(), bytes.rows, bytes.cols,
                                                                                rows, to);
   check(cudaGetLastError());

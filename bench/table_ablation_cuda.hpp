@@ -50,9 +50,9 @@ class TableAblation {
 
   // `probes` and `neighbors`, what the library found, are on the device.
   void run(const float* queries, int64_t count, const uint64_t* probes, int64_t slots, const uint64_t* neighbors) {
-    const DeviceArray query_tables(bytes_of(count * kParts * 256, 4));
-    const DeviceArray starts(bytes_of(count * slots, 4));
-    const DeviceArray lengths(bytes_of(count, 4));
+    const DeviceBytes query_tables(bytes_of(count * kParts * 256, 4));
+    const DeviceBytes starts(bytes_of(count * slots, 4));
+    const DeviceBytes lengths(bytes_of(count, 4));
     table_starts_kernel<<<static_cast<unsigned>((count + 127) / 128), 128, 0, timer_.stream()>>>(
         probes, count, slots, lists_.offsets, starts.as<int32_t>(), lengths.as<int32_t>());
     TableScanTask task;
@@ -104,9 +104,9 @@ class TableAblation {
     // Queries at a time, for the memory of their distances.
     task.distance_stride = task.slots * lists_.longest;
     const int64_t tile = std::clamp<int64_t>((int64_t{8} << 30) / (4 * task.distance_stride), 1, count);
-    const DeviceArray distances(bytes_of(tile * task.distance_stride, 4));
-    const DeviceArray values(bytes_of(count * k_, 4));
-    const DeviceArray columns(bytes_of(count * k_, 4));
+    const DeviceBytes distances(bytes_of(tile * task.distance_stride, 4));
+    const DeviceBytes values(bytes_of(count * k_, 4));
+    const DeviceBytes columns(bytes_of(count * k_, 4));
     task.distances = distances.as<float>();
     const auto input_of = [&](int64_t first) {
       return SelectInput{task.distances,       std::min(tile, count - first), task.distance_stride,
@@ -116,7 +116,7 @@ class TableAblation {
       return plan_select(problem_of(input_of(first), k_, SelectOrder::smallest), multiprocessors_);
     };
     const int64_t last = (count - 1) / tile * tile;
-    const DeviceArray workspace(
+    const DeviceBytes workspace(
         bytes_of(std::max({plan_of(0).workspace_bytes, plan_of(last).workspace_bytes, int64_t{8}})));
     const auto kernel = table_scan_kernel<float, kParts, TableTerm::of_vector, TableScan::multi_pass>;
     allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
@@ -143,7 +143,7 @@ class TableAblation {
   }
 
   // Columns of a query's distances are positions in its lists, in turn.
-  double share_of_columns(const TableScanTask& task, const DeviceArray& columns, int64_t count) const {
+  double share_of_columns(const TableScanTask& task, const DeviceBytes& columns, int64_t count) const {
     std::vector<int32_t> places(bytes_of(count * k_));
     std::vector<int32_t> starts(bytes_of(count * task.slots));
     std::vector<uint64_t> probes(bytes_of(count * task.slots));
@@ -187,7 +187,7 @@ class TableAblation {
   template <typename Value, TableTerm kTerm, TableScan kScan>
   void one(TableScanTask task, int64_t count, const char* scan, const char* values, const char* term) {
     task.splits = kScan == TableScan::two_pass ? kSplits : 1;
-    const DeviceArray kept(bytes_of(count * task.splits * k_, 8));
+    const DeviceBytes kept(bytes_of(count * task.splits * k_, 8));
     task.kept = kept.as<uint64_t>();
     const auto kernel = table_scan_kernel<Value, kParts, kTerm, kScan>;
     allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
@@ -221,8 +221,8 @@ class TableAblation {
   int multiprocessors_;
   const StreamTimer& timer_;
   const Table& table_;
-  DeviceArray list_tables_;
-  DeviceArray vector_terms_;
+  DeviceBytes list_tables_;
+  DeviceBytes vector_terms_;
   const int32_t* lengths_ = nullptr;
   std::vector<uint64_t> found_;
   std::vector<uint32_t> rows_;

@@ -35,7 +35,7 @@ void run(const Options& options) {
   wish.device = Device::cuda(0);
   wish.stream = timer.stream();
   const Resources resources(wish);
-  const DeviceArray given(Mixture(cols).points(rows, 7));
+  const DeviceBytes given(Mixture(cols).points(rows, 7));
   const MatrixView x(given.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
   const std::string half = std::to_string(cols / 2);
   table.line("transform           train s   apply ms   floor ms");
@@ -46,7 +46,7 @@ void run(const Options& options) {
     transform.train(x, resources);
     const double train = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const int64_t out = transform.out();
-    const DeviceArray made(static_cast<size_t>(rows * out) * 4);
+    const DeviceBytes made(static_cast<size_t>(rows * out) * 4);
     const MutableMatrixView y(made.as<float>(), DType::f32, {rows, out, out}, MemorySpace::cuda(0));
     const Times times =
         timer.of(std::max<int64_t>(1, options.number("--runs", 3)), [&] { transform.apply(x, y, resources); });
