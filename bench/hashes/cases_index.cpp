@@ -205,7 +205,7 @@ void change_calls(Case& c, Filled& it) {
   }
 }
 
-// Of an index whose ids are its rows.
+// The index must have its row numbers as ids.
 void whole_calls(Case& c, const Filled& it) {
   const SearchParams params = draw_search(c.draws, it);
   if (c.draws.chance(40)) {

@@ -100,7 +100,7 @@ struct DrawnFilter {
   std::vector<uint8_t> bytes;
   std::vector<int64_t> numbers;
 };
-// Of all forms; `ids` are what a list may name, by default the rows.
+// A filter of any form; `ids` are what a list may name, by default the rows.
 DrawnFilter draw_filter(Draws& draws, int64_t rows, const std::vector<int64_t>& ids = {});
 
 int64_t draw_rows(Draws& draws);  // 1 to 1,025, at the edges of tiles and between

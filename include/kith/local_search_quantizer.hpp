@@ -81,7 +81,7 @@ struct LocalSearchEncoding {
   KITH_EXPORT void validate() const;
 };
 
-// Of more than 1,048,576 rows train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
+// Given more than 1,048,576 rows, train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
 // for each are warned of. A line of each round's objective goes to the log. Where training is cancelled, the codebooks of
 // the last complete round stay. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and decode()
 // adds their codewords up in the order of the books. lookup_table() takes inner_product alone: squared distances to a sum

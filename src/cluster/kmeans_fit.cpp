@@ -241,7 +241,8 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 
 namespace {
 
-// Of the smallest plan, whether the rows are scaled or not, where the rows lie or the resources say; else on the CPU.
+// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or that
+// the resources name; else the CPU.
 template <typename WishFor>
 Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
   const Device device = !rows.space.host_readable() ? Device::cuda(rows.space.device)

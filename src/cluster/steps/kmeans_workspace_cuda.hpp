@@ -22,7 +22,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   int64_t run_capacity = 0;
   CentreSearchShape search_shape;
 
-  // Of every row.
+  // One value for each row:
   Slot<int32_t> labels;
   Slot<float> keys;
   Slot<float> weights;         // where given
