@@ -207,7 +207,7 @@ TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
     expect_one_advice(3000, 2 * kMost, [&](const Resources& resources) {
       (void)index.range_search(rows.view().slice(0, 20), {.radius = 3.0F}, resources);
     });
-    expect_one_advice(500, kMost, [&](const Resources& resources) {
+    expect_one_advice(100, kMost, [&](const Resources& resources) {
       EXPECT_EQ(index.remove({ids.data(), kFirst, {}}, resources), kFirst);
     });
   }

@@ -65,7 +65,8 @@ def test_ranges(index, x, tmp_path):
 
     few = named_limit(lambda limit: search(x[:50], 0.5, memory_limit=limit), 1000)
     assert search(x[:50], 0.5, memory_limit=few).ids.size == 50
-    many = named_limit(lambda limit: search(x[:500], 1e9, memory_limit=limit), 4 * few)
+    least = named_limit(lambda limit: search(x[:500], 1e9, memory_limit=limit), 1000)
+    many = named_limit(lambda limit: search(x[:500], 1e9, memory_limit=limit), least)
     assert search(x[:500], 1e9, memory_limit=many).ids.size == 500 * 6000
     with pytest.raises(MemoryError, match="3000000 rows are in range"):
         search(x[:500], 1e9, memory_limit=many // 2)

@@ -161,8 +161,11 @@ void PairRows::round(int64_t row, float* values) {
 
 void PairRows::prefetch(int64_t row) const {
   const bool rounds = format_ == PanelFormat::rounded;
-  prefetch_bytes(rounds ? static_cast<const void*>(rounded_bytes(row)) : bytes(row),
-                 rounds ? rounded_stride() : cols() * size_of(x_.dtype()));
+  if (bytes_.size() == 0) {
+    prefetch_values(row);
+  } else {
+    prefetch_bytes(rounded_bytes(row), rounds ? rounded_stride() : cols());
+  }
   if (rounds) __builtin_prefetch(&rounded_[row]);
   if (sums_.size() > 0) __builtin_prefetch(&sums_[row]);
 }
