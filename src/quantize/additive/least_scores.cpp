@@ -121,13 +121,16 @@ HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t 
 
 // Of fewer codewords, all that are up to the limit.
 HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t window, int16_t* scores) {
-  Shorts least = hn::Set(I16(), int16_t{32767});
+  const I16 d;
+  Shorts least = hn::Set(d, int16_t{32767});
   for (int64_t at = 0; at < width; at += kShorts) least = hn::Min(least, add_up<1>(terms, at, scores));
-  Least found{0, 0, limit_of(least, window)};
-  for (int64_t j = width - 1; j >= 0; --j) {
-    if (scores[j] > found.limit) continue;
-    found.first = j;
-    ++found.count;
+  Least found{kMostScoredWords, 0, limit_of(least, window)};
+  const Shorts above = hn::Set(d, static_cast<int16_t>(found.limit + 1));
+  for (int64_t at = 0; at < width; at += kShorts) {
+    const auto within = hn::Lt(hn::Load(d, scores + at), above);
+    if (hn::AllFalse(d, within)) continue;
+    if (found.count == 0) found.first = at + static_cast<int64_t>(hn::FindKnownFirstTrue(d, within));
+    found.count += static_cast<int64_t>(hn::CountTrue(d, within));
   }
   return found;
 }
