@@ -41,28 +41,31 @@ void decode_stored(const uint8_t* code, int64_t cols, float* out) {
 }
 
 // fma(code, step, base): one rounding for each value, also where the instruction set has no fused multiply-add.
-void decode_scalar(const CodecView& codec, const uint8_t* code, float* out) {
+HWY_INLINE void decode_steps(const uint8_t* codes, const float* steps, const float* bases, int64_t cols, float* out) {
+  int64_t c = 0;
+#if HWY_NATIVE_FMA
+  const F32 d;
+  for (; c + kFloats <= cols; c += kFloats) {
+    hn::StoreU(hn::MulAdd(load_floats(codes + c), hn::LoadU(d, steps + c), hn::LoadU(d, bases + c)), d, out + c);
+  }
+#endif
+  for (; c < cols; ++c) out[c] = std::fma(static_cast<float>(codes[c]), steps[c], bases[c]);
+}
+
+void decode_scalar(const CodecView& codec, const uint8_t* codes, int64_t count, float* out) {
   constexpr int64_t kBlock = 256;  // columns whose codes are unpacked together: whole bytes for any number of bits
   uint8_t unpacked[kBlock];
+  const int64_t cols = codec.format.cols;
+  const int64_t bytes = codec.format.bytes();
   const int bits = codec.format.bits;
-  for (int64_t first = 0; first < codec.format.cols; first += kBlock) {
-    const int64_t cols = std::min(kBlock, codec.format.cols - first);
-    const uint8_t* codes = code + first * bits / 8;
-    if (bits != 8) {
-      unpack_sub_codes(codes, cols, bits, unpacked);
-      codes = unpacked;
+  for (int64_t first = 0; first < cols; first += kBlock) {
+    const int64_t some = std::min(kBlock, cols - first);
+    const uint8_t* from = codes + first * bits / 8;
+    float* to = out + first;
+    for (int64_t i = 0; i < count; ++i, from += bytes, to += cols) {
+      if (bits != 8) unpack_sub_codes(from, some, bits, unpacked);
+      decode_steps(bits == 8 ? from : unpacked, codec.steps + first, codec.bases + first, some, to);
     }
-    const float* const steps = codec.steps + first;
-    const float* const bases = codec.bases + first;
-    int64_t c = 0;
-#if HWY_NATIVE_FMA
-    const F32 d;
-    for (; c + kFloats <= cols; c += kFloats) {
-      const auto value = hn::MulAdd(load_floats(codes + c), hn::LoadU(d, steps + c), hn::LoadU(d, bases + c));
-      hn::StoreU(value, d, out + first + c);
-    }
-#endif
-    for (; c < cols; ++c) out[first + c] = std::fma(static_cast<float>(codes[c]), steps[c], bases[c]);
   }
 }
 
@@ -107,26 +110,26 @@ void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
   }
 }
 
-void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
+void decode_row(const CodecView& codec, const uint8_t* code, float* out) {
   const CodeFormat& format = codec.format;
-  const int64_t bytes = format.bytes();
-  for (int64_t i = 0; i < count; ++i, codes += bytes, out += format.cols) {
-    if (format.kind == CodeKind::scalar) {
-      decode_scalar(codec, codes, out);
-    } else if (format.kind == CodeKind::product) {
-      decode_product(codec, codes, out);
-    } else if (format.kind == CodeKind::additive) {
-      decode_additive(codec, codes, out);
-    } else {
-      switch (format.dtype) {
-        case DType::f16: decode_stored<Half>(codes, format.cols, out); break;
-        case DType::bf16: decode_stored<BFloat16>(codes, format.cols, out); break;
-        case DType::u8: decode_stored<uint8_t>(codes, format.cols, out); break;
-        case DType::i8: decode_stored<int8_t>(codes, format.cols, out); break;
-        default: decode_stored<float>(codes, format.cols, out);
-      }
-    }
-    add_centre(centre, format.cols, out);
+  if (format.kind == CodeKind::product) return decode_product(codec, code, out);
+  if (format.kind == CodeKind::additive) return decode_additive(codec, code, out);
+  switch (format.dtype) {
+    case DType::f16: return decode_stored<Half>(code, format.cols, out);
+    case DType::bf16: return decode_stored<BFloat16>(code, format.cols, out);
+    case DType::u8: return decode_stored<uint8_t>(code, format.cols, out);
+    case DType::i8: return decode_stored<int8_t>(code, format.cols, out);
+    default: return decode_stored<float>(code, format.cols, out);
+  }
+}
+
+void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
+  const int64_t cols = codec.format.cols;
+  const bool scalar = codec.format.kind == CodeKind::scalar;
+  if (scalar) decode_scalar(codec, codes, count, out);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!scalar) decode_row(codec, codes + i * codec.format.bytes(), out + i * cols);
+    add_centre(centre, cols, out + i * cols);
   }
 }
 
