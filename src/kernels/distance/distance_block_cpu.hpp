@@ -17,6 +17,7 @@
 
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "kernels/distance/canonical_block.hpp"
 
 #include <cstddef>
@@ -32,5 +33,12 @@ bool block_packs(KeyKind kind, int64_t queries, int64_t cols);
 
 // Without scratch, and where it is of no use, row by row.
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
+
+// The pairs whose keys a scan computes at a time, and their memory: the keys, after the scratch for computing them.
+inline constexpr int64_t kDenseRows = 512;
+inline constexpr int64_t kDenseQueries = 96;
+inline int64_t dense_block_bytes(int64_t cols) {
+  return canonical_block_bytes(cols) + array_bytes<float>(kDenseRows * kDenseQueries);
+}
 
 }  // namespace kith
