@@ -1,5 +1,4 @@
 #include "exact/block_scan.hpp"
-#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/byte_product.hpp"
 
 #include <algorithm>

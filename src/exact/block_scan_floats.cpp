@@ -2,8 +2,7 @@
 #include "core/slot.hpp"
 #include "exact/block_scan.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
-#include "kernels/panels/screen_use.hpp"
-#include "kernels/panels/screened_product.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -12,10 +12,10 @@
 #include "exact/range_backend.hpp"
 #include "exact/range_runs.hpp"
 #include "exact/range_runs_cuda.hpp"
-#include "exact/range_workspace_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/matrix/range_windows_cuda.hpp"
-#include "kernels/rerank/range_tile_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/rerank/range_order_cuda.hpp"
 
 #include <algorithm>
 #include <iterator>

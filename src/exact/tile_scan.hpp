@@ -5,7 +5,7 @@
 
 #include "exact/cpu_scanner.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
-#include "kernels/panels/screen_use.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -6,8 +6,8 @@
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/forced_target.hpp"
 #include "kernels/panels/packed_rows.hpp"
-#include "kernels/panels/panel_shape.hpp"
-#include "kernels/panels/screened_product.hpp"
+#include "kernels/panels/panel_format.hpp"
+#include "kernels/panels/screen.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,6 @@
 #include "kernels/panels/packed_queries.hpp"
 #include "rows/stored_row.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "reference/data.hpp"
 

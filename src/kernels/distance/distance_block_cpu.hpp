@@ -6,7 +6,7 @@
 // The 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register for a pair of a
 // query and a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are left out,
 // which leaves short rows nothing to pay for. Rows of up to 16 columns have a way of their own
-// (few_columns_block_cpu.hpp), as the largest difference has (linf_block_cpu.hpp).
+// (few_columns_block_cpu.cpp), as the largest difference has (linf_block_cpu.cpp).
 //
 // Where the key is a sum of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
 // the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
