@@ -4,7 +4,7 @@
 
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
 
 #include <fmt/format.h>
@@ -36,8 +36,7 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
       [&] {
         ViewSource query_rows(queries);
         ViewSource base_rows(base);
-        ArrayOutput output(out);
-        search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
+        search_knn(shape, wish, {query_rows, base_rows, params.filter}, out, resources);
       });
 }
 
@@ -56,8 +55,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
     const ReadMemory base_memory = base.reserve_memory(resources);
     FileSource query_rows(queries);
     FileSource base_rows(base);
-    SinkOutput output(sink, params.k);
-    search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter}, sink, resources);
   });
 }
 

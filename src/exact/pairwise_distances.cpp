@@ -9,7 +9,6 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "exact/dense_block.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_plan.hpp"
 #include "core/metric_unit.hpp"

@@ -54,7 +54,7 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
 // `held` is in use beside the search, by its filter among others.
 [[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
-  const Device device = search.batches().device;
+  const Device device = search.plan().device;
   const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
   throw NamedLimit(
       "host", held + range_limit(found, search.task(), device, prepares, resources),
@@ -76,7 +76,7 @@ std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const Ra
                                            const Resources& resources) {
   const float most = key_of(params.metric, params.radius);
   return dispatch(
-      search.batches().device, [&] { return make_range_cpu(search, most, resources); },
+      search.plan().device, [&] { return make_range_cpu(search, most, resources); },
       [&](int) { return make_range_cuda(search, most, resources); });
 }
 
@@ -97,9 +97,9 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
-  const int64_t held = resources.host_memory()->used() - search.batches().host_bytes;
+  const int64_t held = resources.host_memory()->used() - search.plan().host_bytes;
   const bool prepares = search.prepares();
-  int64_t batch = search.batches().query_batch;
+  int64_t batch = search.plan().query_batch;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
   search.open(batch);
   ProgressMeter meter("search", task.shape.queries * task.rows, resources);
@@ -175,7 +175,7 @@ std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const Ra
                                               const SearchInput& input, const Resources& resources) {
   const SettledSearch search(shape, wish_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
-  if (search.batches().query_batch < shape.queries) return std::nullopt;
+  if (search.plan().query_batch < shape.queries) return std::nullopt;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
   search.open(shape.queries);
   ProgressMeter meter("search", shape.queries * search.task().rows, resources);

@@ -5,7 +5,7 @@
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "rows/stored_row.hpp"
@@ -69,9 +69,8 @@ void FlatState::search(const MatrixView& queries, const NeighborsView& out, cons
   shape.base_checked = checked_;
   ViewSource query_rows(queries);
   FlatLayouts layouts(*this, resources);
-  ArrayOutput output(out);
   search_knn(shape, {.k = params.k, .check_finite = params_.check_finite, .result_space = out.space},
-             {query_rows, base, params.filter, &layouts}, output, resources);
+             {query_rows, base, params.filter, &layouts}, out, resources);
 }
 
 RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,

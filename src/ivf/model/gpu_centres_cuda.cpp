@@ -3,7 +3,7 @@
 #include "cuda/device_guard.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 
 namespace kith {
 namespace {
@@ -42,9 +42,8 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
   OneLayout layouts(layout_.get());
   SearchShape shape = check_knn(RowsInfo(rows), base.info(), {count, metric_});
   shape.base_checked = true;
-  ArrayOutput output(out);
   search_knn(shape, {.k = count, .check_finite = check_finite, .result_space = out.space},
-             {queries, base, RowFilter(), &layouts}, output, resources);
+             {queries, base, RowFilter(), &layouts}, out, resources);
 }
 
 }  // namespace kith

@@ -5,7 +5,7 @@
 #include "core/infinity.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_screen.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_tables.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
 
 #include <algorithm>
 #include <limits>

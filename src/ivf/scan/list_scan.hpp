@@ -17,7 +17,6 @@
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/scan_context.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/segment/list_segment.hpp"

@@ -12,7 +12,6 @@
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
-#include "kernels/select/sorted_run_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,7 @@
 #include "ivf/search/list_loop.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 #include "kernels/select/select_rows_cuda.hpp"
 
-#include "kernels/select/select_paths_cuda.hpp"
 
 namespace kith {
 

@@ -4,7 +4,7 @@
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/dense_product.hpp"
 

@@ -7,10 +7,10 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/panels/all_values.hpp"
+#include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 

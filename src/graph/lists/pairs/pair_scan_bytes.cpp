@@ -2,9 +2,9 @@
 #include "core/divide.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "graph/lists/pairs/pair_scan.hpp"
-#include "kernels/panels/byte_key.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/select/set_bytes.hpp"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 #include "kernels/panels/screen.hpp"
 #include "kernels/select/set_bytes.hpp"
