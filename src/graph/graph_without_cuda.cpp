@@ -1,9 +1,9 @@
 // Stands in for graphs on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "graph/build/cells/cell_steps.hpp"
-#include "graph/build/exact/without_self_cuda.hpp"
+#include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/handle/graph_check_cuda.hpp"
+#include "graph/handle/graph_check.hpp"
 #include "graph/lists/graph_lists.hpp"
 
 namespace kith {

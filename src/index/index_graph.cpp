@@ -9,7 +9,6 @@
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/exact/without_self.hpp"
-#include "graph/build/exact/without_self_cuda.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/control_rows.hpp"

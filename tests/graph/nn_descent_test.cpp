@@ -1,8 +1,8 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "exact/exact_check.hpp"
-#include "graph/lists/list_survey.hpp"
-#include "graph/lists/start_lists.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"

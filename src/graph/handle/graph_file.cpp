@@ -44,6 +44,7 @@ int64_t rows_at_once(int64_t k, int64_t bytes_each) {
 
 template <typename Read>
 void read_in_pieces(int64_t rows, int64_t piece, const Resources& resources, const Read& read) {
+  if (only_counts(resources)) return;
   ProgressMeter meter("read", rows, resources);
   for (int64_t first = 0; first < rows; first += piece) {
     const int64_t count = std::min(piece, rows - first);
@@ -63,7 +64,6 @@ const int64_t* ids_of(const std::string& path, const IdFile& file, GraphArrays& 
   const ReadMemory memory = file.reserve_memory(resources);
   arrays.ids = HostBuffer(array_bytes<int64_t>(file.rows() * file.cols()), "the graph's ids", resources);
   auto* const ids = arrays.ids.as<int64_t>();
-  if (only_counts(resources)) return ids;
   read_in_pieces(file.rows(), rows_at_once(file.cols(), 8), resources,
                  [&](int64_t first, int64_t count) { file.read(first, count, ids + first * file.cols()); });
   return ids;
@@ -79,7 +79,6 @@ const float* distances_of(const std::string& path, const VectorFile& file, Graph
   const ReadMemory memory = file.reserve_memory(resources);
   arrays.distances = HostBuffer(array_bytes<float>(file.rows() * file.cols()), "the graph's distances", resources);
   auto* const distances = arrays.distances.as<float>();
-  if (only_counts(resources)) return distances;
   read_in_pieces(file.rows(), rows_at_once(file.cols(), 4), resources, [&](int64_t first, int64_t count) {
     file.read(first, MutableMatrixView(distances + first * file.cols(), count, file.cols()));
   });

@@ -1,7 +1,10 @@
 // How a collection is cut into cells.
 #pragma once
 
+#include <kith/kmeans.hpp>
 #include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -59,5 +62,13 @@ constexpr int64_t widest_wave(int64_t probes, bool foresees) {
   }
   return widest;
 }
+
+// How the centres of cells are learned: the same on every device.
+inline constexpr uint64_t kCellSampleStream = 0xCE115;  // no other draw uses it
+inline constexpr int64_t kSampleRowsPerCell = 48;
+
+KMeansParams cell_training(const CellParams& params);
+// From a sample of the rows, where it lies.
+KMeans learn_cells(const MatrixView& sample, const CellParams& params, const Resources& resources);
 
 }  // namespace kith

@@ -22,8 +22,8 @@ class CellSteps {
   virtual int64_t probes() const = 0;
   // So many probes are likely to be made: a hint, which changes nothing that comes out.
   virtual void expect(int64_t) {}
-  // Memory for waves of so many probes: it is made when it is needed.
-  virtual void make_room(int64_t) {}
+  // Takes what waves of up to so many probes take at most, for who counts memory.
+  virtual void count_waves(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 };
@@ -33,7 +33,7 @@ std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellP
                                                const Resources& resources);
 // `keeps_order`: leaves the order of the cells to the builder that follows.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellParams& params, bool keeps_order);
-// The lists lie on a GPU. Where the metric is no product, the CPU compares (cell_steps_host_cuda.cpp).
+// The lists lie on a GPU. Where the metric is no product, the CPU compares.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellParams& params);
 
 }  // namespace kith

@@ -8,7 +8,9 @@
 // Nothing depends on order, so that pieces of a wave are enqueued without waiting. Where a piece found more pairs than
 // there is room for, it is done again in halves, with the limits that lists have by then. Where products say nothing,
 // all pairs get keys.
-#include "graph/build/cells/cell_steps_host_cuda.hpp"
+#include "graph/build/cells/cell_steps.hpp"
+
+#include <kith/matrix_buffer.hpp>
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -16,12 +18,12 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/build/cells/cell_items.hpp"
-#include "graph/build/cells/cell_limits_cuda.hpp"
 #include "graph/build/cells/cell_offers_cuda.hpp"
 #include "graph/build/cells/cell_operands_cuda.hpp"
 #include "graph/build/cells/cell_partition_cuda.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -374,11 +376,55 @@ class CellStepsCuda final : public CellSteps {
   std::vector<HostArray<ProductItem>> host_items_;
 };
 
+// Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products. What
+// cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the host: the rows, the
+// lists, and what the CPU's steps take.
+class CellStepsOnHost final : public CellSteps {
+ public:
+  CellStepsOnHost(const GraphListsCuda& lists, const CellParams& params)
+      : there_(lists.lists()),
+        context_(lists.context()),
+        resources_(lists.resources().with_device(Device::cpu())),
+        matrix_(lists.view().dtype(), there_.rows, lists.view().cols(), "the rows", resources_),
+        lists_(there_.rows, there_.length, resources_) {
+    const MatrixView& x = lists.view();
+    const auto row_bytes = static_cast<size_t>(x.cols() * size_of(x.dtype()));
+    const auto pitch = static_cast<size_t>(x.row_stride() * size_of(x.dtype()));
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
+                                      static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
+    context_->synchronize();
+    pairs_ = std::make_unique<PairRows>(matrix_.view(), key_kind(params.metric), resources_);
+    steps_ = make_cell_steps_cpu(*pairs_, params, lists_, resources_);
+  }
+
+  int64_t probes() const override { return steps_->probes(); }
+  void expect(int64_t probes) override { steps_->expect(probes); }
+  int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    const int64_t entries = there_.rows * there_.length;
+    context_->copy_values(lists_.list(0), there_.entries, entries);
+    context_->synchronize();
+    for (int64_t row = 0; row < there_.rows; ++row) lists_.refresh_threshold(row);
+    const int64_t compared = steps_->wave(first, end, meter);
+    context_->copy_values(there_.entries, lists_.list(0), entries);
+    context_->synchronize();
+    return compared;
+  }
+
+ private:
+  const DeviceWorkingLists there_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  MatrixBuffer matrix_;
+  WorkingLists lists_;
+  std::unique_ptr<PairRows> pairs_;
+  std::unique_ptr<CellSteps> steps_;
+};
+
 }  // namespace
 
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellParams& params) {
   auto& there = static_cast<GraphListsCuda&>(lists);
-  if (!is_product(there.pairs().kind)) return make_cell_steps_on_host(there, params);
+  if (!is_product(there.pairs().kind)) return std::make_unique<CellStepsOnHost>(there, params);
   return std::make_unique<CellStepsCuda>(there, params);
 }
 

@@ -1,7 +1,7 @@
 #include "graph/build/cells/cell_workspace_cuda.hpp"
 
 #include "core/host_array.hpp"
-#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <algorithm>

@@ -54,7 +54,7 @@ BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Reso
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
   if (only_counts(resources)) {
-    steps->make_room(widest_wave(wish.probes, wish.recall.has_value()));
+    steps->count_waves(widest_wave(wish.probes, wish.recall.has_value()));
     return outcome;
   }
   std::vector<int64_t> ends;  // of the waves

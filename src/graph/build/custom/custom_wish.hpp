@@ -6,7 +6,7 @@
 
 #include "exact/search_checks.hpp"
 #include "graph/build/exact/exact_graph.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/build_outcome.hpp"
 

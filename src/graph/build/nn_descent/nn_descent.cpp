@@ -1,7 +1,5 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
-#include "graph/lists/counted_work.hpp"
-
 #include <chrono>
 
 namespace kith {
@@ -24,10 +22,6 @@ BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resou
   Clock::time_point began = Clock::now();
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
-  if (only_counts(resources)) {
-    make_steps(lists, wish.rules);
-    return outcome;
-  }
   const auto measure = [&] {
     outcome.recall = lists.measure();
     if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) outcome.reached = true;

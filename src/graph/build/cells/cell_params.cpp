@@ -1,4 +1,4 @@
-#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/cell_params.hpp"
 
 #include "core/byte_size.hpp"
 #include "core/named_limit.hpp"
