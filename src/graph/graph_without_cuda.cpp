@@ -8,12 +8,8 @@
 
 namespace kith {
 
-std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&, const Resources&) {
-  throw_no_cuda();
-}
-
-std::unique_ptr<GraphLists> make_custom_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
-                                                   const custom::GraphMetric&, const Resources&) {
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
+                                                  const custom::GraphMetric*, const Resources&) {
   throw_no_cuda();
 }
 

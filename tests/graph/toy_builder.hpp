@@ -6,7 +6,6 @@
 
 #include "core/typed_row.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/build_outcome.hpp"
 #include "graph/lists/graph_lists.hpp"
 
 #include <algorithm>

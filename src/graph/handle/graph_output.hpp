@@ -11,6 +11,7 @@
 #include "core/peak_memory.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
+#include "graph/lists/control_rows.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kith {
 
@@ -52,6 +54,24 @@ KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& res
 
 // From anywhere to anywhere; both have the same rows and k. Returns when it is done.
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
+
+// What a build by rounds leaves beside its lists.
+struct BuildOutcome {
+  std::vector<GraphRound> rounds;
+  std::optional<RecallEstimate> recall;
+  bool reached = true;  // the recall that was wanted, if one was
+  int64_t probes = 0;   // made, by cells
+};
+
+// What rounds have to say.
+void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
+// A warning where the recall that was wanted is not reached.
+void warn_if_missed(const GraphReport& report, double wanted, std::string_view advice, const Resources& resources);
+
+// Where every pair was compared.
+inline GraphRecall exact_recall(int64_t rows) {
+  return {.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = rows};
+}
 
 // The report of build(resources), with its time and its peaks.
 template <typename Build>

@@ -39,7 +39,8 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
   if (only_counts(resources)) {
-    return count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), k_ + 1, counting); });
+    count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), k_ + 1, counting); });
+    return;
   }
   // The k + 1 first hold the k first others, whether or not the row itself is among them.
   const Neighbors truth = search(queries.view(), k_ + 1, resources.with_progress({}));

@@ -77,12 +77,10 @@ struct GraphRowsWish {
 
 // On a GPU: rows, lists and control rows stay there from the first round to the last. Rows in host memory are copied
 // there. Work is enqueued on the resources' stream.
+// `custom`: a metric of the user's, which must outlive them; the wish's says only that smaller is nearer then.
+// InvalidArgument where the metric is not symmetric.
 std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
-                                                  const Resources& resources);
-// By a metric of the user's, which must outlive them; the wish's says only that smaller is nearer. InvalidArgument
-// where the metric is not symmetric.
-std::unique_ptr<GraphLists> make_custom_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
-                                                   const custom::GraphMetric& metric, const Resources& resources);
+                                                  const custom::GraphMetric* custom, const Resources& resources);
 
 // Calls use(lists) with lists on the resources' device, over checked rows and with their control rows; they are gone
 // afterwards. The device is not automatic, and holds the rows or can be given a copy.

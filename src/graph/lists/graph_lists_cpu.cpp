@@ -144,7 +144,7 @@ void with_graph_lists(const MatrixView& x, const GraphRowsWish& rows, const Reso
     use(lists);
   };
   dispatch(resources.device(), on_cpu,
-           [&](int device) { use(*make_graph_lists_cuda(device, x, rows, resources)); });
+           [&](int device) { use(*make_graph_lists_cuda(device, x, rows, nullptr, resources)); });
 }
 
 }  // namespace kith

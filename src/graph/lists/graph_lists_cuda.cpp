@@ -165,13 +165,8 @@ ControlRows GraphListsCuda::control_of(const GraphRowsWish& wish) const {
 }
 
 std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
-                                                  const Resources& resources) {
-  return std::make_unique<GraphListsCuda>(device, x, wish, nullptr, resources);
-}
-
-std::unique_ptr<GraphLists> make_custom_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
-                                                   const custom::GraphMetric& metric, const Resources& resources) {
-  return std::make_unique<GraphListsCuda>(device, x, wish, &metric, resources);
+                                                  const custom::GraphMetric* custom, const Resources& resources) {
+  return std::make_unique<GraphListsCuda>(device, x, wish, custom, resources);
 }
 
 }  // namespace kith

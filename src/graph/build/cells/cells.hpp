@@ -13,7 +13,7 @@
 #include <kith/view.hpp>
 
 #include "graph/build/cells/cell_steps.hpp"
-#include "graph/lists/build_outcome.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "graph/lists/pairs/pair_rows.hpp"

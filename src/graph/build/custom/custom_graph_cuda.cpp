@@ -34,7 +34,7 @@ void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphPara
   const bool exact = x.rows() - 1 <= length;
   if (x.rows() > 0) {
     const GraphRowsWish rows{kLikeCustom, params.k, params.seed, params.check_finite};
-    const auto lists = make_custom_lists_cuda(resources.device().index, x, rows, metric, resources);
+    const auto lists = make_graph_lists_cuda(resources.device().index, x, rows, &metric, resources);
     if (!exact) {
       lists->begin(length);
       lists->add_random_rows(params.seed, 0);

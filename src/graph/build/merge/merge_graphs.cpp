@@ -86,9 +86,8 @@ struct GraphWork {
     report.recall = exact_recall(x.rows());
   }
   void put_parameters(const DescentWish& wish, int64_t list_length) {
-    report.parameters = {{"recall", *wish.recall},        {"seed", static_cast<int64_t>(wish.rules.seed)},
-                         {"samples", wish.rules.samples}, {"list_length", list_length},
-                         {"iterations", wish.iterations}, {"delta", wish.delta}};
+    report.parameters = {{"recall", *wish.recall}, {"seed", static_cast<int64_t>(wish.rules.seed)}};
+    put_rounds(wish, list_length, report);
   }
 };
 

@@ -13,7 +13,6 @@
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/build_outcome.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "rows/finite_check.hpp"
 
@@ -92,10 +91,7 @@ GraphStart start_of(const KnnGraphParams& params) {
 void put_descent(const DescentWish& wish, GraphStart start, int64_t length, const KnnGraphParams& params,
                  GraphReport& report) {
   report.parameters.push_back({"start", std::string(name_of(start))});
-  report.parameters.push_back({"samples", wish.rules.samples});
-  report.parameters.push_back({"list_length", length});
-  report.parameters.push_back({"iterations", wish.iterations});
-  report.parameters.push_back({"delta", wish.delta});
+  put_rounds(wish, length, report);
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
 }
 

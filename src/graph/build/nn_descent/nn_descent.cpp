@@ -17,6 +17,13 @@ std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& 
 
 }  // namespace
 
+void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report) {
+  report.parameters.push_back({"samples", wish.rules.samples});
+  report.parameters.push_back({"list_length", list_length});
+  report.parameters.push_back({"iterations", wish.iterations});
+  report.parameters.push_back({"delta", wish.delta});
+}
+
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();

@@ -10,7 +10,7 @@
 
 #include "core/divide.hpp"
 #include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/lists/build_outcome.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "graph/lists/pairs/pair_rows.hpp"
@@ -56,6 +56,9 @@ DescentWish descent_wish(const Params& params, Metric metric, int64_t k, int64_t
   wish.recall = params.recall;
   return wish;
 }
+
+// What a report says of them.
+void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report);
 
 // Improves lists that hold something.
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources);
