@@ -25,6 +25,7 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_context.hpp"
 #include "graph/build/nn_descent/join_cuda.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/lists/graph_lists_cuda.hpp"
 
 #include <chrono>

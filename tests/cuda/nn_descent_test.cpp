@@ -6,7 +6,7 @@
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/lists/working_lists_cuda.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"

@@ -19,19 +19,19 @@ namespace {
 constexpr int64_t kBatch = 16384;
 
 // The centres of cells, learned from some rows.
-MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
-  const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
+MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish& wish, const Resources& resources) {
+  const int64_t count = std::min(rows, wish.cells * kSampleRowsPerCell);
   const std::vector<uint32_t> sample =
-      sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
+      sample_rows(CounterRng(wish.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
   if (only_counts(resources)) {
-    count_work(fit_footprint(cell_training(params), RowsInfo(vectors.view()), resources), resources);
-    return MatrixBuffer(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
+    count_work(fit_footprint(cell_training(wish), RowsInfo(vectors.view()), resources), resources);
+    return MatrixBuffer(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
   }
-  const KMeans means = learn_cells(vectors.view(), params, resources);
-  MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
+  const KMeans means = learn_cells(vectors.view(), wish, resources);
+  MatrixBuffer centres(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
   const MatrixView learned = means.centres();
-  for (int64_t i = 0; i < params.cells; ++i) {
+  for (int64_t i = 0; i < wish.cells; ++i) {
     std::copy_n(learned.row(i), space.cols() * 4, centres.mutable_view().row(i));
   }
   return centres;
@@ -66,18 +66,18 @@ int64_t end_of_wave(int64_t probes, int64_t most) {
 
 }  // namespace
 
-CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
-    : cells_(params.cells),
-      probes_(ranked_probes(params)),
+CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources)
+    : cells_(wish.cells),
+      probes_(ranked_probes(wish)),
       resources_(resources),
       quiet_(resources.with_progress({})),
-      space_(x, params.metric, quiet_),
-      centres_(learn_centres(space_, x.rows(), params, quiet_)),
+      space_(x, wish.metric, quiet_),
+      centres_(learn_centres(space_, x.rows(), wish, quiet_)),
       own_(x.rows(), "the rows' cells", resources),
-      offsets_(params.cells + 1, "the cells", resources),
+      offsets_(wish.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
   // A little more than is likely, since ranking anew takes as long.
-  const int64_t first = params.likely > 0 ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
+  const int64_t first = wish.likely > 0 ? end_of_wave(wish.likely + wish.likely / 8, probes_) : probes_;
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
   if (at_once) {
     make_room(first);

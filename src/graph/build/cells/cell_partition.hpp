@@ -27,7 +27,7 @@ namespace kith {
 class CellPartition {
  public:
   // `x` must outlive it.
-  CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources);
+  CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources);
 
   int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }

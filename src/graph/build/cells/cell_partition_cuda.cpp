@@ -64,27 +64,27 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
   context->synchronize();  // `starts` is on its way
 }
 
-CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params,
+CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish,
                                      std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
       resources_(resources.with_progress({}).with_log({})),
-      space_(rows, params.metric, context_, resources_),
-      cells_(params.cells),
-      probes_(ranked_probes(params)),
+      space_(rows, wish.metric, context_, resources_),
+      cells_(wish.cells),
+      probes_(ranked_probes(wish)),
       own_(rows.view().rows(), "the cells", context_, resources_) {
-  learn_centres(params);
+  learn_centres(wish);
 }
 
-void CellPartitionCuda::learn_centres(const CellParams& params) {
+void CellPartitionCuda::learn_centres(const CellsWish& wish) {
   const int64_t all = rows_.view().rows();
-  const int64_t count = std::min(all, params.cells * kSampleRowsPerCell);
-  const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), all, count, resources_);
+  const int64_t count = std::min(all, wish.cells * kSampleRowsPerCell);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), all, count, resources_);
   const DeviceArray<uint32_t> list(count, "a sample of the rows", context_, resources_);
   const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
   context_->copy_values(list.data(), sample.data(), count);
   const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
-  const KMeans means = learn_cells(seen, params, resources_);
+  const KMeans means = learn_cells(seen, wish, resources_);
   const MatrixView learned = means.centres();
   centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {

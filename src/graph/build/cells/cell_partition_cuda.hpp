@@ -40,7 +40,7 @@ class NearCells {
 
 class CellPartitionCuda {
  public:
-  CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params, std::shared_ptr<const DeviceContext> context,
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, std::shared_ptr<const DeviceContext> context,
                     const Resources& resources);
 
   int64_t probes() const { return probes_; }
@@ -59,7 +59,7 @@ class CellPartitionCuda {
   const uint32_t* ranks() const { return ranks_.data(); }
 
  private:
-  void learn_centres(const CellParams& params);
+  void learn_centres(const CellsWish& wish);
   void rank_all(int64_t probes);
   void rank_near(int64_t probes);
   void search(const MatrixView& queries, const MatrixView& centres, int64_t k) const;

@@ -6,9 +6,10 @@
 //
 // Rows are compared in the order of the cells, as a copy that lies so (PairRows): below they are called by their places
 // in it, and where lists are meant by their numbers.
-#include "graph/build/cells/cell_steps.hpp"
+#include "graph/build/cells/cells.hpp"
 
 #include "core/divide.hpp"
+#include "graph/build/cells/cell_partition.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/pair_scan.hpp"
 
@@ -229,8 +230,8 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellParams& params, WorkingLists& lists, const Resources& resources)
-      : cells_(rows.view(), params, resources),
+  CellStepsCpu(const PairRows& rows, const CellsWish& wish, WorkingLists& lists, const Resources& resources)
+      : cells_(rows.view(), wish, resources),
         rows_(rows, cells_.order().data(), resources),
         lists_(lists),
         resources_(resources) {
@@ -340,16 +341,11 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellParams& params, WorkingLists& lists,
-                                               const Resources& resources) {
-  return std::make_unique<CellStepsCpu>(rows, params, lists, resources);
-}
-
-std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellParams& params, bool keeps_order) {
-  if (keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
-  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), params, lists.lists(), lists.resources());
+std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish) {
+  if (wish.keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
+  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), wish, lists.lists(), lists.resources());
   const HostArray<uint32_t>& order = steps->cells().order();
-  if (keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
+  if (wish.keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
   return steps;
 }
 

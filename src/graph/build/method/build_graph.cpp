@@ -232,8 +232,7 @@ int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams
   const bool by_cells = params.method == GraphMethod::cells;
   int64_t bytes = 0;
   if (by_cells || start_of(params) == GraphStart::cells) {
-    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
-    bytes = enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
+    bytes = enough_for_cells(x, by_cells ? cells_wish(x, params) : start_wish(x, params));
   }
   if (by_cells) return bytes;
   const int64_t length = length_of(params);

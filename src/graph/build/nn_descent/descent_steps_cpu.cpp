@@ -1,6 +1,6 @@
 // The rounds of NN-Descent on the CPU. A thread joins the samples of one row: blocked products rule pairs out, canonical keys
 // decide among those that may be offered.
-#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "core/divide.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"

@@ -3,6 +3,7 @@
 #include "cuda/device_array.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/lists/graph_lists_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/operands_cuda.hpp"

@@ -11,7 +11,7 @@
 #include <kith/view.hpp>
 
 #include "cuda/workspace_layout.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/build/nn_descent/join_slots.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "kernels/distance/canonical.hpp"

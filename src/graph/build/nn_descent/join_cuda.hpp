@@ -1,4 +1,4 @@
-// The kernels of NN-Descent's rounds on a GPU (descent_steps.hpp), on plain arrays in its memory. They enqueue and do
+// The kernels of NN-Descent's rounds on a GPU (nn_descent.hpp), on plain arrays in its memory. They enqueue and do
 // not wait.
 //
 // A block joins the samples of one row, one or two warps those of a small one (small_join_cuda.cu). A block gathers
@@ -164,6 +164,8 @@ void launch_small_join(const JoinTask& task, JoinSize size, cudaStream_t stream)
 void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);
 // Offers what the joins found to the inbox.
 void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);
+
+class DescentSteps;
 
 // The rounds: rows, lists, samples and offers stay on the GPU. The lists are the CPU's, byte for byte. What they keep beside
 // rows and lists is in descent_workspace.hpp.

@@ -56,10 +56,4 @@ BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resou
   return outcome;
 }
 
-BuildOutcome run_descent(const PairRows& rows, const DescentWish& wish, const ControlRows* control,
-                         WorkingLists& lists, const Resources& resources) {
-  GraphListsCpu on_cpu(rows, wish.metric, control, lists, resources);
-  return run_descent(on_cpu, wish, resources);
-}
-
 }  // namespace kith
