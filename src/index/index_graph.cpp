@@ -3,13 +3,11 @@
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
-#include "core/peak_memory.hpp"
 #include "cuda/device_memory.hpp"
 #include "rows/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/exact/without_self.hpp"
-#include "graph/build/exact/without_self_cuda.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/control_rows.hpp"
@@ -20,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace kith {
@@ -81,14 +78,11 @@ void put_others(const NeighborsView& found, int64_t first, const NeighborsView& 
 }
 
 GraphReport search_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
-                         const Resources& given) {
-  const auto start = std::chrono::steady_clock::now();
-  const Index still = index.to(index.runs_on(), given);  // of this version, whatever is added meanwhile
+                         const Resources& resources) {
+  const Index still = index.to(index.runs_on(), resources);  // of this version, whatever is added meanwhile
   check_graph_size(x.rows(), params.k);
   check_rows(still, x);
   check_output(out, x.rows(), params.k);
-  const PeakMemory memory(given);
-  const Resources& resources = memory.resources();
   const SearchParams search = search_of(params);
   const Resources quiet = resources.with_progress({});
   const int64_t batch = batch_of(x.rows(), params.k);
@@ -111,9 +105,6 @@ GraphReport search_graph(const Index& index, const MatrixView& x, const Neighbor
   if (params.refine_from != nullptr) report.parameters.push_back({"refine_from", params.refine_from->path()});
   if (!out.space.host_readable()) wait_for_stream(out.space.device, resources);
   if (x.rows() > 0) report.recall = recall_of(out, x, still.params().metric, params.seed, quiet);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  report.peak_host_bytes = memory.host_bytes();
-  report.peak_device_bytes = memory.device_bytes();
   return report;
 }
 
@@ -129,8 +120,9 @@ GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsVi
   const auto least = [&] {
     return Footprint{smallest_bytes(index, x, params, out.space.host_readable(), resources)};
   };
+  const auto fill = [&](const Resources& counted) { return search_graph(index, x, out, params, counted); };
   return within_index_limits("the graph", works_on_gpu(resources, {x.space(), out.space}), resources, least,
-                             [&] { return search_graph(index, x, out, params, resources); });
+                             [&] { return measured(resources, fill); });
 }
 
 KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& resources) {

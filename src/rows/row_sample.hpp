@@ -14,6 +14,7 @@
 namespace kith {
 
 // `count` of `rows` row numbers, ascending (Floyd's algorithm). A bit for each row.
+// Where memory is only counted (core/footprint.hpp) the numbers mean nothing, and nothing is gathered.
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
 
 // The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.

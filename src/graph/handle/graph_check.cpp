@@ -6,7 +6,6 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/handle/graph_check_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -126,6 +125,7 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
 }
 
 void check_full(const KnnGraph& graph, std::string_view user) {
+  if (is_counted_only(graph.ids())) return;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.k() > 0 && graph.ids(row)[graph.k() - 1] >= 0) continue;
     throw InvalidArgument(fmt::format("row {} has fewer than k = {} neighbours; {} wants a full graph: lower k", row,

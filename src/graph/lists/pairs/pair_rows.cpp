@@ -64,7 +64,6 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
     sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
   }
   const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
-  if (only_counts(resources)) return;
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x.rows(), quiet);
   parallel_for(divide_up(x.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
@@ -100,7 +99,6 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
   std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
   std::vector<double> largest(maps.size(), 0.0);  // squared norms of features that each thread met
   const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
-  if (only_counts(resources)) return;
   if (features()) choose_features_origin();
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("prepare", x_.rows(), quiet);

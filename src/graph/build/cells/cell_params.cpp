@@ -1,4 +1,4 @@
-#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/cell_params.hpp"
 
 #include "core/byte_size.hpp"
 #include "core/named_limit.hpp"
@@ -7,20 +7,20 @@
 
 namespace kith {
 
-KMeansParams cell_training(const CellParams& params) {
+KMeansParams cell_training(const CellsWish& wish) {
   constexpr int64_t kIterations = 6;
-  KMeansParams wish;
-  wish.clusters = params.cells;
-  wish.iterations = kIterations;
-  wish.init = KMeansInit::random;
-  wish.seed = params.seed;
-  wish.compute_labels = false;
-  wish.check_finite = false;
-  return wish;
+  KMeansParams params;
+  params.clusters = wish.cells;
+  params.iterations = kIterations;
+  params.init = KMeansInit::random;
+  params.seed = wish.seed;
+  params.compute_labels = false;
+  params.check_finite = false;
+  return params;
 }
 
-KMeans learn_cells(const MatrixView& sample, const CellParams& params, const Resources& resources) {
-  KMeans means(cell_training(params));
+KMeans learn_cells(const MatrixView& sample, const CellsWish& wish, const Resources& resources) {
+  KMeans means(cell_training(wish));
   try {
     means.fit(sample, {}, resources);
   } catch (const NamedLimit& refused) {  // which speaks of clusters
@@ -29,7 +29,7 @@ KMeans learn_cells(const MatrixView& sample, const CellParams& params, const Res
     throw NamedLimit(refused.which(), refused.bytes_needed(),
                      fmt::format("not enough memory to learn {} cells from {} rows: the {} memory limit leaves {}; "
                                  "raise the limit, or lower cells or the threads",
-                                 params.cells, sample.rows(), refused.which(), format_bytes(left)));
+                                 wish.cells, sample.rows(), refused.which(), format_bytes(left)));
   }
   return means;
 }

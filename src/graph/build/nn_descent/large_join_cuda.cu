@@ -5,7 +5,6 @@
 #include "graph/build/nn_descent/join_keys_cuda.hpp"
 #include "graph/build/nn_descent/join_memory_cuda.hpp"
 #include "graph/build/nn_descent/join_nearest_cuda.hpp"
-#include "graph/build/nn_descent/join_operands_cuda.hpp"
 #include "graph/build/nn_descent/join_product_cuda.hpp"
 
 namespace kith {

@@ -1,15 +1,79 @@
-#include "paths/boruvka_steps_cuda.hpp"
+// Boruvka's rounds on a GPU.
+//
+// An edge is kept with the row that names it, and offered to the parts of both its ends: by a minimum of keys, then by one
+// of the pairs of rows among edges with that key. Neither depends on who comes first. Most offers lose against a plain
+// read of what is there, and need no atomic. A thread has a row; the rows' first edges lie side by side, then their second
+// ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is left moves up.
+#include "paths/boruvka_cuda.hpp"
+
+#include <kith/error.hpp>
 
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/device_context.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_memory.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "graph/handle/graph_check.hpp"
 
 #include <cub/device/device_scan.cuh>
+
+#include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
 
+// A graph's edges, k x rows: the j-th of a row at [j * rows + row]. A row has `count` of them left.
+struct DeviceEdges {
+  uint32_t* to = nullptr;
+  uint32_t* key = nullptr;    // core/ordered_key.hpp
+  uint32_t* other = nullptr;  // the part of `to`, in this round
+  uint32_t* count = nullptr;
+  int64_t rows = 0;
+  int64_t k = 0;
+};
+
+// What a round works on.
+struct BoruvkaArrays {
+  uint32_t* part = nullptr;    // of each row, or kNoPart
+  uint64_t* pair = nullptr;    // of each part, as all that follows: the rows of its least edge, the smaller one above
+  uint32_t* near = nullptr;    // as in MergeLevel
+  uint32_t* far = nullptr;
+  uint32_t* next = nullptr;    // the part that its edge leads to
+  uint32_t* above[2] = {};     // by doubling: a part farther on its way, and how far
+  uint32_t* depth[2] = {};
+  uint32_t* stays = nullptr;   // 1, or 0 also where nothing leaves it
+  uint32_t* number = nullptr;  // of the parts that stay, in their order
+  void* scan = nullptr;        // memory for that
+  size_t scan_bytes = 0;
+  uint32_t* flag = nullptr;    // one value, for the host
+};
+
+// Where they lie in one block of memory.
+struct BoruvkaLayout : WorkspaceLayout {
+  BoruvkaLayout(int64_t row_count, int64_t neighbors);
+  DeviceEdges edges(std::byte* memory) const;
+  BoruvkaArrays arrays(std::byte* memory) const;
+
+  int64_t rows, k;
+  Slot<uint32_t> to, key, other, count, part;
+  Slot<uint64_t> pair;
+  Slot<uint32_t> near, far, next, above[2], depth[2], stays, number;
+  Slot<std::byte> scan;
+  Slot<uint32_t> flag;
+};
+
+// A level of the tree, for widths.
+struct DeviceLevelRef {
+  const uint32_t* parent = nullptr;
+  const uint32_t* key = nullptr;
+};
 constexpr int kThreads = 256;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr uint64_t kNoPair = ~uint64_t{0};
@@ -208,8 +272,6 @@ int64_t scan_memory(int64_t rows) {
   return static_cast<int64_t>(bytes);
 }
 
-}  // namespace
-
 BoruvkaLayout::BoruvkaLayout(int64_t row_count, int64_t neighbors)
     : rows(row_count),
       k(neighbors),
@@ -248,45 +310,136 @@ BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
           flag.in(memory)};
 }
 
-void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, cudaStream_t stream) {
-  launch(take_edges_kernel, Grid::of(divide_up(edges.rows, kTileRows), kThreads), stream, ids, distances, edges);
+constexpr int64_t kPairsAtOnce = int64_t{1} << 22;
+constexpr int64_t kTouchedParts = int64_t{1} << 18;
+
+class BoruvkaCuda : public BoruvkaBackend {
+ public:
+  BoruvkaCuda(const KnnGraph& graph, DeviceMergeTree& tree, const Resources& resources)
+      : tree_(tree),
+        resources_(resources),
+        guard_(tree.device),
+        context_(std::make_shared<const DeviceContext>(tree.device, resources.options().stream)),
+        layout_(graph.rows(), graph.k()),
+        memory_(layout_.bytes, "Boruvka's rounds", context_, resources),
+        edges_(layout_.edges(memory_.data())),
+        arrays_(layout_.arrays(memory_.data())) {
+    const KnnGraph there = graph.to(MemorySpace::cuda(tree.device), resources);
+    check_graph(there, resources);
+    launch(take_edges_kernel, Grid::of(divide_up(edges_.rows, kTileRows), kThreads), stream(), there.ids(),
+           there.distances(), edges_);
+    launch(begin_kernel, Grid::over(edges_.rows, kThreads), stream(), edges_, arrays_.part);
+    context_->synchronize();  // the graph that was copied there goes
+  }
+
+  void find_least_edges(MergeLevel& level) override {
+    resources_.check_cancelled();
+    DeviceLevel& there = tree_.levels.emplace_back();
+    there.parts = level.parts();
+    const auto memory =
+        allocate_on_device(2 * array_bytes<uint32_t>(there.parts), "a level of the tree", tree_.device, resources_);
+    there.parents = {memory, reinterpret_cast<uint32_t*>(memory.get())};
+    const int64_t parts = level.parts();
+    const Grid by_rows = Grid::over(edges_.rows, kThreads);
+    launch(no_edges_kernel, Grid::over(parts, kThreads), stream(), there.keys(), arrays_.pair, parts);
+    launch(own_keys_kernel, by_rows, stream(), edges_, arrays_, there.keys());
+    launch(others_keys_kernel, by_rows, stream(), edges_, there.keys());
+    launch(pairs_kernel, by_rows, stream(), edges_, arrays_, there.keys());
+    launch(ends_kernel, Grid::over(parts, kThreads), stream(), arrays_, there.keys(), parts);
+    touch(level);
+    copy(level.key, there.keys());
+    copy(level.near, arrays_.near);
+    copy(level.far, arrays_.far);
+  }
+
+  int64_t join(MergeLevel& level) override {
+    const int64_t parts = level.parts();
+    const Grid by_parts = Grid::over(parts, kThreads);
+    launch(break_circles_kernel, by_parts, stream(), arrays_, parts);
+    int from = 0;
+    for (bool farther = true; farther; from = 1 - from) {  // from above[from] and depth[from] to the others
+      context_->fill(arrays_.flag, 0, 1);
+      launch(shorten_kernel, by_parts, stream(), arrays_, from, parts);
+      farther = flag() != 0;
+    }
+    uint32_t* const parents = tree_.levels.back().parents.get();
+    size_t bytes = arrays_.scan_bytes;
+    KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(arrays_.scan, bytes, arrays_.stays, arrays_.number,
+                                                  static_cast<int>(parts), stream()));
+    launch(parents_kernel, by_parts, stream(), arrays_, from, parents, parts);
+    launch(relabel_kernel, Grid::over(edges_.rows, kThreads), stream(), arrays_.part, parents, edges_.rows);
+    copy(level.parent, parents);
+    copy(level.depth, arrays_.depth[from]);
+    const int64_t joined = flag();
+    if (joined == 0) tree_.levels.pop_back();  // nothing was joined: the last round
+    return joined;
+  }
+
+ private:
+  cudaStream_t stream() const { return context_->stream(); }
+  void copy(const HostArray<uint32_t>& to, const uint32_t* from) const {
+    context_->copy_values(to.data(), from, to.size());
+  }
+  // Lets the system find pages for the level on all threads, while the device works: one by one, under a copy, that takes
+  // longer than the copy.
+  void touch(const MergeLevel& level) const {
+    if (level.parts() < kTouchedParts) return;
+    const HostArray<uint32_t>* const arrays[] = {&level.parent, &level.key, &level.near, &level.far, &level.depth};
+    const int64_t pieces = divide_up(level.parts(), kTouchedParts);
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("join rows", 0, quiet);
+    parallel_for(5 * pieces, meter, quiet, [&](int64_t task, int) {
+      uint32_t* const values = arrays[task / pieces]->data();
+      const int64_t first = task % pieces * kTouchedParts;
+      std::fill(values + first, values + std::min(first + kTouchedParts, level.parts()), 0u);
+    });
+  }
+  // Waits for all that was enqueued.
+  uint32_t flag() const {
+    uint32_t value = 0;
+    context_->copy_values(&value, arrays_.flag, 1);
+    context_->synchronize();
+    return value;
+  }
+
+  DeviceMergeTree& tree_;
+  const Resources resources_;
+  DeviceGuard guard_;
+  std::shared_ptr<const DeviceContext> context_;
+  BoruvkaLayout layout_;
+  DeviceBuffer memory_;
+  DeviceEdges edges_;
+  BoruvkaArrays arrays_;
+};
+
+}  // namespace
+
+std::unique_ptr<BoruvkaBackend> make_boruvka_cuda(const KnnGraph& graph, DeviceMergeTree& tree,
+                                                  const Resources& resources) {
+  return std::make_unique<BoruvkaCuda>(graph, tree, resources);
 }
 
-void launch_begin(const DeviceEdges& edges, const BoruvkaArrays& arrays, cudaStream_t stream) {
-  launch(begin_kernel, Grid::over(edges.rows, kThreads), stream, edges, arrays.part);
-}
-
-void launch_find_least_edges(const DeviceEdges& edges, const BoruvkaArrays& arrays, uint32_t* key, int64_t parts,
-                             cudaStream_t stream) {
-  const Grid by_rows = Grid::over(edges.rows, kThreads);
-  launch(no_edges_kernel, Grid::over(parts, kThreads), stream, key, arrays.pair, parts);
-  launch(own_keys_kernel, by_rows, stream, edges, arrays, key);
-  launch(others_keys_kernel, by_rows, stream, edges, key);
-  launch(pairs_kernel, by_rows, stream, edges, arrays, key);
-  launch(ends_kernel, Grid::over(parts, kThreads), stream, arrays, key, parts);
-}
-
-void launch_break_circles(const BoruvkaArrays& arrays, int64_t parts, cudaStream_t stream) {
-  launch(break_circles_kernel, Grid::over(parts, kThreads), stream, arrays, parts);
-}
-
-void launch_shorten_ways(const BoruvkaArrays& arrays, int from, int64_t parts, cudaStream_t stream) {
-  KITH_CUDA_CHECK(cudaMemsetAsync(arrays.flag, 0, sizeof(uint32_t), stream));
-  launch(shorten_kernel, Grid::over(parts, kThreads), stream, arrays, from, parts);
-}
-
-void launch_number_parts(const BoruvkaArrays& arrays, int from, uint32_t* parent, int64_t parts, int64_t rows,
-                         cudaStream_t stream) {
-  size_t bytes = arrays.scan_bytes;
-  KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(arrays.scan, bytes, arrays.stays, arrays.number,
-                                                static_cast<int>(parts), stream));
-  launch(parents_kernel, Grid::over(parts, kThreads), stream, arrays, from, parent, parts);
-  launch(relabel_kernel, Grid::over(rows, kThreads), stream, arrays.part, parent, rows);
-}
-
-void launch_widths(const DeviceLevelRef* levels, int64_t level_count, const int64_t* pairs, int64_t count, float* widths,
-                   cudaStream_t stream) {
-  launch(widths_kernel, Grid::over(count, kThreads), stream, levels, level_count, pairs, count, widths);
+void widths_cuda(const DeviceMergeTree& tree, const int64_t* pairs, int64_t count, float* out,
+                 const Resources& resources) {
+  const DeviceGuard guard(tree.device);
+  const auto context = std::make_shared<const DeviceContext>(tree.device, resources.options().stream);
+  std::vector<DeviceLevelRef> levels;
+  for (const DeviceLevel& level : tree.levels) levels.push_back({level.parents.get(), level.keys()});
+  const int64_t piece = std::min(count, kPairsAtOnce);
+  const auto level_count = static_cast<int64_t>(levels.size());
+  const DeviceArray<DeviceLevelRef> device_levels(level_count, "levels of the tree", context, resources);
+  const DeviceArray<int64_t> device_pairs(2 * piece, "pairs of rows", context, resources);
+  const DeviceArray<float> device_widths(piece, "widths", context, resources);
+  context->copy_values(device_levels.data(), levels.data(), level_count);
+  for (int64_t first = 0; first < count; first += piece) {
+    resources.check_cancelled();
+    const int64_t some = std::min(piece, count - first);
+    context->copy_values(device_pairs.data(), pairs + 2 * first, 2 * some);
+    launch(widths_kernel, Grid::over(some, kThreads), context->stream(), device_levels.data(), level_count,
+           device_pairs.data(), some, device_widths.data());
+    context->copy_values(out + first, device_widths.data(), some);
+    context->synchronize();
+  }
 }
 
 }  // namespace kith
