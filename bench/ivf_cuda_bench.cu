@@ -24,8 +24,7 @@
 #include "table.hpp"
 #include "table_ablation_cuda.hpp"
 
-#include "ivf/scan/repeated_codes_cuda.hpp"
-#include "ivf/scan/scan_terms_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
 
 #include <cuda_fp16.h>

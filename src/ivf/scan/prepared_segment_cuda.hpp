@@ -6,7 +6,6 @@
 #include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
-#include "ivf/scan/scan_terms_cuda.hpp"
 #include "ivf/segment/segment_copies.hpp"
 
 #include <memory>

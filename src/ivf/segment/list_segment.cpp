@@ -255,15 +255,15 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
                                        code_bytes, resources);
 }
 
-int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const int64_t block = encoded_together(rows.rows, rows.cols);
-  const int64_t encoding =
-      array_bytes<float>(block * rows.cols) + model.codec->encoding_bytes(block, DType::f32, resources.threads());
-  const int64_t segment = ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes());
-  if (!model.has_centres()) return segment + encoding;
-  const int64_t assigning = assign_bytes(model.metric, model.lists(), rows, resources);
-  return segment + array_bytes<int32_t>(rows.rows) +
-         std::max({array_bytes<int64_t>(model.lists()), encoding, assigning});
+  const Footprint encoding = array_footprint<float>(block, rows.cols)
+                                 .beside({model.codec->encoding_bytes(block, DType::f32, resources.threads())});
+  const Footprint segment{ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes())};
+  if (!model.has_centres()) return segment.beside(encoding);
+  return segment.beside(array_footprint<int32_t>(rows.rows))
+      .beside(encoding.then(array_footprint<int64_t>(model.lists()))
+                  .then(assign_footprint(model.metric, model.lists(), rows, resources)));
 }
 
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
