@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace kith {
 namespace {
@@ -199,28 +198,17 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  const auto search_rows = [&](int64_t probes, const Resources& used) {
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
+  within_index_limits("the search", on_gpu, resources, [&](const Resources& used) {
     const IdFilter filter(params.filter, version->ids, used);
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
-    of_rows.probes = probes;
     if (params.refine_from != nullptr) {
       search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, used);
     } else {
       state->search(queries, out, of_rows, used);
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
-  };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
-  within_index_limits("the search", on_gpu, resources, [&](const Resources& used) {
-    try {
-      search_rows(params.probes, used);
-    } catch (const OutOfMemory&) {  // a query whose lists hold too few vectors looks at more of them
-      if (on_gpu || !counts_memory(used)) throw;
-      const auto all = [&](const Resources& counting) { search_rows(std::numeric_limits<int64_t>::max(), counting); };
-      require_memory("the search", footprint_of_call(used, all), used);
-      throw;
-    }
   });
 }
 

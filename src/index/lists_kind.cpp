@@ -185,10 +185,13 @@ class ListsState final : public IndexState {
     return search_on(Device::cpu());
   }
 
-  void count_search(const MatrixView& queries, const IvfSearch& wanted, const RowFilter& filter,
+  void count_search(const MatrixView& queries, IvfSearch wanted, const RowFilter& filter,
                     const Resources& resources) const {
     const int64_t rows = content().rows;
     const bool filtered = filter.form() != RowFilter::Form::none;
+    // A query whose lists may hold too few vectors looks at more of them.
+    const int64_t least = std::min(wanted.k, rows);
+    if (least > 0 && (filtered || fewest_in(wanted.probes) < least)) wanted.probes = model_->lists();
     const HostRows on_host(queries, resources);
     count_work(search_ivf_footprint(*model_, rows, wanted, filtered, queries.rows(), resources)
                    .beside(KeptRows::footprint(filter, rows)),

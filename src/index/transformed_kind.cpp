@@ -2,6 +2,7 @@
 // once for each, and on to the index behind; distances are between transformed vectors, as in FAISS.
 #include <kith/matrix_buffer.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
@@ -27,9 +28,11 @@ using Chain = std::shared_ptr<const TransformChain>;
 // Of the memory that is free, for transformed vectors: the search behind needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
-// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie.
+// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
+// limit of the host's no more than leave room for behind(rows), where that is given.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
-                     const std::function<void(const MatrixView&, int64_t)>& use) {
+                     const std::function<void(const MatrixView&, int64_t)>& use,
+                     const std::function<Footprint(int64_t)>& behind = {}) {
   constexpr int64_t kPieceBytes = 256 << 20;
   constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   const bool here = rows.space().host_readable();
@@ -39,7 +42,9 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   const int64_t left = here ? resources.host_memory()->available()
                             : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
-  const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
+  int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
+  const bool limited = here && behind && counts_memory(resources);
+  while (limited && piece > 1 && behind(piece).host > left - piece * row_bytes) piece = divide_up(piece, 2);
   constexpr std::string_view kPurpose = "transformed vectors";
   MatrixBuffer buffer;
   std::shared_ptr<std::byte> there;
@@ -172,10 +177,13 @@ class TransformedState final : public IndexState {
               const Resources& resources) const override {
     if (only_counts(resources)) {
       const HostRows on_host(queries, resources);
-      const Footprint behind = footprint_of_call(
-          resources, [&](const Resources& used) { inner_->search(counted_queries(queries), out, params, used); });
+      const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
+        inner_->search(counted_queries(queries.rows()), out, params, used);
+      });
       // Steps between the first and the last make rows of their own.
-      return count_work(beside_piece(behind).beside(array_footprint<float>(2 * chain_->widest())), resources);
+      const Footprint steps = array_footprint<float>(2 * chain_->widest());
+      return count_work(beside_share(behind.then(steps), kTransformedShare, array_bytes<float>(chain_->out())),
+                        resources);
     }
     if (params_.check_finite) check_queries_finite(queries, resources);
     for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
@@ -190,19 +198,23 @@ class TransformedState final : public IndexState {
     RangeSearchParams to_host = params;
     to_host.result_space = MemorySpace::host();
     to_host.allocate = {};
-    if (only_counts(resources)) {
-      const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
-        (void)inner_->range_search(counted_queries(queries), to_host, used);
-      });
-      const int64_t steps = chain_->step_bytes(queries.rows(), resources.threads());
-      count_work(beside_piece(behind).beside({steps}), resources);
+    const auto behind = [&](int64_t count) {
+      return footprint_of_call(
+                 resources,
+                 [&](const Resources& used) { (void)inner_->range_search(counted_queries(count), to_host, used); })
+          .then({chain_->step_bytes(count, resources.threads())});
+    };
+    if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
+      count_work(
+          behind(1).beside(array_footprint<float>(chain_->out())).beside(array_footprint<int64_t>(queries.rows(), 8)),
+          resources);
       return {};
     }
     if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
     RangeParts parts;
-    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t) {
-      parts.add(inner_->range_search(some, to_host, resources));
-    });
+    for_transformed(
+        *chain_, on_host.view(), resources,
+        [&](const MatrixView& some, int64_t) { parts.add(inner_->range_search(some, to_host, resources)); }, behind);
     return std::move(parts).joined(resources);
   }
 
@@ -236,11 +248,8 @@ class TransformedState final : public IndexState {
 
  private:
   // As the transforms leave them, for calls that are counted.
-  MatrixView counted_queries(const MatrixView& queries) const {
-    return {counted_only_memory(), DType::f32, {queries.rows(), chain_->out(), chain_->out()}};
-  }
-  Footprint beside_piece(const Footprint& behind) const {
-    return beside_share(behind, kTransformedShare, array_bytes<float>(chain_->out()));
+  MatrixView counted_queries(int64_t count) const {
+    return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}};
   }
 
   int64_t chain_bytes() const {

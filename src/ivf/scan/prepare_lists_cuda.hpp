@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/workspace_layout.hpp"
-#include "ivf/scan/scan_terms.hpp"
+#include "ivf/scan/scan_cut.hpp"
 #include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 
@@ -42,7 +42,7 @@ struct PreparedListsLayout : WorkspaceLayout {
 // Enqueues and returns.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 
-// Makes what scan_terms.hpp says: a block for each list, which has the list's table in shared memory and looks the list's
+// Makes what scan_cut.hpp says: a block for each list, which has the list's table in shared memory and looks the list's
 // vectors up in it. One read of the codes.
 struct ScanTermsLayout : WorkspaceLayout {
   ScanTermsLayout(const DeviceListsView& lists, ScanTerm kept) : term(kept) {

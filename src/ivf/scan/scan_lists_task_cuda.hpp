@@ -3,7 +3,6 @@
 
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/scan_cut.hpp"
-#include "ivf/scan/scan_terms.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
