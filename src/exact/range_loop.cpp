@@ -202,6 +202,23 @@ bool RangeBackend::finish_on_device(const RangeOnDevice&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
+RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const uint32_t* numbers, int64_t queries,
+                          const Resources& resources) {
+  int64_t found = 0;
+  for (const CollectedHits& part : parts) found += part.size();
+  RangeNeighbors result(queries, found, resources);
+  std::fill_n(result.offsets(), queries + 1, int64_t{0});
+  int64_t query = 0;
+  int64_t at = 0;
+  for (CollectedHits& part : parts) {
+    write_hits(metric, part, numbers, result.ids() + at, result.distances() + at, resources);
+    for (int64_t q = 0; q < part.queries(); ++q) result.offsets()[++query] = at + part.offsets()[q + 1];
+    at += part.size();
+    part = CollectedHits();
+  }
+  return result;
+}
+
 RangeNeighbors in_space(RangeNeighbors found, MemorySpace space, const RangeAllocator& allocate,
                         const Resources& resources) {
   if (space.host_readable() || !found.space().host_readable()) return found;
@@ -223,7 +240,6 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
   SettledSearch search(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   std::optional<RangeNeighbors> whole;
-  int64_t found = 0;
   for_each_batch(search, params, WhenFull::count, resources,
                  [&](int64_t, int64_t count, RangeBackend& backend, ProgressMeter& meter) {
                    if (count == shape.queries) {
@@ -231,23 +247,10 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
                      if (whole) return;
                    }
                    parts.push_back(backend.finish(meter));
-                   found += parts.back().size();
                  });
   if (whole) return *std::move(whole);
   search.give_memory_back();
-  RangeNeighbors result(shape.queries, found, resources);
-  std::fill_n(result.offsets(), shape.queries + 1, int64_t{0});
-  int64_t query = 0;
-  int64_t at = 0;
-  for (CollectedHits& part : parts) {
-    write_hits(shape.metric, part, search.numbers(), result.ids() + at, result.distances() + at, resources);
-    for (int64_t q = 0; q < part.queries(); ++q) {
-      result.offsets()[++query] = at + part.offsets()[q + 1];
-    }
-    at += part.size();
-    part = CollectedHits();
-  }
-  return result;
+  return write_hits(shape.metric, std::move(parts), search.numbers(), shape.queries, resources);
 }
 
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,

@@ -21,10 +21,11 @@ namespace {
 
 // What an add takes on the host at least, with what it leaves there.
 template <typename Impl>
-int64_t added_bytes(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
+Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
   const auto version = impl.versions.current();
   const IdTable ids = version == nullptr ? IdTable() : version->ids;
-  return ids.added_bytes(gives_ids, rows.rows) + impl.kind->added_bytes(state_of(version.get()), rows, resources);
+  return impl.kind->add_footprint(state_of(version.get()), rows, resources)
+      .beside({ids.added_bytes(gives_ids, rows.rows)});
 }
 
 // Publishes what `add_rows` makes of the current state, with ids for the `count` rows that come.
@@ -54,7 +55,7 @@ void publish_trained(Impl& impl, RowSource& rows, const Resources& resources) {
               "the index holds {} vectors, coded as it was trained; train a new one, or remove them first", before));
         }
         if (!impl.kind->needs_training()) return current == nullptr ? IndexVersion() : *current;
-        const auto least = [&] { return Footprint{impl.kind->trained_bytes(rows.info(), resources)}; };
+        const auto least = [&] { return impl.kind->training_footprint(rows.info(), resources); };
         return within_index_limits("training", works_on_gpu(resources, {rows.info().space}), resources, least, [&] {
           return IndexVersion{impl.kind->trained(rows, resources), current == nullptr ? IdTable() : current->ids};
         });
@@ -84,7 +85,7 @@ void Index::train(const VectorFile& rows, const Resources& given) {
   check_trained_on(RowsInfo(rows), impl_->params.metric);
   FileSource source(rows);
   const auto least = [&] {
-    return Footprint{rows.memory_bytes()}.beside({impl_->kind->trained_bytes(RowsInfo(rows), resources)});
+    return Footprint{rows.memory_bytes()}.beside(impl_->kind->training_footprint(RowsInfo(rows), resources));
   };
   within_index_limits("training", works_on_gpu(resources, {}), resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
@@ -117,7 +118,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
   const bool borrows = ownership == Ownership::borrow && impl_->factory == "Flat";
   const auto least = [&] {
-    return borrows ? Footprint() : Footprint{added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources)};
+    return borrows ? Footprint() : add_footprint(*impl_, RowsInfo(rows), ids.size > 0, resources);
   };
   within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
@@ -139,8 +140,8 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
-    const int64_t behind = 2 * added_bytes(*impl_, info, ids.size > 0, resources) + file.memory_bytes();
-    return behind + std::max(behind / 7, 2 * info.row_bytes());
+    const Footprint behind = add_footprint(*impl_, info, ids.size > 0, resources).times(2).beside({file.memory_bytes()});
+    return beside_share(behind, 8, 2 * info.row_bytes()).host;
   };
   naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);

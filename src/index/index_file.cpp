@@ -22,7 +22,7 @@ constexpr int64_t kMostAboutBytes = 1 << 20;
 
 // --- saving
 
-ContainerWriter::Piece bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+ContainerWriter::Piece piece_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 template <typename T>
 void add_array(ContainerWriter& writer, std::string_view name, SectionType type, const PartArray<T>& values) {
@@ -286,7 +286,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
   check_parts(parts, resources);
   const std::string about = about_index(parts);
   ContainerWriter writer("index", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_transforms(writer, parts.transforms);
   if (parts.lists) {
     add_lists(writer, *parts.lists, parts.rows);
@@ -333,7 +333,7 @@ void save_codec(const QuantizerParts& parts, const std::string& path, const Reso
   check_codec(parts.codec, "codec");
   const std::string about = about_codec(parts);
   ContainerWriter writer("codec", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_codec(writer, "codec", parts.codec);
   writer.write(path, resources);
 }
@@ -355,7 +355,7 @@ void save_transforms(const SavedTransforms& parts, const std::string& path, cons
   check_transforms(parts.transforms);
   const std::string about = about_transforms(parts);
   ContainerWriter writer("transforms", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_transforms(writer, parts.transforms);
   writer.write(path, resources);
 }

@@ -22,7 +22,11 @@ void IndexAccess::save(const Index& index, const std::string& path, std::vector<
     const int64_t rows = state->content().rows;
     // Ids, and the checks of ids and of row numbers.
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
-    return Footprint{compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8};
+    const Footprint parts = footprint_of_call(resources, [&](const Resources& used) {
+      IndexParts counted;
+      state->give_parts(counted, used);
+    });
+    return Footprint{compacted_bytes(version.get()) + ids + rows / 8 + 8}.beside(parts);
   };
   within_limits("the file", resources, least, [&] {
     IndexParts parts = IndexAccess::parts(index, resources);

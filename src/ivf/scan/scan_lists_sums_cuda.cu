@@ -12,7 +12,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/lookup_pair_cuda.hpp"
-#include "ivf/scan/query_unit_cuda.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 
 namespace kith {
