@@ -1,4 +1,4 @@
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 
 #include "cluster/fitted.hpp"
 #include "core/half.hpp"

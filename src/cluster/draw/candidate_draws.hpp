@@ -1,5 +1,5 @@
 // What the rounds of oversampled_start.hpp keep of every row: its distance to the nearest candidate so far, and which
-// that is; and draws of rows by weight x distance (weighted_draw.hpp). On the host, or where a backend has its rows.
+// that is; and draws of rows by weight x distance (draw_tree.hpp). On the host, or where a backend has its rows.
 //
 // Cost of a round: one pass over the distances. Memory: 8 bytes a row.
 #pragma once

@@ -10,7 +10,7 @@
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/search/centre_search_plan.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"

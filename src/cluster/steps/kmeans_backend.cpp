@@ -32,7 +32,7 @@ std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, con
                                                    const KMeansPlan& plan, const DataSample& sample,
                                                    const Resources& resources) {
   return dispatch(
-      plan.device, [&] { return make_kmeans_cpu(shape, wish, plan, sample, resources); },
+      plan.device(), [&] { return make_kmeans_cpu(shape, wish, plan, sample, resources); },
       [&](int) { return make_kmeans_cuda(shape, wish, plan, sample, resources); });
 }
 

@@ -13,7 +13,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/draw/candidate_draws.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
 #include "core/parallel_for.hpp"

@@ -26,8 +26,8 @@ class KMeansCpu final : public KMeansBackend {
       : resources_(resources),
         kind_(wish.kind()),
         spherical_(wish.spherical),
-        checks_finite_(plan.cpu.checks_finite),
-        assigner_(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources) {
+        checks_finite_(plan.checks_finite),
+        assigner_(wish.kind(), plan.format, std::move(sample.origin), shape.clusters, resources) {
     if (!wish.moves_centres) return;
     batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
     sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);

@@ -1,7 +1,7 @@
 // A model's centres and code on a GPU. Memory: the centres, a copy of them laid out for products, the code's values.
 #pragma once
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "ivf/model/gpu_centres_cuda.hpp"
 #include "ivf/model/gpu_model.hpp"
 #include "ivf/model/ivf_model.hpp"

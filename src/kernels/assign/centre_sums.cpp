@@ -22,12 +22,6 @@ bool is_few(int64_t centres) { return centres <= kMostFewCentres; }
 
 }  // namespace
 
-int64_t CentreSums::bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads) {
-  if (is_few(centres)) return array_bytes<double>((2 + threads) * centres * (cols + 1));
-  return array_bytes<double>(centres * (2 * cols + 3)) + array_bytes<int64_t>(centres + 1) +
-         array_bytes<uint32_t>(largest_piece) + array_bytes<float>(threads * scratch_floats(cols));
-}
-
 CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources)
     : centres_(centres),
       cols_(cols),
@@ -38,9 +32,7 @@ CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, con
       blocks_(few_ ? resources.threads() * size() : 0, "the centres' sums", resources),
       starts_(few_ ? 0 : centres + 1, "sorting rows by centre", resources),
       order_(few_ ? 0 : largest_piece, "sorting rows by centre", resources),
-      scratch_(few_ ? 0 : resources.threads() * scratch_floats(cols), "the centres' sums", resources) {
-  clear();
-}
+      scratch_(few_ ? 0 : resources.threads() * scratch_floats(cols), "the centres' sums", resources) {}
 
 void CentreSums::clear() {
   std::fill(totals_.begin(), totals_.end(), 0.0);

@@ -41,10 +41,9 @@ struct SumsView {
 
 class CentreSums {
  public:
-  static int64_t bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads);
   CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources);
 
-  void clear();
+  void clear();  // before the first rows
   // The next rows of the data, of which `first` is the first one's number. assign(row of the piece, count, slot) fills
   // labels before they are looked at, best for `assigned_together` rows at a time. Weights may be null.
   using Assign = std::function<void(int64_t first, int64_t count, int slot)>;
