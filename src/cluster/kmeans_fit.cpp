@@ -5,20 +5,18 @@
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/data_survey.hpp"
 #include "cluster/data/kmeans_checks.hpp"
-#include "rows/row_sample.hpp"
 #include "cluster/start/first_centres.hpp"
-#include "cluster/steps/kmeans_run.hpp"
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/assign/rows_seen.hpp"
+#include "rows/row_sample.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
@@ -97,7 +95,6 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
   KMeansModel other;
   if (params.n_init > 1) other = empty_model(params, shape.rows, shape.cols, outer);
-  best.objective = std::numeric_limits<double>::infinity();
 
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
@@ -115,18 +112,13 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
                          model.centres.mutable_view(), resources);
     if (backend == nullptr) backend = make_backend();
     ProgressMeter meter("kmeans", shape.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
-    const KMeansRun run{params,    shape,    planned.plan, *source,  input.weights.data,
-                        tolerance, *backend, meter,        resources};
-    KMeansOutcome outcome;
-    outcome.centres = model.centres.mutable_view();
-    outcome.counts = model.counts.data();
-    outcome.labels = model.labels.data();
-    outcome.keys = keys.data();
-    params.batch_size > 0 ? run_mini_batches(run, attempt, outcome) : run_lloyd(run, outcome);
+    const KMeansRun run{params,      shape,     planned.plan, *source, input.weights.data,
+                        keys.data(), tolerance, *backend,     meter,   resources};
+    model.objective = 0;
+    model.history.clear();
+    model.iterations = 0;
+    params.batch_size > 0 ? run_mini_batches(run, attempt, model) : run_lloyd(run, model);
     meter.finish();
-    model.objective = outcome.objective;
-    model.history = std::move(outcome.history);
-    model.iterations = outcome.iterations;
     if (attempt > 0 && other.objective < best.objective) std::swap(best, other);
   }
   if (!params.compute_labels) best.labels = HostArray<int32_t>();

@@ -131,9 +131,9 @@ TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
   const KMeansPlan tight = plan_within(problem, 200 * kMiB);
   EXPECT_FALSE(tight.cuda()->plus_plus);
   EXPECT_GT(tight.host_bytes, 1000000 * 128);  // the host chooses instead, from packed rows,
-  EXPECT_TRUE(tight.start.packed_stay);
+  EXPECT_TRUE(tight.start_stays);
   const KMeansPlan tighter = plan_within(problem, 200 * kMiB, 100 * kMiB);  // or packs them anew for each centre
-  EXPECT_FALSE(tighter.start.packed_stay);
+  EXPECT_FALSE(tighter.start_stays);
   EXPECT_FALSE(tighter.cuda()->plus_plus);
   problem.shape.space = MemorySpace::cuda(0);
   EXPECT_LT(plan_within(problem, 100 * kGiB).host_bytes, 100 * kMiB);

@@ -1,6 +1,7 @@
 #include "cluster/data/data_survey.hpp"
 
 #include "cluster/data/data_survey_cuda.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -103,7 +104,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     rows_ += rows.rows();
     return;
   }
-  std::atomic<int64_t> first_bad{INT64_MAX};
+  std::atomic<bool> finite = true;
   parallel_for(blocks_in(rows.rows()), meter, resources, [&](int64_t block, int slot) {
     double* const sums = blocks_.data() + block * cols * 2;
     double* const squares = sums + cols;
@@ -119,14 +120,9 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
         squares[c] += value * value;
       }
     }
-    if (!check_finite || std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) return;
-    int64_t i = block * kSumBlock;
-    while (i < end && row_is_finite(rows, i)) ++i;
-    int64_t seen = first_bad.load();
-    while (i < end && i < seen && !first_bad.compare_exchange_weak(seen, i)) {
-    }
+    if (!std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) finite = false;
   });
-  if (first_bad != INT64_MAX) throw_not_finite("data", first + first_bad);
+  if (check_finite && !finite) check_rows_finite(rows, first, meter, resources);
   for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
     const double* const sums = blocks_.data() + block * cols * 2;
     for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];

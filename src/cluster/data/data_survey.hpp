@@ -1,5 +1,6 @@
 // What is learnt of the data before k-means begins: by a sample, what products need; by a read of all rows, whether all
-// values are finite, and the columns' variances, which the tolerance is relative to. For spherical k-means those of the rows' directions, each row scaled to length 1.
+// values are finite, and the columns' variances, which the tolerance is relative to; for spherical k-means those of the
+// rows' directions, each row scaled to length 1.
 //
 // Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
 // however the rows are cut into pieces. Cost: one read of the data.

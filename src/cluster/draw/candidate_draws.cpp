@@ -49,7 +49,6 @@ class DrawsOnHost final : public CandidateDraws {
   }
 
   void take_nearer(int64_t first, ProgressMeter& meter) override {
-    rows_.bring_pass();
     parallel_for(divide_up(rows_.count, kRowsPerDrawTask), meter, resources_, [&](int64_t task, int) {
       for (int64_t i = task * kRowsPerDrawTask; i < std::min((task + 1) * kRowsPerDrawTask, rows_.count); ++i) {
         if (!(rows_.keys[i] < nearest_[i])) continue;

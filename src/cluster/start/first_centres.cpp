@@ -100,25 +100,22 @@ class PlusPlusChoice {
 
   std::vector<uint32_t> on_host() {
     const RowsInfo info = source_.info();
-    const bool in_place = drawn_.empty() && info.in_memory && info.space.host_readable();
-    if (in_place) return choose(source_, plan_.start.packed_stay);
-    if (plan_.start.rows_stay) {
+    const bool all_on_host = drawn_.empty() && info.space.host_readable();
+    if (plan_.start_stays && !(all_on_host && info.in_memory)) {
       MatrixBuffer sample(info.dtype, count(), info.cols, "the rows to choose centres from", resources_);
       for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
         gather(source_, numbers, sample.mutable_view().slice(first, std::ssize(numbers)), resources_);
       });
       ViewSource kept(sample.view());
-      return choose(kept, plan_.start.packed_stay);
+      return choose(kept, kept.rows());
     }
-    if (drawn_.empty() && info.space.host_readable()) return choose(source_, false);
+    if (all_on_host) return choose(source_, plan_.piece_rows);
     ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
-    return choose(some, false);
+    return choose(some, plan_.piece_rows);
   }
 
-  std::vector<uint32_t> choose(RowSource& from, bool packed_stay) {
-    const int64_t piece =
-        from.info().in_memory && &from != &source_ && plan_.start.rows_stay ? from.rows() : plan_.piece_rows;
-    return KMeansPlusPlus(plan_.format, {from, piece, packed_stay, weights_}, params_.clusters, resources_)
+  std::vector<uint32_t> choose(RowSource& from, int64_t piece) {
+    return KMeansPlusPlus(plan_.format, {from, piece, plan_.start_stays, weights_}, params_.clusters, resources_)
         .choose(rng_, meter_, resources_);
   }
 
@@ -145,9 +142,9 @@ class PlusPlusChoice {
 void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                             int64_t wanted, int64_t attempt, float* centres, const Resources& resources) {
   ProgressMeter meter("kmeans++", 8 * input.rows.count, resources);
-  const Candidates all = draw_candidates(
-      {input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, wanted},
-      random_of(params, attempt, KMeansRun::Purpose::sample), meter, resources);
+  const Candidates all =
+      draw_candidates({input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, wanted},
+                      random_of(params, attempt, KMeansRun::Purpose::sample), meter, resources);
   const MatrixView rows = all.rows();
   const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
   const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);

@@ -16,8 +16,8 @@ constexpr int64_t kGrowth = 3;   // of the candidates, in a round
 constexpr int kMostRounds = 40;  // of data with few rows that differ
 
 // Rows that become candidates, and for each row the nearest.
-void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn, CandidateDraws& draws,
-              Candidates& all, ProgressMeter& meter, const Resources& resources) {
+void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn, CandidateDraws& draws, Candidates& all,
+              ProgressMeter& meter, const Resources& resources) {
   KMeansBackend& backend = input.backend;
   const auto added = static_cast<int64_t>(drawn.size());
   const MutableMatrixView some = all.values.mutable_view().slice(all.count, added);

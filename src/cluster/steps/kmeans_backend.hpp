@@ -84,7 +84,7 @@ class KMeansBackend {
   virtual void get_counts(double* counts) = 0;
 
   // For drawing candidates among these rows, whose labels and keys the passes write; as long as the backend lives.
-  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources);
+  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) = 0;
 
   // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -58,12 +59,8 @@ Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, 
   const bool on_host = shape.space.host_readable();
   const bool all = wish.sampled_rows == shape.rows;
   const bool in_place = shape.in_memory && on_host && all;
-  const int64_t copied = in_place               ? 0
-                         : plan.start.rows_stay ? wish.sampled_rows
-                         : all && on_host       ? 0
-                                                : plan.piece_rows;
-  return choosing(wish.sampled_rows, plan.start.packed_stay && (in_place || plan.start.rows_stay))
-      .beside(Footprint{copied * shape.row_bytes()});
+  const int64_t copied = in_place ? 0 : plan.start_stays ? wish.sampled_rows : all && on_host ? 0 : plan.piece_rows;
+  return choosing(wish.sampled_rows, plan.start_stays).beside(Footprint{copied * shape.row_bytes()});
 }
 
 Resources planning_resources(int threads) {
@@ -73,18 +70,13 @@ Resources planning_resources(int threads) {
   return Resources(options);
 }
 
-bool shrink_start(KMeansStartPlan& start) {
-  if (!start.packed_stay) return false;
-  start = {false, false};
-  return true;
-}
-
 Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
                           const Resources& resources) {
   const std::vector<float> origin(static_cast<size_t>(shape.cols));
   // A bit for each row while some are drawn; then their numbers and weights.
-  const Footprint drawn = array_footprint<uint64_t>(divide_up(shape.rows, 64))
-                              .beside(array_footprint<float>(wish.sampled_rows < shape.rows ? 2 * wish.sampled_rows : 0));
+  const Footprint drawn =
+      array_footprint<uint64_t>(divide_up(shape.rows, 64))
+          .beside(array_footprint<float>(wish.sampled_rows < shape.rows ? 2 * wish.sampled_rows : 0));
   return plus_plus.then(footprint_of<DataSurvey>(resources, origin, false, piece))
       .beside(array_footprint<float>(shape.clusters, shape.cols))
       .beside(drawn);
@@ -108,7 +100,7 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
   for (;;) {
     plan.host_bytes = footprint_of_plan(shape, wish, plan, resources).host;
     if (plan.host_bytes <= budget.host) return plan;
-    if (wish.sampled_rows > 0 && shrink_start(plan.start)) continue;
+    if (wish.sampled_rows > 0 && std::exchange(plan.start_stays, false)) continue;
     if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
     plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
   }

@@ -39,12 +39,6 @@ struct KMeansWish {
   KeyKind kind() const { return spherical ? KeyKind::inner_product : KeyKind::squared_l2; }
 };
 
-// What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.
-struct KMeansStartPlan {
-  bool rows_stay = true;    // a sample, or rows of a file or a GPU
-  bool packed_stay = true;  // and packed rows
-};
-
 struct KMeansCpuPlan {};  // rows are assigned where they lie
 
 struct KMeansCudaPlan {
@@ -63,8 +57,8 @@ struct KMeansPlan {
   int64_t host_bytes = 0;  // what the work allocates at its peak, results not included
   int64_t device_bytes = 0;
   PanelFormat format = PanelFormat::f32;  // of rows and centres that the CPU packs: for a GPU's k-means++ too
-  bool checks_finite = false;             // a pass refuses rows that are not finite: the first, or one that only assigns
-  KMeansStartPlan start;
+  bool checks_finite = false;  // rows that are not finite are refused by the first pass, or by one that only assigns
+  bool start_stays = true;  // k-means++ on the host keeps its rows, packed; else reads and packs them for each centre
   std::variant<KMeansCpuPlan, KMeansCudaPlan> on;
 
   const KMeansCudaPlan* cuda() const { return std::get_if<KMeansCudaPlan>(&on); }  // null: on the CPU
@@ -87,9 +81,6 @@ Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, cons
 // Of k-means++ on the host.
 Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                               const Resources& resources);
-// Keeps less for k-means++; false where nothing was left to go.
-bool shrink_start(KMeansStartPlan& start);
-
 // By which a device is chosen.
 Counts work_of(const KMeansShape& shape, const KMeansWish& wish);
 

@@ -9,19 +9,20 @@
 
 #include <kith/error.hpp>
 
-#include "rows/device_row_gather_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/draw/plus_plus_workspace_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -44,7 +45,7 @@ Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const
                              // the origin, the objective's blocks
                              .beside(array_footprint<double>(shape.cols + shape.rows / kSumBlock + 1));
   if (!wish.moves_centres) return pass.beside(array_footprint<float>(2 * piece));  // labels and keys
-  const Footprint loop = array_footprint<double>(shape.clusters, shape.cols + 4)  // sums, where centres are empty
+  const Footprint loop = array_footprint<double>(shape.clusters, shape.cols + 4)   // sums, where centres are empty
                              .beside(array_footprint<float>(2 * shape.clusters, shape.cols))
                              .beside({wish.batch_rows * (shape.row_bytes() + 12)});
   Footprint plus_plus;
@@ -53,9 +54,9 @@ Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const
   } else if (shape.space.host_readable()) {
     plus_plus = array_footprint<float>(wish.sampled_rows, shape.cols);
   }
-  const Footprint start =
-      start_footprint(shape, wish, plus_plus, shape.space.host_readable() ? piece : 0, resources);
-  return pass.beside(array_footprint<float>(shape.rows))  // keys
+  const Footprint start = start_footprint(shape, wish, plus_plus, shape.space.host_readable() ? piece : 0, resources);
+  return pass
+      .beside(array_footprint<float>(shape.rows))  // keys
       .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
@@ -173,9 +174,9 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     } else if (from_host && cuda.plus_plus &&
                wish.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
       cuda.plus_plus = false;
-      plan.start = {false, false};
+      plan.start_stays = false;
       count_device_bytes();
-    } else if (wish.sampled_rows > 0 && !cuda.plus_plus && shrink_start(plan.start)) {
+    } else if (wish.sampled_rows > 0 && !cuda.plus_plus && std::exchange(plan.start_stays, false)) {
       continue;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
