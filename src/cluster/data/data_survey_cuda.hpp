@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_spread.hpp"
+#include "cluster/data/data_survey.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cuda/device_array.hpp"
 #include "exact/prepared_base.hpp"
 #include "ivf/model/ivf_model.hpp"

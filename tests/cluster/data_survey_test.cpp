@@ -1,4 +1,5 @@
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
+#include "rows/row_source.hpp"
 
 #include "cluster/fitted.hpp"
 #include "core/half.hpp"
