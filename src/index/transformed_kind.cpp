@@ -121,10 +121,10 @@ class TransformedState final : public IndexState {
            array_bytes<float>(chain_->out()) + chain_->footprint(queries, resources).host;
   }
 
-  int64_t reconstruct_bytes(int64_t count, int threads) const override {
-    return inner_->reconstruct_bytes(count, threads) +
+  int64_t reconstruct_bytes(int64_t count, const Resources& resources) const override {
+    return inner_->reconstruct_bytes(count, resources) +
            count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) +
-           chain_->footprint({count, chain_->out(), DType::f32}, Resources({.threads = threads})).host;
+           chain_->footprint({count, chain_->out(), DType::f32}, resources).host;
   }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {

@@ -35,16 +35,16 @@ int64_t most_rows(TransformKind kind, int64_t cols) {
 
 // The steps that a transform becomes, without their values.
 std::vector<TransformParts> shapes_of(const TransformSpec& spec, int64_t in) {
-  using Kind = TransformParts::Kind;
+  using Step = TransformParts::Kind;
   const int64_t out = transformed_cols(spec, in);
-  const TransformParts centre{Kind::shift, "Centre", in, in, {}, {}};
+  const TransformParts centre{Step::shift, "Centre", in, in, {}, {}};
   switch (spec.kind) {
-    case TransformKind::pca: return {centre, {Kind::linear, "PCA", in, out, {}, {}}};
+    case TransformKind::pca: return {centre, {Step::linear, "PCA", in, out, {}, {}}};
     case TransformKind::centring: return {centre};
-    case TransformKind::random_rotation: return {{Kind::linear, "RR", in, out, {}, {}}};
-    case TransformKind::unit_length: return {{Kind::unit_length, "L2norm", in, in, {}, {}}};
-    case TransformKind::padding: return {{Kind::padding, "Pad", in, out, {}, {}}};
-    case TransformKind::opq: return {{Kind::linear, "OPQ", in, out, {}, {}}};
+    case TransformKind::random_rotation: return {{Step::linear, "RR", in, out, {}, {}}};
+    case TransformKind::unit_length: return {{Step::unit_length, "L2norm", in, in, {}, {}}};
+    case TransformKind::padding: return {{Step::padding, "Pad", in, out, {}, {}}};
+    case TransformKind::opq: return {{Step::linear, "OPQ", in, out, {}, {}}};
   }
   throw InvalidArgument("unknown transform");
 }
