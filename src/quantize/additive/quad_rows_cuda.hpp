@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace kith {
+namespace kith::icm {
 
 // A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
 // that brings books to it, one after the other, through a ring of two.
@@ -374,4 +374,4 @@ class QuadRows {
   uint8_t* best_[2];
 };
 
-}  // namespace kith
+}  // namespace kith::icm
