@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "quantize/code_table.hpp"
 #include "quantize/name_part.hpp"
 

@@ -291,7 +291,7 @@ class TransformedKind final : public IndexKind {
   // What is trained behind the transforms takes rows through them, piece by piece.
   Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
-    const Footprint first{transform_training_bytes(transforms_, rows, resources.threads())};
+    const Footprint first = transform_training_footprint(transforms_, rows, resources);
     return inner_->needs_training() ? first.beside(inner_->training_footprint(inside, resources).times(2)) : first;
   }
 
@@ -312,7 +312,7 @@ class TransformedKind final : public IndexKind {
     const Footprint behind =
         inner_->add_footprint(state.inner().get(), RowsInfo(rows.rows, cols, DType::f32), resources).times(2);
     return beside_share(behind, kTransformedShare, array_bytes<float>(cols))
-        .beside({state.chain()->step_bytes(rows.rows, resources.threads())});
+        .beside(state.chain()->footprint(rows, resources));
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,

@@ -253,8 +253,9 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
 
 Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const int64_t block = encoded_together(rows.rows, rows.cols);
-  const Footprint encoding = array_footprint<float>(block, rows.cols)
-                                 .beside({model.codec->encoding_bytes(block, DType::f32, resources.threads())});
+  const Footprint encoding =
+      array_footprint<float>(block, rows.cols)
+          .beside(model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources));
   const Footprint segment{ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes())};
   const Footprint working = encoding.then(array_footprint<int64_t>(model.lists()));
   if (!model.has_centres()) return segment.beside(working);
