@@ -199,7 +199,8 @@ class KMeans:
         if given.ndim != 2 or not given.size:
             raise ValueError(f"centres have the shape {given.shape}; they must be a matrix, one centre in each row")
         model = cls(given.shape[0], **parameters)
-        rows, offset = _kith.narrowed(as_vectors(given, "centres")[0], "centres", model._metric, None)
+        vectors: Any = as_vectors(given, "centres")[0]
+        rows, offset = _kith.narrowed(vectors, "centres", model._metric, None)
         array = np.ascontiguousarray(rows, dtype=np.float32)
         model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0, offset)
         model._take_results()

@@ -101,7 +101,8 @@ class KithSearch:
         self._fit_method = "kith"
         given = self._fit_X.astype(np.uint8) if self._fit_X.dtype == bool else self._fit_X
         vectors: Any = as_vectors(given, "X")[0]
-        self._rows, self._offset = _kith.narrowed(vectors, "X", metric, None)
+        narrow: tuple[Any, Any] = _kith.narrowed(vectors, "X", metric, None)
+        self._rows, self._offset = narrow
         # Finite values are checked by scikit-learn, in its words.
         self._index = Index("Flat", metric=metric, device=self.device, check_finite=False)
         self._index.add(self._rows, copy=False, threads=threads_of(self.n_jobs))
