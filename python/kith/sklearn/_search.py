@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions  # type: ignore[import-un
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from kith import _kith
-from kith._arrays import as_numbers, as_queries, as_vectors, is_bfloat16
+from kith._arrays import Vectors, as_numbers, as_queries, as_vectors, is_bfloat16
 from kith._index import Index
 from kith._knn_graph import knn_graph
 from kith._range_search import RangeNeighbors
@@ -101,7 +101,7 @@ class KithSearch:
         self._fit_method = "kith"
         given = self._fit_X.astype(np.uint8) if self._fit_X.dtype == bool else self._fit_X
         vectors: Any = as_vectors(given, "X")[0]
-        narrow: tuple[Any, Any] = _kith.narrowed(vectors, "X", metric, None)
+        narrow: tuple[Vectors, Any] = _kith.narrowed(vectors, "X", metric, None)
         self._rows, self._offset = narrow
         # Finite values are checked by scikit-learn, in its words.
         self._index = Index("Flat", metric=metric, device=self.device, check_finite=False)
