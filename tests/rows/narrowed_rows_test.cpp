@@ -103,8 +103,9 @@ TEST(NarrowedRows, EverydayValuesAreRoundedAlone) {
 }
 
 TEST(NarrowedRows, ExactValuesStayUnlessDifferencesAreExactToo) {
-  const std::vector<double> x{1e9, 0, 1e9 + 64, 0, 1e9 + 128, static_cast<double>(0.1f)};
-  EXPECT_EQ(offset_for({x.data(), 3, 2}, Metric::l2), nullptr);
+  const std::vector<double> x{1e9, 1e9 + 64, static_cast<double>(0.1f)};
+  EXPECT_EQ(offset_for({x.data(), 3, 1}, Metric::l2), nullptr);  // 0.1f - 1e9 would be rounded
+  EXPECT_EQ(offset_for({x.data(), 2, 1}, Metric::l2)->at(0), 1e9);
 }
 
 TEST(NarrowedRows, RowsThatAreNotFiniteDoNotCount) {
