@@ -10,6 +10,7 @@
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "index/index_access.hpp"
+#include "index/index_checks.hpp"
 #include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
@@ -60,9 +61,13 @@ void put_others(const NeighborsView& found, int64_t first, const NeighborsView& 
   put_without_self_cuda(found, first, out, resources);
 }
 
-GraphReport search_graph(const Index& index, const MatrixView& x, const NeighborsView& out,
+GraphReport search_graph(const Index& index, const MatrixView& given, const NeighborsView& out,
                          const IndexGraphParams& params, const Resources& resources) {
-  const Index still = index.to(index.runs_on(), resources);  // of this version, whatever is added meanwhile
+  // Of this version, whatever is added meanwhile.
+  const auto [still, offset] = IndexAccess::without_offset(index, resources);
+  if (params.refine_from != nullptr) refuse_unshifted_file(offset, params.refine_from->path());
+  const NarrowedRows narrowed("x", given, offset, OfRounding::warns, resources);
+  const MatrixView& x = narrowed.view();
   check_graph_size(x.rows(), params.k);
   check_rows(still, x);
   check_output(out, x.rows(), params.k);

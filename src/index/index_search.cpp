@@ -193,20 +193,24 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   impl_->refuse_untrained(version.get(), "it is searched");
   const IndexState* const state = state_of(version.get());
   if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (params.refine_from != nullptr) check_refine_from(*params.refine_from, state, own);
+  if (params.refine_from != nullptr) {
+    refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
+    check_refine_from(*params.refine_from, state, own);
+  }
   if (rows_of(version.get()) == 0) {
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
   const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
   within_index_limits("the search", on_gpu, resources, [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
     if (params.refine_from != nullptr) {
-      search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, used);
+      search_and_refine_from(*params.refine_from, *version, narrowed.view(), out, of_rows, own, used);
     } else {
-      state->search(queries, out, of_rows, used);
+      state->search(narrowed.view(), out, of_rows, used);
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
   });
@@ -228,10 +232,11 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
   const auto search = [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
     RangeSearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
-    RangeNeighbors found = state->range_search(queries, of_rows, used);
+    RangeNeighbors found = state->range_search(narrowed.view(), of_rows, used);
     if (only_counts(used)) return found;
     rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);
     // A kind of index may know host memory alone.
@@ -260,7 +265,14 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
       if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
       rows[i] = static_cast<uint32_t>(row);
     }
-    if (ids.size > 0 && state != nullptr) state->reconstruct(rows.data(), out, used);
+    if (ids.size == 0 || state == nullptr) return;
+    const bool wide = out.dtype() == DType::f64;
+    MatrixBuffer narrow;
+    if (wide) narrow = MatrixBuffer(DType::f32, out.rows(), out.cols(), "the reconstructed vectors", used);
+    const MutableMatrixView found = wide ? narrow.mutable_view() : out;
+    state->reconstruct(rows.data(), found, used);
+    if (only_counts(used)) return;
+    if (wide || version->offset != nullptr) restore_rows(found, version->offset, out);
   });
 }
 

@@ -16,6 +16,7 @@
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/codec.hpp"
 #include "rows/knn_checks.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -158,7 +159,7 @@ int64_t VectorQuantizer::code_bytes() const {
 }
 
 void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
-  codec_->encode(rows, codes, resources);
+  codec_->encode(NarrowedRows("x", rows, nullptr, OfRounding::warns, resources).view(), codes, resources);
 }
 
 void TrainedCodec::train(RowSource& rows, const Resources& resources) {
@@ -175,11 +176,13 @@ void TrainedCodec::train(RowSource& rows, const Resources& resources) {
   }
 }
 
-void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) {
+void VectorQuantizer::train(const MatrixView& given, const Resources& resources) {
   const DefaultFloatMode mode;
+  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
+  const MatrixView& rows = narrowed.view();
   (void)codec_->recipe.format_for(rows.cols());
   ViewSource source(rows);
-  if (codec_->check_finite) refuse_not_finite_rows(source, resources);
+  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
   within_limits(
       "training", resources, [&] { return Codec::training_footprint(codec_->recipe, RowsInfo(rows), resources); },
       [&] { codec_->train(source, resources); });
@@ -218,7 +221,7 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
                                       codes.row_stride(), codes.cols()));
   }
   ViewSource source(rows);
-  if (check_finite) refuse_not_finite_rows(source, resources);
+  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   const auto least = [&] {
     const bool on_gpu = resources.device().kind == DeviceKind::cuda || !rows.space().host_readable();
     return on_gpu ? Footprint() : codec->encoding_footprint(RowsInfo(rows), resources);
@@ -234,12 +237,14 @@ void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& o
       "the decoded vectors", resources, [] { return Footprint(); }, [&] { codec->decode(codes, out, resources); });
 }
 
-void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+void VectorQuantizer::lookup_table(const MatrixView& given, Metric metric, const MutableMatrixView& out,
                                    const Resources& resources) const {
   const DefaultFloatMode mode;
+  const NarrowedRows narrowed("queries", given, nullptr, OfRounding::silent, resources);
+  const MatrixView& queries = narrowed.view();
   const std::shared_ptr<const Codec> codec = codec_->codec();
   ViewSource source(queries);
-  if (codec_->check_finite) refuse_not_finite_rows(source, resources);
+  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
   fill_lookup_table(*codec, queries, metric, out, resources);
 }
 

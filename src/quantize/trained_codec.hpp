@@ -8,6 +8,7 @@
 #include <kith/vector_quantizer.hpp>
 #include <kith/view.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/published.hpp"
 #include "quantize/codec.hpp"
 
@@ -31,6 +32,10 @@ struct TrainedCodec {
   void train(RowSource& rows, const Resources& resources);
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
               const LocalSearchEncoding* how = nullptr) const;
+  // Not where the call is only counted: narrowed rows are not there then.
+  bool checks_values(const Resources& resources) const {
+    return check_finite && !resources.host_memory()->counts_only();
+  }
 
   const CodeRecipe recipe;
   const uint64_t seed;

@@ -8,6 +8,7 @@
 #include "cluster/steps/kmeans_plan.hpp"
 #include "core/host_array.hpp"
 #include "core/random.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct KMeansModel {
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
+  Offset offset = {};  // what rows and centres have lost
 };
 
 // The sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.

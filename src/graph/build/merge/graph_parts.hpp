@@ -2,6 +2,7 @@
 // collection, and how much memory is enough for them on a GPU.
 #pragma once
 
+#include <kith/error.hpp>
 #include <kith/graph_merge.hpp>
 #include <kith/matrix_buffer.hpp>
 
@@ -18,6 +19,12 @@ namespace kith {
 
 // Whether a graph's distances must be those of its rows, or may be others, as those of compressed rows are.
 enum class PartDistances : uint8_t { of_rows, any };
+
+// A graph that was built of other vectors than its rows.
+class OtherVectors : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
 
 // That they have as many rows, and neighbours, and can be compared.
 void check_part_shape(const GraphPart& part, std::string_view what);

@@ -18,6 +18,7 @@
 #include "graph/lists/row_blocks.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -401,6 +402,43 @@ MergeCall call_refine(const std::vector<GraphPart>& parts, const GraphMergeParam
           }};
 }
 
+using GraphParts = std::vector<GraphPart>;
+
+// call(parts, resources) with rows of f64 narrowed. One offset for all: they may be moved, and must be moved alike.
+template <typename Call>
+auto with_narrowed_parts(const GraphParts& parts, const std::vector<std::string>& names, const Resources& resources,
+                         const Call& call) {
+  if (std::none_of(parts.begin(), parts.end(), [](const GraphPart& part) { return is_narrowed(part.x); })) {
+    return call(parts, resources);
+  }
+  return within_limits("the graphs", resources, [&](const Resources& used) {
+    const NarrowedRows first(names[0], parts[0].x, parts[0].graph.metric(), used);
+    std::vector<NarrowedRows> others;
+    GraphParts narrowed{{parts[0].graph, first.view()}};
+    for (size_t i = 1; i < parts.size(); ++i) {
+      others.emplace_back(names[i], parts[i].x, first.offset(), OfRounding::silent, used);
+      narrowed.push_back({parts[i].graph, others.back().view()});
+    }
+    try {
+      return call(narrowed, used);
+    } catch (const OtherVectors& error) {
+      if (first.offset() == nullptr || parts.size() == 1) throw;
+      throw InvalidArgument(
+          fmt::format("{}. Vectors of float64 are read as float32, here with {}'s offset subtracted from all, and a "
+                      "graph whose vectors lie elsewhere was built with another one: subtract one offset from all "
+                      "sets yourself, round them to float32, and build the graphs of these",
+                      error.what(), names[0]));
+    }
+  });
+}
+
+// x1, x2, ...
+std::vector<std::string> names_of_rows(size_t parts) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < parts; ++i) names.push_back(fmt::format("x{}", i + 1));
+  return names;
+}
+
 }  // namespace
 
 void GraphMergeParams::validate() const {
@@ -428,36 +466,48 @@ KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGra
 
 KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                       const Resources& resources) {
-  return call_merge(parts, params).make(resources);
+  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
+    return call_merge(read, params).make(used);
+  });
 }
 
 GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
                          const Resources& resources) {
-  return call_merge(parts, params).fill_arrays(out, resources);
+  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
+    return call_merge(read, params).fill_arrays(out, used);
+  });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                       const GraphMergeParams& params, const Resources& resources) {
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  return call_extend(parts, params).make(resources);
+  return with_narrowed_parts(parts, {"x", "new"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_extend(read, params).make(used);
+  });
 }
 
 GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh, const NeighborsView& out,
                          const GraphMergeParams& params, const Resources& resources) {
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  return call_extend(parts, params).fill_arrays(out, resources);
+  return with_narrowed_parts(parts, {"x", "new"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_extend(read, params).fill_arrays(out, used);
+  });
 }
 
 KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params,
                       const Resources& resources) {
   const std::vector<GraphPart> parts{{graph, x}};
-  return call_refine(parts, params).make(resources);
+  return with_narrowed_parts(parts, {"x"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_refine(read, params).make(used);
+  });
 }
 
 GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const NeighborsView& out,
                          const GraphMergeParams& params, const Resources& resources) {
   const std::vector<GraphPart> parts{{graph, x}};
-  return call_refine(parts, params).fill_arrays(out, resources);
+  return with_narrowed_parts(parts, {"x"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_refine(read, params).fill_arrays(out, used);
+  });
 }
 
 }  // namespace kith

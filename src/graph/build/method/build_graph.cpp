@@ -15,6 +15,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -285,6 +286,10 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  if (is_narrowed(x)) {
+    return with_narrowed("the graph", "x", x, params.metric, resources,
+                         [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, params, used); });
+  }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   return within(x, shape, shape.space, params, resources, [&](const Resources& used) {
     return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
@@ -296,6 +301,11 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
 GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources) {
   params.validate();
+  if (is_narrowed(x)) {
+    return with_narrowed(
+        "the graph", "x", x, params.metric, resources,
+        [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, out, params, used); });
+  }
   return within(x, {}, out.space, params, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
