@@ -16,7 +16,7 @@
 #include "core/slot.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/scan/scan_lists_task_cuda.hpp"
-#include "ivf/search/list_loop.hpp"
+#include "ivf/search/ivf_search_plan.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
 
 #include <cuda_runtime_api.h>

@@ -22,10 +22,8 @@
 #include "core/parallel_for.hpp"
 #include "core/planned.hpp"
 #include "ivf/scan/list_product.hpp"
-#include "ivf/scan/scan_cut.hpp"
 #include "ivf/search/ivf_search.hpp"
-#include "kernels/codes/code_format.hpp"
-#include "kernels/distance/canonical.hpp"
+#include "ivf/search/ivf_search_plan.hpp"
 #include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
@@ -35,39 +33,6 @@
 #include <vector>
 
 namespace kith {
-
-// How a segment of lists is searched on a GPU: a pure function of the shape of the search and the memory there is, so that
-// any machine can plan, and test plans, for any GPU.
-// What there is to search.
-struct IvfSearchShape {
-  CodeFormat format;
-  KeyKind kind = KeyKind::squared_l2;
-  int64_t queries = 0;
-  int64_t slots = 0;  // lists of each query
-  int64_t k = 0;
-  int64_t lists = 0;
-  int64_t vectors = 0;
-  int64_t kept = -1;  // vectors that a filter leaves; negative: all
-  int multiprocessors = 0;
-  int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
-  int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
-  ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
-};
-
-struct IvfSearchPlan {
-  int64_t batch = 0;    // queries at a time
-  bool direct = false;  // no products: every key is computed
-  bool tables = false;  // lookup tables in the place of products, of distances
-  ScanTerm term = ScanTerm::none;  // with what beside the lists
-  bool sums = false;    // the same of additive codes, where metric and lists allow it
-  ScanCut cut;
-  int64_t values = 0;      // of a query in the first pass, at most
-  int64_t candidates = 0;  // of a query
-  int64_t bytes = 0;
-};
-
-// The best plan within `most_bytes`, or the least one where nothing fits. Pure.
-IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes);
 
 // Queries that are searched with as many ranked lists each.
 struct ListsRound {
