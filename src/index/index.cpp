@@ -75,14 +75,14 @@ NarrowedRows narrowed_for(const IndexVersion& version, const MatrixView& rows, M
   return {"x", rows, version.offset, OfRounding::warns, resources};
 }
 
-// What is known of them then, and what that takes on the host.
+// What is known of them then, and what that takes.
 RowsInfo narrowed_info(const MatrixView& rows, const Offset& offset) {
   RowsInfo info(rows);
   if (is_narrowed(rows, offset)) info.dtype = DType::f32;
   return info;
 }
-Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset) {
-  return {is_narrowed(rows, offset) && rows.space().host_readable() ? NarrowedRows::bytes_for(rows) : 0};
+Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset, const Resources& resources) {
+  return footprint_of<NarrowedRows>(resources, "x", rows, offset, OfRounding::silent);
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void Index::train(const MatrixView& rows, const Resources& given) {
   }
   const Offset known = offset_of(impl_->versions.current().get());
   if (!is_narrowed(rows, known)) check_training_values(rows, own, resources);
-  publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known), resources,
+  publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known, resources), resources,
                   [&](IndexVersion& version) {
                     const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
                     if (is_narrowed(rows, version.offset)) check_training_values(narrowed.view(), own, resources);
@@ -161,7 +161,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   const auto least = [&] {
     if (borrows) return Footprint();
     const Offset offset = offset_of(now.get());
-    return narrowed_footprint(rows, offset)
+    return narrowed_footprint(rows, offset, resources)
         .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
   within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {

@@ -307,8 +307,8 @@ SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const Spa
                                       x.rows(), graph.rows()));
   }
   if (!x.space().host_readable()) throw Unsupported("vectors in a GPU's memory: copy them to the host to join parts");
-  const NarrowedRows narrowed("x", x, graph.metric(), resources);
-  return tree_of(graph, &narrowed.view(), params, resources);
+  return with_narrowed("a spanning tree", "x", x, graph.metric(), resources,
+                       [&](const MatrixView& rows, const Resources& used) { return tree_of(graph, &rows, params, used); });
 }
 
 RowLabels SpanningTree::labels(double height, const Resources& resources) const {

@@ -5,7 +5,6 @@
 #include "core/name_table.hpp"
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/trained_codec.hpp"
-#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -140,8 +139,7 @@ std::vector<double> LocalSearchQuantizer::history() const { return trained_codec
 void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
                                   const LocalSearchEncoding& encoding, const Resources& resources) const {
   encoding.validate();
-  const NarrowedRows narrowed("x", rows, nullptr, OfRounding::warns, resources);
-  trained_codec().encode(narrowed.view(), codes, resources, &encoding);
+  trained_codec().encode(rows, codes, resources, &encoding);
 }
 
 }  // namespace kith

@@ -159,7 +159,7 @@ int64_t VectorQuantizer::code_bytes() const {
 }
 
 void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
-  codec_->encode(NarrowedRows("x", rows, nullptr, OfRounding::warns, resources).view(), codes, resources);
+  codec_->encode(rows, codes, resources);
 }
 
 void TrainedCodec::train(RowSource& rows, const Resources& resources) {
@@ -176,11 +176,13 @@ void TrainedCodec::train(RowSource& rows, const Resources& resources) {
   }
 }
 
-void VectorQuantizer::train(const MatrixView& given, const Resources& resources) {
+void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) {
   const DefaultFloatMode mode;
-  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
-  const MatrixView& rows = narrowed.view();
   (void)codec_->recipe.format_for(rows.cols());
+  if (is_narrowed(rows)) {
+    return with_narrowed("training", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { train(read, used); });
+  }
   ViewSource source(rows);
   if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
   within_limits(
@@ -220,6 +222,10 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
     throw InvalidArgument(fmt::format("codes lie {} bytes apart; they must follow each other, {} bytes each",
                                       codes.row_stride(), codes.cols()));
   }
+  if (is_narrowed(rows)) {
+    return with_narrowed("the codes", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { encode(read, codes, used, how); });
+  }
   ViewSource source(rows);
   if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   const auto least = [&] {
@@ -237,11 +243,14 @@ void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& o
       "the decoded vectors", resources, [] { return Footprint(); }, [&] { codec->decode(codes, out, resources); });
 }
 
-void VectorQuantizer::lookup_table(const MatrixView& given, Metric metric, const MutableMatrixView& out,
+void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                                    const Resources& resources) const {
   const DefaultFloatMode mode;
-  const NarrowedRows narrowed("queries", given, nullptr, OfRounding::silent, resources);
-  const MatrixView& queries = narrowed.view();
+  if (is_narrowed(queries)) {
+    return with_narrowed(
+        "the tables", "queries", queries, nullptr, OfRounding::silent, resources,
+        [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
+  }
   const std::shared_ptr<const Codec> codec = codec_->codec();
   ViewSource source(queries);
   if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
