@@ -34,7 +34,7 @@ CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) c
 
 int64_t CodeStore::added_bytes(const RowsInfo& rows, const Resources& resources) const {
   const int64_t joined = codes_.rows() - codes_.first_row(codes_.staying(rows.rows)) + rows.rows;
-  return joined * codec_->format().bytes() + codec_->encoding_bytes(rows.rows, rows.dtype, resources.threads());
+  return joined * codec_->format().bytes() + codec_->encoding_footprint(rows, resources).host;
 }
 
 CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) const {

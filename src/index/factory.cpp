@@ -6,7 +6,7 @@
 #include "index/lists_kind.hpp"
 #include "index/refined_kind.hpp"
 #include "index/transformed_kind.hpp"
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "quantize/code_table.hpp"
 #include "quantize/name_part.hpp"
 

@@ -6,8 +6,7 @@
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"
-#include "io/container/container_writer.hpp"
-#include "quantize/additive/norm_levels.hpp"
+#include "quantize/additive/code_norms.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +45,7 @@ void add_codec(ContainerWriter& writer, std::string_view name, const CodecParts&
   writer.add(norm_section(name), SectionType::f32, {static_cast<int64_t>(norms)}, {std::as_bytes(values.last(norms))});
 }
 
-int64_t table_bytes(const CodecParts& codec) { return codec.recipe().code->table_bytes(codec.format); }
+int64_t table_bytes(const CodecParts& codec) { return codec.recipe().code->tables_footprint(codec.format).host; }
 
 void add_codes(ContainerWriter& writer, std::string_view name, const PartArray<uint8_t>& codes, int64_t rows,
                const CodeFormat& format) {

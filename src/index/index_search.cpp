@@ -186,8 +186,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
 
 namespace {
 
-int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, int threads) {
-  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, threads));
+int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, const Resources& resources) {
+  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, resources));
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, resources.threads())}; };
+  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, resources)}; };
   const bool on_gpu = state != nullptr && works_on_gpu(resources, {state->content().space});
   within_index_limits("the reconstructed vectors", on_gpu, resources, least, [&] {
     HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);

@@ -57,7 +57,7 @@ class IndexState {
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;
 
   // What these take on the host at least, beside their output: for errors that name the limit. 0: not known.
-  virtual int64_t reconstruct_bytes(int64_t, int) const { return 0; }  // of so many rows, by so many threads
+  virtual int64_t reconstruct_bytes(int64_t, const Resources&) const { return 0; }  // of so many rows
   virtual int64_t give_parts_bytes() const { return 0; }
 
   // What it holds in memory of Kith's own; states that share memory count it each.

@@ -238,7 +238,7 @@ int64_t ListsState::smallest_range_bytes(const RowsInfo& queries, const RangeSea
          (each == 0 ? 0 : std::max(behind / (kQueryShare - 1) + 1, each));
 }
 
-int64_t ListsState::reconstruct_bytes(int64_t count, int) const {
+int64_t ListsState::reconstruct_bytes(int64_t count, const Resources&) const {
   const int64_t each = sizeof(int64_t) + 1;  // its number, and whether it was found
   return copied_bytes() + count * each + array_bytes<uint32_t>(content().rows);
 }

@@ -37,7 +37,7 @@ class ListsState final : public IndexState {
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
                                const Resources& resources) const override;
-  int64_t reconstruct_bytes(int64_t count, int threads) const override;
+  int64_t reconstruct_bytes(int64_t count, const Resources& resources) const override;
   int64_t give_parts_bytes() const override;
   IndexBytes bytes() const override;
   void describe(IndexInfo& info, const LiveRows& live) const override;

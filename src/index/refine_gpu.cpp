@@ -98,7 +98,7 @@ bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidate
   const bool known = metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::inner_product ||
                      metric == Metric::cosine;
   const int64_t bytes = array_bytes<uint64_t>(candidates) + array_bytes<double>(format.cols + 16);
-  return known && format.kind != CodeKind::additive && candidates <= kMostCandidates && bytes <= kSharedBytes;
+  return known && !format.adds_codewords() && candidates <= kMostCandidates && bytes <= kSharedBytes;
 }
 
 void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,

@@ -118,12 +118,13 @@ class TransformedState final : public IndexState {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
     return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) +
-           array_bytes<float>(chain_->out()) + chain_->step_bytes(queries.rows, resources.threads());
+           array_bytes<float>(chain_->out()) + chain_->footprint(queries, resources).host;
   }
 
-  int64_t reconstruct_bytes(int64_t count, int threads) const override {
-    return inner_->reconstruct_bytes(count, threads) +
-           count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) + chain_->step_bytes(count, threads);
+  int64_t reconstruct_bytes(int64_t count, const Resources& resources) const override {
+    return inner_->reconstruct_bytes(count, resources) +
+           count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) +
+           chain_->footprint({count, chain_->out(), DType::f32}, resources).host;
   }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {
@@ -183,7 +184,7 @@ class TransformedKind final : public IndexKind {
   // What is trained behind the transforms takes rows through them, piece by piece.
   int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
-    const int64_t first = transform_training_bytes(transforms_, rows, resources.threads());
+    const int64_t first = transform_training_footprint(transforms_, rows, resources).host;
     return first + (inner_->needs_training() ? 2 * inner_->trained_bytes(inside, resources) : 0);
   }
 
@@ -204,7 +205,7 @@ class TransformedKind final : public IndexKind {
     const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
     const int64_t row_bytes = array_bytes<float>(state.chain()->out());
     return behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
-           state.chain()->step_bytes(rows.rows, resources.threads());
+           state.chain()->footprint(rows, resources).host;
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,

@@ -30,7 +30,7 @@ Footprint run_footprint(const TransformChain& chain, const MatrixView& rows, con
                         const Resources& resources) {
   const bool on_host = rows.space().host_readable() && to.space().host_readable();
   if (!on_host || resources.device().kind == DeviceKind::cuda) return {};
-  return {chain.run_bytes(rows.rows(), resources.threads())};
+  return chain.footprint(RowsInfo(rows), resources);
 }
 
 }  // namespace
@@ -99,10 +99,6 @@ void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& t
   within_limits(
       "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
       [&] { chain->reverse(rows, to, resources); });
-}
-
-int64_t VectorTransform::transforming_bytes(int64_t rows, int threads) const {
-  return state_->chain.get()->run_bytes(rows, threads);
 }
 
 }  // namespace kith

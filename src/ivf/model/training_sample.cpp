@@ -101,7 +101,8 @@ void TrainingSample::make_unit_length(const Resources& resources) {
       there_ != nullptr ? floats_at(there_.get(), view_.rows(), view_.cols(), view_.space()) : here_.mutable_view();
   const int64_t cols = view_.cols();
   TransformChain()
-      .then(Transform::from_parts({TransformParts::Kind::unit_length, "L2norm", cols, cols, {}, {}}, resources))
+      .then(std::make_shared<const Transform>(
+          TransformParts{TransformParts::Kind::unit_length, "L2norm", cols, cols, {}, {}}, resources))
       .apply(view_, out, resources);
 }
 

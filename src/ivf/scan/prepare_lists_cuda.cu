@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   const auto look = [&](float value) {
     if (fabsf(value) < HUGE_VALF) mine = fmaxf(mine, fabsf(value));
   };
-  if (lists.codec.format.kind == CodeKind::product) {
+  if (lists.codec.format.copies_codewords()) {
     const int64_t values = lists.codec.format.codewords() * cols;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < values; i += gridDim.x * kThreads) {
       look(lists.codec.codewords[i]);
@@ -183,11 +183,11 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
   const CodeFormat& format = lists.codec.format;
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.largest, 0, sizeof(float), stream));
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.facts, 0, static_cast<size_t>(lists.lists) * sizeof(ListFacts), stream));
-  const int64_t values = format.kind == CodeKind::product ? format.codewords() * format.cols : 0;
+  const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
   const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
   constexpr int64_t kMostBlocks = 1024;
   const int64_t looking =
-      format.kind == CodeKind::product ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
+      format.copies_codewords() ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
   launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
     const int64_t halves = table_steps(format) * kTableStepBytes / 2;

@@ -178,7 +178,7 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
 }  // namespace
 
 bool suits_sums(const CodeFormat& format) {
-  return format.kind == CodeKind::additive && format.bits == 8 && format.parts <= kMostBooks;
+  return format.adds_codewords() && format.bits == 8 && format.parts <= kMostBooks;
 }
 
 void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {

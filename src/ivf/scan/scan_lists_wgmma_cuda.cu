@@ -212,7 +212,7 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
     return launch_with<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
   }
   // The copy engine wants multiples of 16 bytes.
-  if (format.kind == CodeKind::stored && format.bytes() % 16 == 0) {
+  if (format.stores_values() && format.bytes() % 16 == 0) {
     if (format.dtype == DType::f32) return launch_with<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
     if (format.dtype == DType::f16) return launch_with<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
   }

@@ -107,7 +107,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
         launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,
                                 {there->centres()->data(), labels.data() + first}, context->stream());
       }
-      if (model.codec->format().kind == CodeKind::stored) {
+      if (model.codec->format().stores_values()) {
         uint64_t unheld = kNothingLost;
         context->copy_values<uint64_t>(&unheld, lost.data(), 1);
         context->synchronize();

@@ -257,8 +257,8 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
 
 int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const int64_t block = encoded_together(rows.rows, rows.cols);
-  const int64_t encoding =
-      array_bytes<float>(block * rows.cols) + model.codec->encoding_bytes(block, DType::f32, resources.threads());
+  const int64_t encoding = array_bytes<float>(block * rows.cols) +
+                           model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources).host;
   const int64_t segment = ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes());
   if (!model.has_centres()) return segment + encoding;
   const int64_t assigning = assign_bytes(model.metric, model.lists(), rows, resources);

@@ -4,7 +4,7 @@
 
 #include "cuda/resolve_device.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <fmt/format.h>
 

@@ -111,11 +111,11 @@ void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, con
   const CodeFormat& format = codec.format;
   const int64_t bytes = format.bytes();
   for (int64_t i = 0; i < count; ++i, codes += bytes, out += format.cols) {
-    if (format.kind == CodeKind::scalar) {
+    if (format.steps_columns()) {
       decode_scalar(codec, codes, out);
-    } else if (format.kind == CodeKind::product) {
+    } else if (format.copies_codewords()) {
       decode_product(codec, codes, out);
-    } else if (format.kind == CodeKind::additive) {
+    } else if (format.adds_codewords()) {
       decode_additive(codec, codes, out);
     } else {
       switch (format.dtype) {
