@@ -25,7 +25,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace kith {
@@ -34,8 +33,6 @@ class CpuScanner {
  public:
   // `kept`: the bits of a filter that is applied to the candidates, or null.
   CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources);
-  // What so many queries take here, with what packing by so many threads needs.
-  static int64_t query_bytes(int64_t queries, int64_t cols, std::optional<PanelFormat> format, int threads);
 
   // Takes a batch of queries in, after checking them.
   void load(const MatrixView& queries, int64_t first_query);

@@ -9,7 +9,7 @@
 
 #include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_plan_cuda.hpp"
+#include "exact/cuda_search_plan.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"

@@ -91,8 +91,7 @@ CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) c
 
 Footprint CodeStore::add_footprint(const RowsInfo& rows, const Resources& resources) const {
   const int64_t joined = codes_.rows() - codes_.first_row(codes_.staying(rows.rows)) + rows.rows;
-  return Footprint{joined * codec_->format().bytes()}.beside(
-      {codec_->encoding_bytes(rows.rows, rows.dtype, resources.threads())});
+  return Footprint{joined * codec_->format().bytes()}.beside(codec_->encoding_footprint(rows, resources));
 }
 
 CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) const {

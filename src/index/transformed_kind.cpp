@@ -202,7 +202,7 @@ class TransformedState final : public IndexState {
       return footprint_of_call(
                  resources,
                  [&](const Resources& used) { (void)inner_->range_search(counted_queries(count), to_host, used); })
-          .then({chain_->step_bytes(count, resources.threads())});
+          .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
     };
     if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
       count_work(
@@ -223,7 +223,7 @@ class TransformedState final : public IndexState {
     inner_->reconstruct(rows, inner.mutable_view(), resources);
     if (only_counts(resources)) {
       return count_work(array_footprint<float>(out.rows(), 2 * chain_->widest())
-                            .beside({chain_->step_bytes(out.rows(), resources.threads())}),
+                            .beside(chain_->footprint({out.rows(), chain_->out(), DType::f32}, resources)),
                         resources);
     }
     chain_->reverse(inner.view(), out, resources);

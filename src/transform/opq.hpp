@@ -3,7 +3,7 @@
 // Rows are centred. The first rotation deals the principal axes out to the parts so that each part gets the same
 // product of variances, the best choice for normal data (section 4.2 there). Then, in rounds (section 4.1): rows are
 // rotated, the codewords of each part take a Lloyd step, and the rotation becomes the one that brings the rows closest
-// to what their codes stand for (polar_factor.hpp). Every step lowers the error of reconstructing the rows in their own
+// to what their codes stand for (polar_factor). Every step lowers the error of reconstructing the rows in their own
 // space.
 //
 // To fewer columns than the rows have, what is rotated away counts as error too; to more, some directions stay empty

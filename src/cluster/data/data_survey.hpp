@@ -9,6 +9,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "cluster/data/data_survey_cuda.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
@@ -19,12 +20,6 @@ namespace kith {
 
 class RowSource;
 
-// What a few rows, evenly spread, say of the data before products are made of it: a vector near its mean, which is
-// subtracted from all rows, and how large values are then, for the scale of halves. Any choice is correct.
-struct DataSample {
-  std::vector<float> origin;  // one value a column
-  float largest = 0;          // magnitude of a value minus its column's origin
-};
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
 // The last of the rows that these are of so many.

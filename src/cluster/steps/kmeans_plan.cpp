@@ -4,7 +4,6 @@
 
 #include "cluster/data/data_survey.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/steps/kmeans_backend.hpp"
 #include "core/byte_size.hpp"
 #include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -23,16 +22,18 @@ constexpr int64_t kReadBytes = 32 << 20;  // read at a time
 Footprint footprint_of_plan(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                             const Resources& resources) {
   const int64_t piece = plan.piece_rows;
-  const Footprint backend = counted(resources, [&](const Resources& counting) {
-    make_kmeans_cpu(shape, wish, plan, {std::vector<float>(static_cast<size_t>(shape.cols)), 0}, counting);
-  });
+  const std::vector<float> origin(static_cast<size_t>(shape.cols));
+  const Footprint assigner = footprint_of<CentreAssigner>(resources, wish.kind(), plan.format, origin, shape.clusters);
   const Footprint reading{shape.read_bytes(piece)};
   const Footprint packing =
       Footprint{PackedRows::scratch_bytes(plan.format, shape.cols)}.times(resources.threads());  // of the centres
   if (!wish.moves_centres) {  // the piece's labels and keys
-    return reading.beside(backend).beside(packing).beside(array_footprint<float>(2 * piece));
+    return reading.beside(assigner).beside(packing).beside(array_footprint<float>(2 * piece));
   }
-  const Footprint loop = backend.beside(packing)
+  const int64_t most = std::max(piece, wish.batch_rows);
+  const Footprint loop = assigner.beside(packing)
+                             .beside(footprint_of<CentreSums>(resources, shape.clusters, shape.cols, most))
+                             .beside({wish.batch_rows * shape.row_bytes()})
                              .beside(array_footprint<float>(2 * shape.clusters, shape.cols))
                              .beside(array_footprint<float>(3 * wish.batch_rows));
   const Footprint start =

@@ -55,14 +55,6 @@ KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& res
 // From anywhere to anywhere; both have the same rows and k. Returns when it is done.
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
 
-// What a build by rounds leaves beside its lists.
-struct BuildOutcome {
-  std::vector<GraphRound> rounds;
-  std::optional<RecallEstimate> recall;
-  bool reached = true;  // the recall that was wanted, if one was
-  int64_t probes = 0;   // made, by cells
-};
-
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
 // A warning where the recall that was wanted is not reached.

@@ -1,7 +1,5 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/row_blocks.hpp"
@@ -37,12 +35,10 @@ template <typename Body>
 void for_lists(const PairRows& rows, int64_t first, int64_t count, const Resources& resources, const Body& body) {
   std::vector<StartWorker> workers(static_cast<size_t>(resources.threads()),
                                    {PairKeys(rows), {}, {}});
-  ProgressMeter meter("start", count, resources);
-  parallel_for(divide_up(count, kStartedRowsPerTask), meter, resources, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kStartedRowsPerTask, count);
-    for (int64_t i = task * kStartedRowsPerTask; i < end; ++i) body(first + i, workers[static_cast<size_t>(slot)]);
-    meter.add(end - task * kStartedRowsPerTask);
-  });
+  const auto offer = [&](int64_t begin, int64_t end, int slot) {
+    for (int64_t i = begin; i < end; ++i) body(first + i, workers[static_cast<size_t>(slot)]);
+  };
+  for_row_blocks("start", count, resources, offer, kStartedRowsPerTask);
 }
 
 // `count` distinct numbers below `bound`, by Floyd's algorithm: the draw that was there already becomes the largest.

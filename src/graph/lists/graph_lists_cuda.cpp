@@ -123,10 +123,7 @@ ListSurvey GraphListsCuda::survey(int64_t k, Flags flags) {
   context_->copy_values(found.data(), parts.data(), count);
   context_->synchronize();
   ListSurvey all;
-  for (const ListSurvey& part : found) {
-    all.phi += part.phi;
-    all.updates += part.updates;
-  }
+  for (const ListSurvey& part : found) all.add(part);
   return all;
 }
 

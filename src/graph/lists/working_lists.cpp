@@ -1,7 +1,6 @@
 #include "graph/lists/working_lists.hpp"
 
 #include "core/divide.hpp"
-#include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
 #include "graph/lists/row_blocks.hpp"
 
@@ -91,15 +90,11 @@ void WorkingLists::refresh_threshold(int64_t row) {
 }
 
 ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources) {
-  const int64_t tasks = divide_up(lists.rows(), kSurveyedRowsPerTask);
-  std::vector<ListSurvey> parts(static_cast<size_t>(tasks));
+  std::vector<ListSurvey> parts(static_cast<size_t>(divide_up(lists.rows(), kSurveyedRowsPerTask)));
   const ResultExit exit(metric);
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("survey", lists.rows(), quiet);
-  parallel_for(tasks, meter, quiet, [&](int64_t task, int) {
+  const auto survey = [&](int64_t first, int64_t end) {
     ListSurvey part;
-    const int64_t end = std::min((task + 1) * kSurveyedRowsPerTask, lists.rows());
-    for (int64_t row = task * kSurveyedRowsPerTask; row < end; ++row) {
+    for (int64_t row = first; row < end; ++row) {
       uint64_t* const list = lists.list(row);
       int64_t count = lists.length();
       while (count > 0 && list[count - 1] == kPadding) --count;
@@ -111,13 +106,11 @@ ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Fla
         for (int64_t j = 0; j < count; ++j) list[j] = without_flag(list[j]);
       }
     }
-    parts[static_cast<size_t>(task)] = part;
-  });
+    parts[static_cast<size_t>(first / kSurveyedRowsPerTask)] = part;
+  };
+  for_row_blocks("survey", lists.rows(), resources.with_progress({}), survey, kSurveyedRowsPerTask);
   ListSurvey all;
-  for (const ListSurvey& part : parts) {
-    all.phi += part.phi;
-    all.updates += part.updates;
-  }
+  for (const ListSurvey& part : parts) all.add(part);
   return all;
 }
 

@@ -80,6 +80,11 @@ class WorkingLists {
 struct ListSurvey {
   double phi = 0;       // of the first k of each list
   int64_t updates = 0;  // neighbours without the flag
+
+  void add(const ListSurvey& part) {
+    phi += part.phi;
+    updates += part.updates;
+  }
 };
 
 enum class Flags : uint8_t { keep, set, clear };

@@ -20,7 +20,6 @@ namespace {
 
 // Whether bytes of a container have the hash that it states. In the fuzz targets every stored hash matches: a fuzzer
 // could not guess a right one, and nothing behind would ever be reached.
-
 bool matches_section_hash([[maybe_unused]] uint64_t computed, [[maybe_unused]] uint64_t stored) {
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
   return true;

@@ -236,7 +236,7 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
                                   int64_t most, const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
   const RowsInfo info = DrawnSource::info_of(rows, count);
-  Footprint working{Codec::training_bytes(code, info, resources.threads())};
+  Footprint working = Codec::training_footprint(code, info, resources);
   if (code.norm != CodeNorm::decoded) working = working.then(norm_training_footprint(code, info, resources));
   if (lists > 0) {  // looked for with a share of what is left beside
     const int64_t assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources).host;

@@ -351,11 +351,7 @@ class SumListProduct final : public CodeTableScan {
 
   void fill(const float* query, float* entries) const {
     const CodeFormat& own = codec_.format;
-    CodeFormat book;  // a book by itself
-    book.kind = CodeKind::product;
-    book.cols = own.cols;
-    book.parts = 1;
-    book.bits = own.bits;
+    const CodeFormat book = CodeFormat::of_parts(own.cols, own.bits, 1);  // by itself
     const int64_t words = own.codewords();
     for (int64_t k = 0; k < own.parts; ++k) {
       float* const table = entries + k * words;
@@ -399,17 +395,15 @@ std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, c
 }
 
 bool has_sum_tables(const CodeFormat& format, KeyKind kind) {
-  if (format.kind != CodeKind::additive || kind == KeyKind::cosine) return false;
+  if (!format.adds_codewords() || kind == KeyKind::cosine) return false;
   if (format.has_norm()) return format.bits == 8;
   return kind == KeyKind::inner_product && format.bits >= 4;
 }
 
 CodeFormat sum_table_format(const CodeFormat& format) {
-  CodeFormat parts = format;
-  parts.kind = CodeKind::product;
-  if (!format.has_levels()) return parts;
-  parts.norm = CodeNorm::decoded;
-  ++parts.parts;
+  if (format.has_levels()) return CodeFormat::of_parts(format.cols, format.bits, format.parts + 1);
+  CodeFormat parts = CodeFormat::of_parts(format.cols, format.bits, format.parts);
+  parts.norm = format.norm;
   return parts;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/ordered_key.hpp"
-#include "kernels/assign/nearest_centre_cuda.hpp"
+#include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/pair_sums_cuda.hpp"
 

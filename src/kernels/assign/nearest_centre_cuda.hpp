@@ -7,9 +7,8 @@
 #pragma once
 
 #include "kernels/assign/few_centre_screen.hpp"
+#include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/distance_cuda.hpp"
-#include "kernels/matrix/nearest_rows.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 
 #include <cuda_runtime_api.h>
@@ -32,35 +31,6 @@ struct LowerTermsTask {
   OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
 };
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
-
-// The rows that get labels, the centres they are compared with, and what products have left of these.
-struct SettleTask {
-  KeyKind kind = KeyKind::squared_l2;
-  DeviceRowsView rows;
-  const float* centres = nullptr;  // one after the other
-  int64_t cols = 0;
-  const QueryFacts* facts = nullptr;
-  const BaseFacts* centre_facts = nullptr;
-  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
-  const float* widths = nullptr;          // of the centres
-  // Where rows come with a guess in `labels` and `keys`, the nearest centre of the pass before: how far each centre has
-  // moved since; or null.
-  const double* squared_moves = nullptr;
-  float* slacks = nullptr;
-  float* limits = nullptr;
-  NearestRows* found = nullptr;  // parts x stride
-  int64_t stride = 0;
-  int parts = 1;
-  int32_t* labels = nullptr;
-  float* keys = nullptr;
-  uint32_t* unsettled = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
-  uint32_t* unsettled_count = nullptr;
-  uint32_t* several = nullptr;  // rows with more than one candidate, on the way
-  uint32_t* several_count = nullptr;
-  // Of each row: which products its candidates have; -inf where it has one, less than any product where it has few,
-  // +inf where nothing is sure.
-  float* thresholds = nullptr;
-};
 
 // How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a
 // typical row is given, beside the width of the centre that has it. Where there are guesses, the least value is no more

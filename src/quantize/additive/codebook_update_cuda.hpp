@@ -1,4 +1,4 @@
-// The best codebooks for given codes (codebook_update.hpp) on a GPU. Counts are exact, sums in the order of the rows,
+// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums in the order of the rows,
 // and the system is solved in one order: the same bits on every run.
 //
 // Memory there: 8 bytes for each pair of codewords, and 8 for each value of the codebooks.

@@ -6,7 +6,7 @@
 //
 // The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
 //
-// Cost of a round: an update (codebook_update.hpp) and some rounds of local search for every row. Memory: the training
+// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: the training
 // rows as f32, up to kMostTrainingRows of them, and what these two take.
 #pragma once
 

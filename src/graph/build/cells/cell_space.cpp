@@ -1,9 +1,8 @@
 #include "graph/build/cells/cell_space.hpp"
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
+#include "graph/lists/row_blocks.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -19,12 +18,10 @@ constexpr int64_t kRowsPerTask = 512;
 
 template <typename Body>
 void for_rows(int64_t rows, const Resources& resources, const Body& body) {
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("cells", rows, quiet);
-  parallel_for(divide_up(rows, kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) body(row, slot);
-  });
+  const auto each = [&](int64_t first, int64_t end, int slot) {
+    for (int64_t row = first; row < end; ++row) body(row, slot);
+  };
+  for_row_blocks("cells", rows, resources.with_progress({}), each, kRowsPerTask);
 }
 
 }  // namespace

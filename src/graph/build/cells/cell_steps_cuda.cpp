@@ -298,14 +298,8 @@ class CellStepsCuda final : public CellSteps {
   }
 
   CellInboxes inboxes(int turn) const {
-    CellInboxes boxes;
-    boxes.entries = at(space_.inboxes);
-    boxes.counts = at(space_.inbox_counts);
-    boxes.slots = space_.inbox_slots;
-    boxes.spilled = at(space_.spilled[turn]);
-    boxes.spilled_count = at(space_.spilled_count);
-    boxes.capacity = static_cast<uint32_t>(space_.spill_capacity);
-    return boxes;
+    return {at(space_.inboxes),        at(space_.inbox_counts),  space_.inbox_slots,
+            at(space_.spilled[turn]), at(space_.spilled_count), static_cast<uint32_t>(space_.spill_capacity)};
   }
 
   // As many as are likely to leave room, by what the last piece found: the next ones find fewer. All pairs of so many

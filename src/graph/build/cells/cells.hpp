@@ -13,7 +13,6 @@
 
 #include "core/parallel_for.hpp"
 #include "graph/build/cells/cell_params.hpp"
-#include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 
 #include <cstdint>

@@ -11,7 +11,6 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
-#include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 
 #include <algorithm>

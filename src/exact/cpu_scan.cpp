@@ -1,3 +1,4 @@
+// What a CpuScanner does, by the scans of its tasks, which know the scanner.
 #include "exact/cpu_scanner.hpp"
 
 #include "core/divide.hpp"
@@ -11,13 +12,6 @@
 #include <new>
 
 namespace kith {
-
-int64_t CpuScanner::query_bytes(int64_t queries, int64_t cols, std::optional<PanelFormat> format, int threads) {
-  const int64_t plain = array_bytes<float>(queries * cols) + array_bytes<Norms>(queries);
-  if (!format) return plain;
-  return plain + PackedQueries::bytes_for(*format, queries, cols) +
-         threads * PackedQueries::scratch_bytes(*format, cols);
-}
 
 CpuScanner::CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
     : task_(task),
