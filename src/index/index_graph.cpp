@@ -64,7 +64,9 @@ void put_others(const NeighborsView& found, int64_t first, const NeighborsView& 
 GraphReport search_graph(const Index& index, const MatrixView& given, const NeighborsView& out,
                          const IndexGraphParams& params, const Resources& resources) {
   // Of this version, whatever is added meanwhile.
-  const auto [still, offset] = IndexAccess::without_offset(index, resources);
+  const auto version = IndexAccess::without_offset(index, resources);
+  const Index& still = version.first;
+  const Offset& offset = version.second;
   if (params.refine_from != nullptr) refuse_unshifted_file(offset, params.refine_from->path());
   const NarrowedRows narrowed("x", given, offset, OfRounding::warns, resources);
   const MatrixView& x = narrowed.view();
