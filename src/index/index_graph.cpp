@@ -48,6 +48,7 @@ GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric me
   const std::vector<uint32_t> counted(static_cast<size_t>(std::min(kControlRows, x.rows())));
   const std::vector<uint32_t>& rows = only_counts(resources) ? counted : control.rows();
   const HostArray<uint64_t> lists = true_lists(x, metric, rows, graph, resources);
+  if (only_counts(resources)) return {};
   const RecallEstimate estimate = control.measure(lists.data(), graph.k);
   return {estimate.recall, estimate.recall_at_10, estimate.error, static_cast<int64_t>(control.rows().size())};
 }

@@ -48,7 +48,9 @@ void add_kmeans_calls(std::vector<PublicCall>& calls) {
                    }});
   calls.push_back({"kmeans_fit_given_f64", [](const Resources& resources) {
                      const KMeansParams params{.clusters = 20, .iterations = 3, .init = KMeansInit::given};
-                     KMeans(params).fit(far_base_rows(), {.centres = far_base_rows().slice(0, 20)}, resources);
+                     KMeansInput input;
+                     input.centres = far_base_rows().slice(0, 20);
+                     KMeans(params).fit(far_base_rows(), input, resources);
                    }});
   calls.push_back({"kmeans_partial_fit_f64", [](const Resources& resources) {
                      KMeans({.clusters = 20}).partial_fit(far_base_rows(), {}, resources);
