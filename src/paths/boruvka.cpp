@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -202,9 +203,12 @@ MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resour
   return {rows, std::move(levels), done};
 }
 
+std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources) {
+  return std::make_unique<BoruvkaCpu>(edges, resources);
+}
+
 MergeTree boruvka(const EdgeLists& edges, const Resources& resources) {
-  BoruvkaCpu on_cpu(edges, resources);
-  return boruvka(on_cpu, edges.rows(), resources);
+  return boruvka(*make_boruvka_cpu(edges, resources), edges.rows(), resources);
 }
 
 }  // namespace kith

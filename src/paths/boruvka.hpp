@@ -8,6 +8,8 @@
 #include "paths/edge_lists.hpp"
 #include "paths/merge_tree.hpp"
 
+#include <memory>
+
 namespace kith {
 
 class BoruvkaBackend {
@@ -22,6 +24,8 @@ class BoruvkaBackend {
   // What join() takes for a while, where the work is counted.
   virtual void count_join(const MergeLevel&) {}
 };
+
+std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources);
 
 // The rounds. The backend has so many rows.
 MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resources);

@@ -52,7 +52,7 @@ class Codec {
   const CodeRecipe& recipe() const { return tables_.recipe; }
   const CodeFormat& format() const { return tables_.format; }
   // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none;
-  // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/norm_levels.hpp).
+  // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/code_norms.hpp).
   const std::vector<float>& values() const { return tables_.values; }
   CodecView view() const { return tables_.view(); }  // in host memory, valid as long as the codec
   const CodecTables& tables() const { return tables_; }

@@ -129,18 +129,18 @@ struct DrawSteps {
   const float* distances = nullptr;
   const float* weights = nullptr;
 
-  double at(int64_t i) const {
+  KITH_HOST_DEVICE double at(int64_t i) const {
     const auto distance = static_cast<double>(distances[i]);
     return weights == nullptr ? distance : static_cast<double>(weights[i]) * distance;
   }
-  double segment(const DrawTree& tree, int64_t segment) const {
+  KITH_HOST_DEVICE double segment(const DrawTree& tree, int64_t segment) const {
     const int64_t first = segment * kDrawFan;
     const int count = DrawTree::children_of(segment, tree.rows);
     double sum = 0;
     for (int i = 0; i < count; ++i) sum += at(first + i);
     return sum;
   }
-  double block(const DrawTree& tree, int64_t block) const {
+  KITH_HOST_DEVICE double block(const DrawTree& tree, int64_t block) const {
     double sum = 0;
     for (int i = 0; i < DrawTree::children_of(block, tree.segments); ++i) sum += segment(tree, block * kDrawFan + i);
     return sum;
@@ -148,7 +148,8 @@ struct DrawSteps {
 };
 
 // The row at this share of the total; `sums` are the tree's.
-inline uint32_t draw_by_share(const DrawTree& tree, const double* sums, const DrawSteps& steps, double share) {
+KITH_HOST_DEVICE inline uint32_t draw_by_share(const DrawTree& tree, const double* sums, const DrawSteps& steps,
+                                               double share) {
   return draw_row(
       tree, sums, share * tree_total(tree, sums),
       [&](int64_t block, int i) { return steps.segment(tree, block * kDrawFan + i); },

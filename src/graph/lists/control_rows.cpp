@@ -60,7 +60,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
 
 template <typename ListOf>
 RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) const {
-  if (rows_.empty()) return {1, 0, 1};
+  if (kth_.empty()) return {1, 0, 1};  // no rows, or memory is only counted
   double sum = 0;
   double squares = 0;
   double ten = 0;

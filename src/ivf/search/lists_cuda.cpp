@@ -16,6 +16,7 @@
 #include "ivf/search/list_loop.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
+#include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
 
@@ -317,8 +318,14 @@ class CudaBackend final : public ListsBackend {
       context_->fill(memory_.probes.data(), 0, count());
       return {};
     }
-    search_.model_.centres()->nearest(now_, round_.slots, task_.check_finite && !round_.again, memory_.lists.data(),
-                                      memory_.distances.data(), resources_);
+    const bool check = task_.check_finite && !round_.again;  // of queries that follow each other
+    naming_rows(
+        "query",
+        [&] {
+          search_.model_.centres()->nearest(now_, round_.slots, check, memory_.lists.data(), memory_.distances.data(),
+                                            resources_);
+        },
+        numbers_.front());
     launch_pack_probes(memory_.lists.data(), count() * round_.slots, memory_.probes.data(), context_->stream());
     return limit_probes();
   }

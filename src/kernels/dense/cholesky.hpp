@@ -1,5 +1,5 @@
 // Symmetric positive definite systems in float64, by Cholesky's factorisation in blocks: factors of a block's columns,
-// then one product that takes them off all that is left (dense_product.hpp). The bits do not depend on threads.
+// then one product that takes them off all that is left (dense.hpp). The bits do not depend on threads.
 //
 // Cost: n^3 / 3 multiply-adds at close to the processor's rate, and n^2 for each column of the right side.
 #pragma once
