@@ -33,6 +33,7 @@ void store(float value, DType dtype, std::byte* to) {
     case DType::bf16: return put(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
     case DType::u8: return put(static_cast<uint8_t>(static_cast<int32_t>(value * 24)));
     case DType::i8: return put(static_cast<int8_t>(static_cast<int32_t>(value * 24) % 128));
+    case DType::f64: return put(static_cast<double>(value));
   }
 }
 

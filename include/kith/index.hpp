@@ -112,9 +112,11 @@ class KITH_EXPORT Index {
 
   // Rows get the ids after the largest that there was: 0, 1, 2, ... at first. The first add fixes dimension, dtype and
   // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream. What
-  // holds codes takes rows from anywhere, of any dtype, and keeps codes where their rows lay (docs/indexes.md).
-  // Returns when they are in. Calls at the same time take turns. A sink that is called on the way may search the index;
-  // adding to it is InvalidState.
+  // holds codes takes rows from anywhere, of any dtype, and keeps codes where their rows lay (docs/indexes.md). The
+  // first training or add also fixes what is subtracted from all vectors and queries, if its rows are f64
+  // (kith/view.hpp): such an index takes vectors of any dtype, but none from files, and copies what it should borrow,
+  // as it does f64. Returns when they are in. Calls at the same time take turns. A sink that is called on the way may
+  // search the index; adding to it is InvalidState.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
   // The same with ids of the caller's own, one for each row, at least 0. One that is there already, or twice among
   // these, is InvalidArgument, and nothing is added.
@@ -146,7 +148,7 @@ class KITH_EXPORT Index {
   Device runs_on() const;  // as to() was told; automatic at first
 
   // The vectors of these ids as the index keeps them, decoded and, where transforms can be undone, in the caller's
-  // space: ids x dimension(), f32 in host memory. An unknown id is InvalidArgument.
+  // space: ids x dimension(), f32 or f64 in host memory. An unknown id is InvalidArgument.
   void reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out,
                    const Resources& resources = Resources()) const;
 
@@ -167,6 +169,8 @@ class KITH_EXPORT Index {
   Device device() const;
   IndexBytes bytes() const;
   IndexInfo info() const;
+  // What is subtracted from every vector and query before it becomes f32, a value for each column; empty: nothing.
+  std::vector<double> offset() const;
   const std::string& factory() const;
   const IndexParams& params() const;
 

@@ -71,6 +71,7 @@ struct KMeansSnapshot {
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
+  std::vector<double> offset = {};              // as offset()
   std::shared_ptr<const void> owner = nullptr;  // of what the views show; none where it is the caller's
 };
 
@@ -124,6 +125,9 @@ class KITH_EXPORT KMeans {
 
   const KMeansParams& params() const;
   bool fitted() const;
+  // What was subtracted from rows of f64, and is from all that are predicted or transformed (kith/view.hpp): a value
+  // for each column; empty: nothing. centres() have lost it, too. Rows of files cannot, and are refused then.
+  std::vector<double> offset() const;
   MatrixView centres() const;                  // clusters x cols, f32; InvalidState before the first fit
   VectorView<const int32_t> labels() const;    // of the last fit's rows; empty without compute_labels
   VectorView<const double> counts() const;     // the weight that each centre has seen

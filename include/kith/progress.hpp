@@ -21,7 +21,8 @@ struct Progress {
 // Resources share its sinks too, which then are called by several at once.
 using ProgressSink = std::function<void(const Progress&)>;
 
-enum class LogLevel : uint8_t { debug, info, warning };
+// precision: a warning, too: rounding f64 vectors to f32 may change which of them are nearest.
+enum class LogLevel : uint8_t { debug, info, warning, precision };
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 // Copies share one flag. Any thread may request; the running call throws Cancelled soon after.

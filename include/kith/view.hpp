@@ -2,6 +2,13 @@
 //
 // Rows may be apart (row_stride >= cols, in elements); the columns of a row are contiguous. A view is checked once,
 // when it is made: an impossible shape or a null pointer to a non-empty matrix is InvalidArgument.
+//
+// Vectors of f64 are narrowed to f32 by the calls that take vectors, in memory of their own: knn, range_search,
+// pairwise_distances, graphs, k-means, quantizers, transforms and Index. Where the values of a column lie close
+// together and far from 0, as times and places do, f32 would spend its bits on what they have in common. So one of the
+// values is subtracted from all first, in f64, where the metric is one of differences (l2, sqeuclidean, l1, linf):
+// distances do not change. The searched vectors alone tell what. A finite value beyond f32's range is InvalidArgument;
+// where f32 cannot tell vectors apart well enough there is a log entry of LogLevel::precision. Other calls refuse f64.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -25,6 +32,7 @@ class KITH_EXPORT MatrixView {
   MatrixView(const void* data, DType dtype, MatrixShape shape, MemorySpace space = {});
   MatrixView(const float* data, int64_t rows, int64_t cols) : MatrixView(data, DType::f32, {rows, cols, cols}) {}
   MatrixView(const uint8_t* data, int64_t rows, int64_t cols) : MatrixView(data, DType::u8, {rows, cols, cols}) {}
+  MatrixView(const double* data, int64_t rows, int64_t cols) : MatrixView(data, DType::f64, {rows, cols, cols}) {}
 
   const void* data() const { return data_; }
   int64_t rows() const { return shape_.rows; }
@@ -54,6 +62,7 @@ class KITH_EXPORT MutableMatrixView : public MatrixView {
       : MatrixView(data, dtype, shape, space) {}
   MutableMatrixView(float* data, int64_t rows, int64_t cols) : MatrixView(data, rows, cols) {}
   MutableMatrixView(uint8_t* data, int64_t rows, int64_t cols) : MatrixView(data, rows, cols) {}
+  MutableMatrixView(double* data, int64_t rows, int64_t cols) : MatrixView(data, rows, cols) {}
 
   void* data() const { return const_cast<void*>(MatrixView::data()); }
   std::byte* row(int64_t i) const { return const_cast<std::byte*>(MatrixView::row(i)); }

@@ -41,7 +41,7 @@ small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this buil
 from typing import TYPE_CHECKING
 
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
-from kith._errors import CorruptFileError
+from kith._errors import CorruptFileError, PrecisionWarning
 from kith._files import read_vectors, write_vectors
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
@@ -55,7 +55,6 @@ from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
 from kith._metrics import Metric
-from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search

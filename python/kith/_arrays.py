@@ -1,8 +1,8 @@
-"""What people pass, as the arrays that the library reads: two axes, one of five dtypes, columns contiguous.
+"""What people pass, as the arrays that the library reads: two axes, one of six dtypes, columns contiguous.
 
-An array that is so already is passed on as it is. The rest is converted by one copy to float32; `_narrowing` says how
-numbers that it may not hold are. On the host all become numpy's; bfloat16, which numpy lacks, goes to the library as
-its bits in uint16. Arrays in a GPU's memory stay there (`_device_arrays`).
+An array that is so already is passed on as it is; the library narrows float64, and may subtract an offset first. The rest is
+converted by one copy: wide integers to float64, all else to float32. On the host all become numpy's; bfloat16, which numpy
+lacks, goes to the library as its bits in uint16. Arrays in a GPU's memory stay there (`_device_arrays`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._device_arrays import as_device_base, as_device_vectors, on_device
+from kith._device_arrays import as_device_vectors, check_integers, on_device
 from kith._libraries import NO_MEMORY, dlpack_device, library_of
-from kith._narrowing import (
-    PLAIN,
-    Narrowing,
-    Survey,
-    is_exact,
-    is_wide,
-    narrowed,
-    sample_step,
-    warn_of_rounding,
-)
 
 
 class SupportsDLPack(Protocol):
@@ -48,7 +38,7 @@ Vectors = Union[Matrix, _kith.DeviceArray]
 _HOST_DEVICES = frozenset({1, 3, 11, 13})
 
 # What the library reads in place, besides bfloat16.
-_STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uint8, np.int8))
+_STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uint8, np.int8, np.float64))
 
 # The bits of a bfloat16 array that came through DLPack, told apart from numbers of uint16.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
@@ -126,46 +116,23 @@ def _not_on_host(name: str) -> str:
     return f"{name} lies in a GPU's memory and is wanted on the host: copy it (torch: x.cpu(), cupy: x.get())"
 
 
-def as_vectors(
-    x: VectorsLike, name: str, stream: int = 0, narrowing: Narrowing = PLAIN, *, warns: bool = True
-) -> tuple[Vectors, bool]:
+def as_vectors(x: VectorsLike, name: str, stream: int = 0) -> tuple[Vectors, bool]:
     """`x` as a matrix that the library can read in place, and whether that took a copy.
 
-    Arrays in a GPU's memory are put in place for work on that stream. With `warns` rounding that may change results is
-    warned of.
+    Arrays in a GPU's memory are put in place for work on that stream.
     """
     if on_device(x):
-        device_array = as_device_vectors(x, name, stream, narrowing, warns=warns)
+        device_array = as_device_vectors(x, name, stream)
         _check_axes(device_array[0].shape, name)
         return device_array
     array = to_numpy(x, name)
     _check_axes(array.shape, name)
-    if warns and (is_wide(array.dtype) or narrowing.offset is not None):
-        _warn_if_rounded(_survey(array), array, name, narrowing)
-    return _as_readable(array, name, narrowing)
+    return _as_readable(array, name)
 
 
-def as_base(x: VectorsLike, name: str, metric: str, stream: int = 0) -> tuple[Vectors, bool, Narrowing]:
-    """The same of the vectors that are searched, and how those that are compared with them are to be narrowed."""
-    if on_device(x):
-        matrix, copied, narrowing = as_device_base(x, name, metric, stream)
-        _check_axes(matrix.shape, name)
-        return matrix, copied, narrowing
-    array = to_numpy(x, name)
-    _check_axes(array.shape, name)
-    narrowing = PLAIN
-    if is_wide(array.dtype):
-        survey = _survey(array)
-        narrowing = _narrowing_for(survey, array, metric)
-        _warn_if_rounded(survey, array, name, narrowing)
-    return *_as_readable(array, name, narrowing), narrowing
-
-
-def as_queries(
-    x: VectorsLike, stream: int = 0, narrowing: Narrowing = PLAIN, name: str = "queries"
-) -> tuple[Vectors, bool]:
+def as_queries(x: VectorsLike, stream: int = 0, name: str = "queries") -> tuple[Vectors, bool]:
     """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
-    device_array = as_device_vectors(x, name, stream, narrowing, warns=False)[0] if on_device(x) else None
+    device_array = as_device_vectors(x, name, stream)[0] if on_device(x) else None
     array = to_numpy(x, name) if device_array is None else device_array
     axes = len(array.shape)
     if axes not in (1, 2):
@@ -175,30 +142,12 @@ def as_queries(
     if isinstance(array, _kith.DeviceArray):
         return array, axes == 1
     matrix = array[np.newaxis, :] if axes == 1 else array
-    return _as_readable(matrix, name, narrowing)[0], axes == 1
+    return _as_readable(matrix, name)[0], axes == 1
 
 
 def _check_axes(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         raise ValueError(f"{name} has {len(shape)} axes (shape {tuple(shape)}); it must be 2-D, one vector per row")
-
-
-def _survey(array: Matrix) -> Survey:
-    return Survey(array[:: sample_step(*array.shape)].astype(np.float64), array.shape[0])
-
-
-def _narrowing_for(survey: Survey, array: Matrix, metric: str) -> Narrowing:
-    narrowing = survey.narrowing(metric)
-    if narrowing.offset is None:
-        return PLAIN
-    # What float32 holds as it is stays so, unless the differences are as exact.
-    return PLAIN if not is_exact(array, narrowing) and is_exact(array, PLAIN) else narrowing
-
-
-def _warn_if_rounded(survey: Survey, array: Matrix, name: str, narrowing: Narrowing) -> None:
-    fits = narrowing.offset is None or len(narrowing.offset) == array.shape[1]  # if not, the library says so
-    if fits and survey.rounds_too_much(narrowing) and not is_exact(array, narrowing):
-        warn_of_rounding(name, wide=is_wide(array.dtype))
 
 
 def share_memory(a: Vectors, b: Vectors) -> bool:
@@ -208,17 +157,22 @@ def share_memory(a: Vectors, b: Vectors) -> bool:
     return np.may_share_memory(a, b)
 
 
-def _as_readable(array: Matrix, name: str, narrowing: Narrowing) -> tuple[Matrix, bool]:
-    offset = narrowing.offset
-    if offset is not None and len(offset) == array.shape[1]:
-        return narrowed(as_numbers(array, name), name, narrowing), True
+def _as_readable(array: Matrix, name: str) -> tuple[Matrix, bool]:
     if is_bfloat16(array.dtype):
         array = array.view(np.uint16)
     elif array.dtype not in _STORED:
-        return narrowed(as_numbers(array, name), name, PLAIN), True
+        return _converted(as_numbers(array, name), name), True
     if not readable_in_place(array):
         return np.array(array, order="C"), True
     return array, False
+
+
+def _converted(array: Matrix, name: str) -> Matrix:
+    """In float64 where float32 may not hold the numbers."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size > 0:
+        check_integers(int(array.min()), int(array.max()), name)
+    wide = array.dtype.itemsize > 4 or (array.dtype.kind in "iu" and array.dtype.itemsize == 4)
+    return array.astype(np.float64 if wide else np.float32, order="C")
 
 
 def as_numbers(array: Matrix, name: str) -> Matrix:

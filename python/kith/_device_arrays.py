@@ -14,20 +14,11 @@ import numpy as np
 
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
 from kith._libraries import Library, dlpack_device, library_of
-from kith._narrowing import (
-    PLAIN,
-    SHIFTABLE,
-    Narrowing,
-    Survey,
-    check_integers,
-    sample_step,
-    warn_of_rounding,
-)
 
 # What the library reads in place, what float32 holds, and what it may not hold.
-_STORED = frozenset({"float32", "float16", "bfloat16", "uint8", "int8"})
+_STORED = frozenset({"float32", "float16", "bfloat16", "uint8", "int8", "float64"})
 _CONVERTED = frozenset({"int16", "uint16"})
-_WIDE = frozenset({"float64", "int32", "int64"})
+_WIDE = frozenset({"int32", "int64"})
 
 
 def on_device(x: Any) -> bool:
@@ -60,30 +51,21 @@ def settle(arrays: Sequence[Any]) -> None:
         wait_for_device(next(int(x.__dlpack_device__()[1]) for x in given if dlpack_device(x) is not None))
 
 
-def as_device_vectors(
-    x: Any, name: str, stream: int, narrowing: Narrowing = PLAIN, *, warns: bool = True
-) -> tuple[DeviceArray, bool]:
-    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device.
-
-    With `warns`, what is rounded is looked at by a sample of its rows, which is copied to the host.
-    """
-    library = library_of(x)
-    x = library.plain(x, name)
-    return _taken(library, x, _known(library.export(x, stream, name), name), name, stream, narrowing, warns=warns)
-
-
-def as_device_base(x: Any, name: str, metric: str, stream: int) -> tuple[DeviceArray, bool, Narrowing]:
-    """The same of the vectors that are searched, and how those that are compared with them are to be narrowed."""
+def as_device_vectors(x: Any, name: str, stream: int) -> tuple[DeviceArray, bool]:
+    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device."""
     library = library_of(x)
     x = library.plain(x, name)
     array = _known(library.export(x, stream, name), name)
-    narrowing = PLAIN
-    known = library.computes and library.has_float64()
-    if array.dtype in _WIDE and len(array.shape) == 2 and metric in SHIFTABLE and known:
-        narrowing = _survey(library, x, name).narrowing(metric)
-        if narrowing.offset is not None and not _is_exact(library, x, name, narrowing):
-            narrowing = PLAIN if _is_exact(library, x, name, PLAIN) else narrowing
-    return *_taken(library, x, array, name, stream, narrowing, warns=True), narrowing
+    if array.dtype in _WIDE:
+        wide = library.computes and library.has_float64()
+        if library.computes and 0 not in array.shape:
+            check_integers(int(x.min()), int(x.max()), name, float32=not wide)
+        return library.export(library.to_float64(x, name) if wide else library.to_float32(x, name), stream, name), True
+    if array.dtype in _CONVERTED:
+        return library.export(library.to_float32(x, name), stream, name), True
+    if len(array.shape) in (1, 2) and not readable_in_place(array):
+        return library.export(library.packed(x, name), stream, name), True
+    return array, False
 
 
 def _known(array: DeviceArray, name: str) -> DeviceArray:
@@ -95,41 +77,15 @@ def _known(array: DeviceArray, name: str) -> DeviceArray:
     )
 
 
-def _taken(
-    library: Library, x: Any, array: DeviceArray, name: str, stream: int, narrowing: Narrowing, *, warns: bool
-) -> tuple[DeviceArray, bool]:
-    offset = narrowing.offset
-    if offset is not None and (not array.shape or array.shape[-1] != len(offset)):  # the library will say so
-        narrowing, offset = PLAIN, None
-    if library.computes and 0 not in array.shape and (array.dtype in _WIDE or offset is not None):
-        if array.dtype in _WIDE and array.dtype != "float64":
-            check_integers(int(x.min()), int(x.max()), name, float32=not library.has_float64())
-        if warns and len(array.shape) == 2 and library.has_float64():
-            _warn_if_rounded(library, x, name, narrowing, wide=array.dtype in _WIDE)
-    if offset is not None:
-        shifted = library.to_float64(x, name) - library.from_host(offset, x)
-        return library.export(library.to_float32(shifted, name), stream, name), True
-    if array.dtype not in _STORED:
-        return library.export(library.to_float32(x, name), stream, name), True
-    if len(array.shape) in (1, 2) and not readable_in_place(array):
-        return library.export(library.packed(x, name), stream, name), True
-    return array, False
-
-
-def _survey(library: Library, x: Any, name: str) -> Survey:
-    return Survey(library.to_host(library.to_float64(x[:: sample_step(*x.shape)], name)), x.shape[0])
-
-
-def _is_exact(library: Library, x: Any, name: str, narrowing: Narrowing) -> bool:
-    wide = library.to_float64(x, name)
-    if narrowing.offset is not None:
-        wide = wide - library.from_host(narrowing.offset, x)
-    return bool((library.to_float64(library.to_float32(wide, name), name) == wide).all())
-
-
-def _warn_if_rounded(library: Library, x: Any, name: str, narrowing: Narrowing, *, wide: bool) -> None:
-    if _survey(library, x, name).rounds_too_much(narrowing) and not _is_exact(library, x, name, narrowing):
-        warn_of_rounding(name, wide=wide)
+def check_integers(smallest: int, largest: int, name: str, *, float32: bool = False) -> None:
+    """ValueError for integers that float64, in which they are subtracted, may not hold; or float32 where that is all."""
+    bits = 24 if float32 else 53
+    if largest > 2**bits or smallest < -(2**bits):
+        shown = largest if largest > 2**bits else smallest
+        raise ValueError(
+            f"{name} holds the integer {shown}; {'float32' if float32 else 'float64'} holds those up to 2**{bits} alone: "
+            "subtract an offset that all values have in common, or drop digits, before you pass it"
+        )
 
 
 def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) -> DeviceArray:

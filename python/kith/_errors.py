@@ -1,4 +1,4 @@
-"""The one exception that Python has no type for."""
+"""An exception and a warning that Python has no type for."""
 
 from __future__ import annotations
 
@@ -18,3 +18,7 @@ class CorruptFileError(ValueError):
         super().__init__(message)
         self.filename = filename
         self.offset = offset
+
+
+class PrecisionWarning(UserWarning):
+    """Rounding to float32, in which Kith reads vectors, may change which of them are nearest."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional, SupportsFloat, SupportsIndex
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_base, as_queries
+from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._graph_report import GraphReport
 from kith._kith import CallOptions, DeviceArray
 from kith._knn_graph import KnnGraph, given_wish
@@ -85,26 +85,14 @@ def merge_graphs(
     )
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
-        # One narrowing for all: vectors of float64 may be moved, and all must be moved alike.
-        first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric, options.stream)
-        rows: list[Vectors] = [first]
-        for number, x in enumerate(arrays[1:], 2):
-            rows.append(as_queries(x, options.stream, narrowing, f"x{number}")[0])
+        rows = [as_vectors(arrays[0], "x1", options.stream)[0]]
+        rows += [as_queries(x, options.stream, f"x{number}")[0] for number, x in enumerate(arrays[1:], 2)]
         given = [graph._given_there(options) for graph in graphs]
 
         def step(out: Given | None) -> Made:
             return _kith.merge_graphs(given, rows, wish, finite, options, out)
 
-        try:
-            return _made(step, arrays[0], rows, graphs[0], options)
-        except ValueError as error:
-            if narrowing.offset is None or "apart" not in str(error):
-                raise
-            raise ValueError(
-                f"{error}. Vectors of float64 are read as float32, here with x1's offset subtracted from all, and a graph "
-                "whose vectors lie elsewhere was built with another one: subtract one offset from all sets yourself, round "
-                "them to float32, and build the graphs of these"
-            ) from None
+        return _made(step, arrays[0], rows, graphs[0], options)
 
 
 def extend_graph(
@@ -159,8 +147,8 @@ def extend_graph(
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
     arrays = _arrays_of([x, new], [graph])
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
-        rows, _, narrowing = as_base(x, "x", metric, options.stream)
-        fresh, _ = as_queries(new, options.stream, narrowing, "new")
+        rows, _ = as_vectors(x, "x", options.stream)
+        fresh, _ = as_queries(new, options.stream, "new")
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:
@@ -218,7 +206,7 @@ def refine_graph(
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
     arrays = _arrays_of([x], [graph])
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
-        rows, _, _ = as_base(x, "x", metric, options.stream)
+        rows, _ = as_vectors(x, "x", options.stream)
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex, cast
 
@@ -15,10 +13,8 @@ from kith import _index_searches, _kith
 from kith._arrays import Array, VectorsLike, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._ids import IdsLike, as_ids
-from kith._index_adding import Adding
 from kith._index_info import IndexInfo
 from kith._metrics import Metric
-from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
@@ -107,22 +103,18 @@ class Index:
             rows,
             seed_number(seed),
         )
-        self._hold(made, check_device(device), None)
+        self._hold(made, check_device(device))
 
     @classmethod
-    def _of(cls, index: _kith.Index, device: str, offset: list[float] | None = None) -> Index:
-        """An index that was made elsewhere, of vectors that have lost this offset."""
+    def _of(cls, index: _kith.Index, device: str) -> Index:
+        """An index that was made elsewhere."""
         made = cls.__new__(cls)
-        known = index.dimension > 0
-        made._hold(index, device, (PLAIN if offset is None else Narrowing(np.array(offset))) if known else None)
+        made._hold(index, device)
         return made
 
-    def _hold(self, index: _kith.Index, device: str, narrowing: Narrowing | None) -> None:
+    def _hold(self, index: _kith.Index, device: str) -> None:
         self._index = index
         self._device = device
-        # How vectors become float32: told by the first that are trained on or added, before a search can see them.
-        self._narrowing = narrowing
-        self._adding = 0
 
     def train(
         self,
@@ -149,22 +141,10 @@ class Index:
         """
         refuse_unknown("train()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            if self.trained and self.dimension == 0:  # needs none; what is wrong with x it says all the same
-                self._train(x, options, partial(as_vectors, warns=False))
-                return
-            with Adding(self) as adding:
-                if isinstance(x, (str, os.PathLike)):
-                    self._check_plain(x)
-                    adding.plain()  # as vectors are trained on, so they are added
-                self._train(x, options, adding.taken)
-
-    def _train(self, x: VectorsLike | PathLike, options: _kith.CallOptions, read: Callable[..., Any]) -> None:
-        if isinstance(x, (str, os.PathLike)):
-            self._check_plain(x)
-            self._index.train_file(path_bytes(x), options)
-        else:
-            rows = read(x, "x", options.stream)[0]
-            self._index.train(rows, options)
+            if isinstance(x, (str, os.PathLike)):
+                self._index.train_file(path_bytes(x), options)
+            else:
+                self._index.train(as_vectors(x, "x", options.stream)[0], options)
 
     def add(
         self,
@@ -201,22 +181,20 @@ class Index:
         borrow = not flag(copy, "copy")
         names = None if ids is None else as_ids(ids)[0]
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            with Adding(self) as adding:
-                if isinstance(x, (str, os.PathLike)):
-                    if borrow:
-                        raise ValueError("copy=False refers to an array, and x is a path: add a copy")
-                    self._check_plain(x)
-                    adding.plain()
-                    self._index.add_file(path_bytes(x), names, options)
-                    return
-                rows, copied = adding.taken(x, "x", options.stream)
-                if borrow and copied:
-                    raise ValueError(
-                        "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
-                        "an index whose first vectors were such; x is none: add a copy"
-                    )
-                # A conversion made an array that nobody else has: a second copy would be waste.
-                self._index.add(rows, names, borrow or copied, options)
+            if isinstance(x, (str, os.PathLike)):
+                if borrow:
+                    raise ValueError("copy=False refers to an array, and x is a path: add a copy")
+                self._index.add_file(path_bytes(x), names, options)
+                return
+            rows, copied = as_vectors(x, "x", options.stream)
+            narrowed = rows.dtype == "float64" or self._index.subtracts
+            if borrow and (copied or narrowed):
+                raise ValueError(
+                    "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
+                    "an index whose first vectors were such; x is none: add a copy"
+                )
+            # A conversion made an array that nobody else has: a second copy would be waste.
+            self._index.add(rows, names, borrow or (copied and not narrowed), options)
 
     search = _index_searches.search
     range_search = _index_searches.range_search
@@ -308,7 +286,7 @@ class Index:
         refuse_unknown("reconstruct()", unknown)
         names, single = as_ids(ids)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            rows = self._offset().restored(self._index.reconstruct(names, options))
+            rows = self._index.reconstruct(names, options)
         return rows[0] if single else rows
 
     def save(
@@ -335,7 +313,7 @@ class Index:
         """
         refuse_unknown("save()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            self._index.save(path_bytes(path), self._offset().offset, options)
+            self._index.save(path_bytes(path), options)
 
     def to(
         self,
@@ -372,7 +350,7 @@ class Index:
             moved = self._index.to(wanted, options)
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._hold(moved, wanted, self._narrowing if moved.dimension > 0 else None)
+        made._hold(moved, wanted)
         return made
 
     def merge(
@@ -419,10 +397,7 @@ class Index:
             raise TypeError(f"other is a {type(other).__name__}; it must be a kith.Index")
         shift = flag(shift_ids, "shift_ids")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            with Adding(self) as adding:
-                if other.dimension > 0:
-                    adding.like(other._offset())
-                self._index.merge(other._index, shift, options)
+            self._index.merge(other._index, shift, options)
 
     def info(self) -> IndexInfo:
         """What the index holds: rows, lists and how even they are, bytes by part."""
@@ -461,27 +436,6 @@ class Index:
     def __len__(self) -> int:
         """How many vectors there are."""
         return len(self._index)
-
-    def _offset(self) -> Narrowing:
-        """What the vectors that are there have lost."""
-        narrowing = self._narrowing or PLAIN
-        fits = narrowing.offset is not None and len(narrowing.offset) == self.dimension
-        return narrowing if fits else PLAIN
-
-    def _check_plain(self, path: PathLike) -> None:
-        if self._offset().offset is not None:
-            raise ValueError(
-                f"the index subtracts an offset from float64 vectors, and {os.fspath(path)} holds others; give them as "
-                "an array, or begin with the file"
-            )
-
-    def _still(self, narrowing: Narrowing) -> bool:
-        """Whether vectors lose the same offset as when a search began.
-
-        If not, the first vectors came since, and it may have compared queries with them that lost another: it is done
-        again.
-        """
-        return (self._narrowing or PLAIN) is narrowing
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """For pickle and copy: the bytes of its file, or, of an index that must be trained, how it was made."""
@@ -523,5 +477,5 @@ def _restored(kind: type[Index], content: bytes, device: str) -> Index:
 def read_index(path: PathLike, device: str, kind: type[Index] = Index, **settings: Any) -> Index:
     """The index of a .kith file."""
     with calling(check_device(device), **settings) as options:
-        index, offset = _kith.load_index(path_bytes(path), options)
-    return kind._of(index, device, offset)
+        index = _kith.load_index(path_bytes(path), options)
+    return kind._of(index, device)

@@ -132,9 +132,5 @@ def write_faiss(
     refuse_unknown("kith.write_faiss()", unknown)
     if not isinstance(index, Index):
         raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
-    if index._offset().offset is not None:
-        raise ValueError(
-            "the index subtracts an offset from float64 vectors, which FAISS's files do not hold; add float32 vectors"
-        )
     with calling("cpu", threads, memory_limit, progress=progress) as options:
         index._index.write_faiss(path_bytes(path), options)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, o
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
-from kith._narrowing import PLAIN
 from kith._options import calling, real_number, seed_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
@@ -120,32 +119,26 @@ def search(
         ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
     """
     refuse_unknown("search()", unknown)
-    known, limited = self._narrowing, memory_limit is not None or device_memory_limit is not None
+    limited = memory_limit is not None or device_memory_limit is not None
     chosen = probes is not None or refine is not None or refine_from is not None or filter is not None
-    if out is None and progress is False and not (chosen or limited) and (known is None or known.offset is None):
+    if out is None and progress is False and not (chosen or limited):
         plain = self._index.search_plain(queries, k, self._device, threads)
         if plain is None and type(k) is int and type(threads) is int and self._device == "auto":
             plain = _search_tensors(self, queries, k, threads)
-        if plain is not None and self._narrowing is known:
+        if plain is not None:
             return plain_neighbors(plain)
     number = whole_number(k, "k")
     lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
     rows = as_filter(filter)
     originals = None if refine_from is None else path_bytes(refine_from)
-    if originals is not None:
-        self._check_plain(os.fsdecode(originals))
     arrays = (queries, *(out if isinstance(out, tuple) else ()))
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             return self._index.search(matrix, number, lists, times, originals, rows, options, given)
 
-        while True:
-            narrowing = self._narrowing or PLAIN
-            searched = () if out is None else self._index.borrowed
-            found = search_with(step, queries, number, out, options, searched, narrowing)
-            if self._still(narrowing):
-                return found
+        searched = () if out is None else self._index.borrowed
+        return search_with(step, queries, number, out, options, searched)
 
 
 def _search_tensors(self: Index, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
@@ -226,12 +219,9 @@ def knn_graph(
         return arrays
 
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-        while True:
-            narrowing = self._narrowing or PLAIN
-            rows = as_vectors(x, "x", options.stream, narrowing)[0]
-            found = fresh_neighbors(step, x, rows, number, options)
-            if self._still(narrowing):
-                return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
+        rows = as_vectors(x, "x", options.stream)[0]
+        found = fresh_neighbors(step, x, rows, number, options)
+        return KnnGraph._found(found.ids, found.distances, self.metric, GraphReport._of(told))
 
 
 @overload
@@ -295,13 +285,9 @@ def range_search(
     lists = count_or_default(probes, "probes")
     rows = as_filter(filter)
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
-        while True:
-            narrowing = self._narrowing or PLAIN
-            matrix, _ = as_queries(queries, options.stream, narrowing)
-            step = partial(self._index.range_search, matrix, reach, lists, rows, options)
-            found = range_found(step, queries, matrix, options.stream)
-            if self._still(narrowing):
-                return found
+        matrix, _ = as_queries(queries, options.stream)
+        step = partial(self._index.range_search, matrix, reach, lists, rows, options)
+        return range_found(step, queries, matrix, options.stream)
 
 
 def count_or_default(value: SupportsIndex | None, name: str) -> int:

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_numbers, as_vectors, to_numpy
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_numbers, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import TORCH, library_of
-from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._search import tensor_place
@@ -33,7 +32,7 @@ Floats = npt.NDArray[np.float32]
 # What a pickle leaves out, since it is made anew from the parameters and the fit.
 _MADE_ANEW = frozenset(
     {
-        "_fitted",
+        "_model",
         "_fitting",
         "cluster_centers_",
         "_labels",
@@ -151,9 +150,7 @@ class KMeans:
         check_finite: bool = True,
     ) -> None:
         self._device = check_device(device)
-        # Centres to begin with, as they were given, for an offset to be subtracted, and as the library reads them.
-        self._init = _kept(init)
-        self._given: Vectors | None = None if self._init is None else as_vectors(self._init, "init", warns=False)[0]
+        self._given = _kept(init)
         self._clusters = whole_number(clusters, "clusters")
         if isinstance(init, str) and text(init, "init") == "given":
             raise ValueError("init: pass the array of centres itself, or 'kmeans++' or 'random'")
@@ -172,13 +169,8 @@ class KMeans:
             flag(history, "history"),
             flag(check_finite, "check_finite"),
         )
-        # The model with what it takes from vectors, together, so that a prediction sees both as one fit has left them.
-        self._fitted: tuple[_kith.KMeans, Narrowing] = _kith.KMeans(*self._parameters), PLAIN
+        self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
-
-    @property
-    def _model(self) -> _kith.KMeans:
-        return self._fitted[0]
 
     @property
     def labels_(self) -> Labels:
@@ -207,10 +199,10 @@ class KMeans:
         if given.ndim != 2 or not given.size:
             raise ValueError(f"centres have the shape {given.shape}; they must be a matrix, one centre in each row")
         model = cls(given.shape[0], **parameters)
-        rows, _, narrowing = as_base(given, "centres", model._metric)
+        vectors: Any = as_vectors(given, "centres")[0]
+        rows, offset = _kith.narrowed(vectors, "centres", model._metric, None)
         array = np.ascontiguousarray(rows, dtype=np.float32)
-        model._fitted = model._model, narrowing
-        model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0)
+        model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0, offset)
         model._take_results()
         return model
 
@@ -244,13 +236,9 @@ class KMeans:
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             if isinstance(x, (str, os.PathLike)):
-                fitted = self._next(PLAIN)
-                fitted[0].fit_file(path_bytes(x), weights, self._given, options)
+                self._model.fit_file(path_bytes(x), weights, self._given, options)
             else:
-                rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
-                fitted = self._next(narrowing)
-                fitted[0].fit(rows, weights, self._start(narrowing, options.stream), options)
-            self._fitted = fitted
+                self._model.fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -271,14 +259,7 @@ class KMeans:
         """
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            if self._model.fitted:
-                fitted = self._fitted
-                rows, _ = as_vectors(x, "x", options.stream, fitted[1])
-            else:
-                rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
-                fitted = self._next(narrowing)
-            fitted[0].partial_fit(rows, weights, self._start(fitted[1], options.stream), options)
-            self._fitted = fitted
+            self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -313,12 +294,11 @@ class KMeans:
 
     def _labels_of_tensor(self, x: Any, threads: int) -> Array | None:
         """The same of a plain tensor in a GPU's memory, in less time; None for all else."""
-        model, narrowing = self._fitted
-        place = tensor_place(x, threads) if narrowing.offset is None else None
+        place = tensor_place(x, threads)
         if place is None:
             return None
         labels: Array = TORCH.fresh_labels(x)
-        model.predict_tensor(place, x.get_device(), threads, TORCH.stream(x), labels.data_ptr())
+        self._model.predict_tensor(place, x.get_device(), threads, TORCH.stream(x), labels.data_ptr())
         return labels
 
     @overload
@@ -348,14 +328,10 @@ class KMeans:
         self, x: VectorsLike | PathLike, options: CallOptions, *, wants_distances: bool
     ) -> tuple[Array, Array | None]:
         """Labels and distances, in a GPU's memory where the vectors lie there."""
-        model, narrowing = self._fitted
+        model = self._model
         if isinstance(x, (str, os.PathLike)):
-            if narrowing.offset is not None:
-                raise ValueError(
-                    "the centres are of float64 vectors less an offset; pass kith.read_vectors(path), not the path"
-                )
             return model.predict_file(path_bytes(x), options)
-        rows = as_vectors(x, "x", options.stream, narrowing, warns=False)[0]
+        rows = as_vectors(x, "x", options.stream)[0]
         library = library_of(x)
         if isinstance(rows, _kith.DeviceArray):
             count = 1 if len(rows.shape) == 1 else rows.shape[0]
@@ -390,8 +366,8 @@ class KMeans:
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            model, narrowing = self._fitted
-            rows = as_vectors(x, "x", options.stream, narrowing, warns=False)[0]
+            model = self._model
+            rows = as_vectors(x, "x", options.stream)[0]
             if isinstance(rows, _kith.DeviceArray):
                 wanted = (rows.shape[0], self._clusters)
                 fill = partial(model.transform, rows, options)
@@ -425,21 +401,8 @@ class KMeans:
     def _metric(self) -> str:
         return "inner_product" if self._parameters[8] else "sqeuclidean"
 
-    def _next(self, narrowing: Narrowing) -> tuple[_kith.KMeans, Narrowing]:
-        """What to fit: this model, or another where either's vectors lose an offset."""
-        if narrowing.offset is None and self._fitted[1].offset is None:
-            return self._fitted
-        return _kith.KMeans(*self._parameters), narrowing
-
-    def _start(self, narrowing: Narrowing, stream: int) -> Vectors | None:
-        if self._init is None or narrowing.offset is None:
-            return self._given
-        return as_vectors(self._init, "init", stream, narrowing, warns=False)[0]
-
     def _take_results(self) -> None:
-        model, narrowing = self._fitted
-        centres, self.counts_, self._labels, self.inertia_, history, self.n_iter_ = model.results()
-        self.cluster_centers_ = narrowing.restored(centres)
+        self.cluster_centers_, self.counts_, self._labels, self.inertia_, history, self.n_iter_ = self._model.results()
         self.objective_history_ = np.array(history, dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -450,14 +413,12 @@ class KMeans:
             state = {name: value for name, value in self.__dict__.items() if name not in _MADE_ANEW}
             if self._model.fitted:
                 state["_fit"] = self._model.snapshot()
-                state["_offset"] = self._fitted[1].offset
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         fit = state.pop("_fit", None)
-        offset = state.pop("_offset", None)
         self.__dict__.update(state)
-        self._fitted = _kith.KMeans(*self._parameters), Narrowing(offset)
+        self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()
         if fit is not None:
             self._model.restore(*fit)
@@ -475,11 +436,11 @@ def fixed_centres(centres: Matrix, *, check_finite: bool) -> _kith.KMeans:
     return model
 
 
-def _kept(init: str | VectorsLike) -> VectorsLike | None:
-    """Centres to begin with, in the dtype that they were given in: a copy, or the array itself in a GPU's memory."""
+def _kept(init: str | VectorsLike) -> Vectors | None:
+    """Centres to begin with: a copy, or the array itself in a GPU's memory."""
     if isinstance(init, str):
         return None
-    return init if on_device(init) else np.array(to_numpy(init, "init"))
+    return as_vectors(init if on_device(init) else np.array(to_numpy(init, "init")), "init")[0]
 
 
 def _init_points(count: SupportsIndex | None) -> int:

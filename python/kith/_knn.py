@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_base
+from kith._arrays import Vectors, VectorsLike, as_vectors
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._metrics import Metric, metric_name
@@ -180,12 +180,12 @@ def knn(
             given = None if out is None else writable_output(out, axes=2)
             return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
 
-        base_matrix, _, narrowing = as_base(base, "base", name, options.stream)
+        base_matrix, _ = as_vectors(base, "base", options.stream)
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given)
 
-        return search_with(step, queries, number, out, options, (base_matrix,), narrowing)
+        return search_with(step, queries, number, out, options, (base_matrix,))
 
 
 def _knn_of_tensors(queries: Any, base: Any, k: int, metric: str, threads: int) -> tuple[Any, Any] | None:

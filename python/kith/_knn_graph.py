@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Vectors, VectorsLike, as_base, to_numpy
+from kith._arrays import Array, Vectors, VectorsLike, as_vectors, to_numpy
 from kith._device_arrays import device_number, on_device
 from kith._files import PathLike, path_bytes
 from kith._graph_report import GraphRecall, GraphReport
@@ -198,7 +198,7 @@ class KnnGraph:
         count, draw = whole_number(rows, "rows"), seed_number(seed)
         read = library_of(x).to_host(x) if device == "cpu" and on_device(x) else x
         with calling(device, threads, memory_limit, arrays=(read, self._ids, self._distances)) as options:
-            vectors, _, _ = as_base(read, "x", self._metric, options.stream)
+            vectors, _ = as_vectors(read, "x", options.stream)
             given = self._given() if device == "cpu" else self._given_there(options)
             return GraphRecall(*given.measure_recall(vectors, count, draw, options))
 
@@ -388,7 +388,7 @@ class KnnGraph:
         with calling("cpu", threads, memory_limit, None, progress) as options:
             rows = None
             if x is not None:
-                rows, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
+                rows, _ = as_vectors(library_of(x).to_host(x) if on_device(x) else x, "x")
             return SpanningTree(_kith.SpanningTree(self._given(), rows, ways[0], samples, ways[1], options))
 
     def single_linkage(self, *, unconnected: str = "refuse", x: VectorsLike | None = None) -> npt.NDArray[np.float64]:
@@ -527,7 +527,7 @@ def knn_graph(
         iterations=iterations, delta=delta, update=update,
     )  # fmt: skip
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-        rows, _, _ = as_base(x, "x", name, options.stream)
+        rows, _ = as_vectors(x, "x", options.stream)
 
         told: dict[str, Any] = {}
 

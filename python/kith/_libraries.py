@@ -78,9 +78,9 @@ class Library(ABC):
     def has_float64(self) -> bool:
         return True
 
-    @abstractmethod
     def to_float64(self, x: Any, name: str) -> Any:
-        """The same in float64; TypeError where the library has none."""
+        """The same in float64, of a library that computes and has it."""
+        raise NotImplementedError
 
     @abstractmethod
     def packed(self, x: Any, name: str) -> Any:
@@ -288,8 +288,6 @@ class Jax(Library):
         return bool(sys.modules["jax"].config.jax_enable_x64)
 
     def to_float64(self, x: Any, name: str) -> Any:
-        if not self.has_float64():
-            raise TypeError(f"{name} is {x.dtype}, and jax has no float64 unless jax_enable_x64 is set: pass float32")
         return x.astype("float64")
 
     def packed(self, x: Any, name: str) -> Any:
@@ -336,13 +334,7 @@ class Other(Library):
     def to_float32(self, x: Any, name: str) -> Any:
         kind, dtype = type(x).__name__, getattr(x, "dtype", "of another dtype")
         raise TypeError(
-            f"{name} is {dtype}; it must be float32, float16, bfloat16, uint8 or int8: convert this {kind} first"
-        )
-
-    def to_float64(self, x: Any, name: str) -> Any:
-        raise TypeError(
-            f"{name}: an offset is subtracted, as from the vectors that it is compared with, and Kith cannot compute "
-            f"with a {type(x).__name__}; pass an array of torch or cupy, or one on the host"
+            f"{name} is {dtype}; it must be float32, float16, bfloat16, uint8, int8 or float64: convert this {kind} first"
         )
 
     def packed(self, x: Any, name: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_vectors, share_memory
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_vectors, share_memory
 from kith._device_arrays import fill_on_device, on_device, writable_on_device
 from kith._kith import DeviceArray
 from kith._libraries import TORCH, library_of
@@ -110,12 +110,8 @@ def pairwise_distances(
     name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, y, out)) as options:
-        if y is None:
-            rows, _, _ = as_base(x, "x", name, options.stream)
-            columns = rows
-        else:  # `y` is what `x` is compared with, as a base is
-            columns, _, narrowing = as_base(y, "y", name, options.stream)
-            rows, _ = as_vectors(x, "x", options.stream, narrowing, warns=False)
+        rows, _ = as_vectors(x, "x", options.stream)
+        columns = rows if y is None else as_vectors(y, "y", options.stream)[0]
 
         def step(given: Matrix | DeviceArray | None) -> npt.NDArray[np.float32] | None:
             return _kith.pairwise_distances(rows, columns, name, finite, options, given)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_base, as_queries
+from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._kith import DeviceArray
@@ -265,8 +265,8 @@ def range_search(
         if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
             files = file_pair(queries, base)
             return as_range_neighbors(_kith.range_search_files(*files, reach, name, finite, rows, others, options))
-        base_matrix, _, narrowing = as_base(base, "base", name, options.stream)
-        matrix, _ = as_queries(queries, options.stream, narrowing)
+        base_matrix, _ = as_vectors(base, "base", options.stream)
+        matrix, _ = as_queries(queries, options.stream)
         search = partial(_kith.range_search, matrix, base_matrix, reach, name, finite, rows, others, options)
         found = range_found(search, queries, matrix, options.stream)
         if others and isinstance(matrix, DeviceArray):

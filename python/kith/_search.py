@@ -15,7 +15,6 @@ from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
 from kith._kith import CallOptions, DeviceArray, check_result_size
 from kith._libraries import TORCH, TensorPlace, library_of
-from kith._narrowing import PLAIN, Narrowing
 
 # (ids, distances), the caller's.
 Output = tuple[Array, Array]
@@ -82,10 +81,9 @@ def search_with(
     out: Output | None,
     options: CallOptions,
     searched: Iterable[Vectors] = (),
-    narrowing: Narrowing = PLAIN,
 ) -> Neighbors:
     """Runs `step` for one query or many, into `out` or fresh arrays; in the `searched` ones `out` must not lie."""
-    matrix, single = as_queries(queries, options.stream, narrowing)
+    matrix, single = as_queries(queries, options.stream)
     axes = 1 if single else 2
     if out is not None:
         given = writable_output(out, axes=axes, stream=options.stream)

@@ -26,6 +26,7 @@ nb::dlpack::dtype array_dtype(DType dtype) {
     case DType::bf16: return nb::dtype<uint16_t>();
     case DType::u8: return nb::dtype<uint8_t>();
     case DType::i8: return nb::dtype<int8_t>();
+    case DType::f64: return nb::dtype<double>();
     default: return nb::dtype<float>();
   }
 }
@@ -36,10 +37,10 @@ MatrixView view_of(const VectorArray& array, const char* name) {
 }
 
 MatrixView view_of(const HostVectorArray& array, const char* name) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8, DType::f64}) {
     if (array.dtype() == array_dtype(dtype)) return view_as(array, dtype, name);
   }
-  throw InvalidArgument(fmt::format("{} must be float32, float16, bfloat16, uint8 or int8", name));
+  throw InvalidArgument(fmt::format("{} must be float32, float16, bfloat16, uint8, int8 or float64", name));
 }
 
 MatrixView view_as(const HostVectorArray& array, DType dtype, const char* name) {

@@ -40,8 +40,9 @@ using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::
 // The dtype of numpy that holds one of Kith's: uint16, as bits, for bf16, which numpy lacks.
 nb::dlpack::dtype array_dtype(DType dtype);
 
-// float32, float16, uint8, int8, or (on the host, where numpy has no other) uint16 for the bits of bf16: the package
-// has turned every other array away. `name` is the argument's, for the error. The view is valid as long as the array.
+// float32, float16, uint8, int8, float64, or (on the host, where numpy has no other) uint16 for the bits of bf16: the
+// package has turned every other array away. `name` is the argument's, for the error. The view is valid as long as the
+// array.
 MatrixView view_of(const VectorArray& array, const char* name);
 MatrixView view_of(const HostVectorArray& array, const char* name);
 // The same of an array that is known to hold `dtype`.

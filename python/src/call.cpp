@@ -42,9 +42,9 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
   if (!progress_.is_none()) sink = [this](const Progress& progress) { report(progress); };
 
   const LogSink log = [this](LogLevel level, std::string_view text) {
-    if (level != LogLevel::warning) return;
+    if (level != LogLevel::warning && level != LogLevel::precision) return;
     const std::lock_guard lock(warnings_mutex_);
-    warnings_.emplace_back(text);
+    warnings_.emplace_back(level, text);
   };
 
   if (options.memory_limit || options.device_memory_limit) {
@@ -97,8 +97,11 @@ void Call::raise_kept_error() {
 void Call::show_warnings() {
   if (warnings_.empty()) return;
   const int caller = nb::cast<int>(nb::module_::import_("kith._caller").attr("levels_to_the_caller")());
-  for (const std::string& text : warnings_) {
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), caller) != 0) throw nb::python_error();
+  for (const auto& [level, text] : warnings_) {
+    const nb::object category = level == LogLevel::precision
+                                    ? nb::object(nb::module_::import_("kith._errors").attr("PrecisionWarning"))
+                                    : nb::borrow(PyExc_RuntimeWarning);
+    if (PyErr_WarnEx(category.ptr(), text.c_str(), caller) != 0) throw nb::python_error();
   }
   warnings_.clear();
 }

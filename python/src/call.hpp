@@ -3,7 +3,7 @@
 // The work runs without the GIL. Now and then the library asks, on the calling thread, whether to stop: then Python's
 // signal handlers run, so that Ctrl-C raises KeyboardInterrupt out of the call. An exception in a handler or in the
 // progress callback is kept, stops the work, and leaves the call as it is. What the library warns of becomes a
-// RuntimeWarning when the work is done.
+// RuntimeWarning, or a PrecisionWarning of rounding, when the work is done.
 #pragma once
 
 #include "gil.hpp"
@@ -79,7 +79,7 @@ class Call {
   std::optional<Resources> resources_;
   std::optional<nb::python_error> error_;
   std::mutex warnings_mutex_;
-  std::vector<std::string> warnings_;
+  std::vector<std::pair<LogLevel, std::string>> warnings_;
 };
 
 }  // namespace kith::python

@@ -58,6 +58,7 @@ std::optional<DType> stored_dtype(nb::dlpack::dtype dtype) {
   if (dtype == described(dtype_code::Bfloat, 16)) return DType::bf16;
   if (dtype == described(dtype_code::UInt, 8)) return DType::u8;
   if (dtype == described(dtype_code::Int, 8)) return DType::i8;
+  if (dtype == described(dtype_code::Float, 64)) return DType::f64;
   return std::nullopt;
 }
 
@@ -150,7 +151,7 @@ MatrixView DeviceArray::view(const char* name) const {
   const std::optional<DType> stored = stored_dtype(dtype_);
   if (!stored) {
     throw InvalidArgument(
-        fmt::format("{} is {}; Kith reads float32, float16, bfloat16, uint8 and int8", name, dtype()));
+        fmt::format("{} is {}; Kith reads float32, float16, bfloat16, uint8, int8 and float64", name, dtype()));
   }
   if (shape_.size() != 1 && shape_.size() != 2) {
     throw InvalidArgument(fmt::format("{} has {} axes; it must be 2-D, one vector per row", name, shape_.size()));

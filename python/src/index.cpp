@@ -17,7 +17,6 @@
 
 #include "core/within_limits.hpp"
 #include "rows/knn_checks.hpp"
-#include "index/index_access.hpp"
 
 #include <kith/faiss_file.hpp>
 #include <kith/vector_file.hpp>
@@ -25,7 +24,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <list>
@@ -36,8 +34,6 @@
 
 namespace kith::python {
 namespace {
-
-using DoubleList = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 #define KITH_PY_IDS "numpy.typing.NDArray[numpy.int64]"
 
@@ -168,8 +164,9 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   Call call(options);
   const VectorView<const int64_t> view = ids_of(ids);
   const int64_t cols = self.index.dimension();
+  const bool wide = !self.index.offset().empty();  // which float32 would lose again
   return within_limits("the reconstructed vectors", call.resources(), [&](const Resources& resources) {
-    MatrixBuffer vectors(DType::f32, view.size, cols, "the reconstructed vectors", resources);
+    MatrixBuffer vectors(wide ? DType::f64 : DType::f32, view.size, cols, "the reconstructed vectors", resources);
     call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), resources); });
     return vectors_array(std::move(vectors));
   });
@@ -299,23 +296,16 @@ nb::dict info(const BorrowingIndex& self) {
   return result;
 }
 
-// What the package has subtracted from float64 vectors before they came here goes into the file with them.
-void save(const BorrowingIndex& self, const nb::bytes& path, const std::optional<DoubleList>& offset,
-          const CallOptions& options) {
+void save(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
   Call call(options);
-  std::vector<double> subtracted;
-  if (offset) subtracted.assign(offset->data(), offset->data() + offset->size());
-  call.run([&] { IndexAccess::save(self.index, path_of(path), std::move(subtracted), call.resources()); });
+  call.run([&] { self.index.save(path_of(path), call.resources()); });
 }
 
-std::pair<BorrowingIndex, std::optional<std::vector<double>>> load(const nb::bytes& path, const CallOptions& options) {
+BorrowingIndex load(const nb::bytes& path, const CallOptions& options) {
   Call call(options);
   std::optional<Index> index;
-  std::vector<double> subtracted;
-  call.run([&] { index = IndexAccess::load(path_of(path), subtracted, call.resources()); });
-  std::optional<std::vector<double>> offset;
-  if (!subtracted.empty()) offset = std::move(subtracted);
-  return {BorrowingIndex{std::move(*index), {}}, std::move(offset)};
+  call.run([&] { index = Index::load(path_of(path), call.resources()); });
+  return {std::move(*index), {}};
 }
 
 BorrowingIndex read_faiss(const nb::bytes& path, const CallOptions& options) {
@@ -356,16 +346,18 @@ void bind_index(nb::module_& module) {
            nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
       .def("compact", &compact, nb::arg("options"))
       .def("reconstruct", &reconstruct, nb::arg("ids").noconvert(), nb::arg("options"),
-           nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_DISTANCES))
+           nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_HOST_VECTORS),
+           "float64 where the index subtracts an offset, else float32.")
       .def("merge", &merge, nb::arg("other"), nb::arg("shift_ids"), nb::arg("options"))
       .def("to", &to_device, nb::arg("device"), nb::arg("options"),
            "A new index that shares the vectors, and the arrays that are read in place.")
-      .def("knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
-           nb::arg("refine_from").none(), nb::arg("seed"), nb::arg("options"), nb::arg("out").noconvert().none(),
-           nb::sig("def knn_graph(self, x: " KITH_PY_VECTORS
-                   ", k: int, probes: int, refine: int, refine_from: bytes | None, seed: int, options: CallOptions, out: "
-                   KITH_PY_GIVEN ") -> " KITH_PY_MADE_GRAPH),
-           "The graph of the vectors that the index holds: (ids, distances), or None after filling out, and the report.")
+      .def(
+          "knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
+          nb::arg("refine_from").none(), nb::arg("seed"), nb::arg("options"), nb::arg("out").noconvert().none(),
+          nb::sig("def knn_graph(self, x: " KITH_PY_VECTORS ", k: int, probes: int, refine: int, refine_from: bytes | "
+                                                            "None, seed: int, options: CallOptions, out: " KITH_PY_GIVEN
+                  ") -> " KITH_PY_MADE_GRAPH),
+          "The graph of the vectors that the index holds: (ids, distances), or None after filling out, and the report.")
       .def(
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
@@ -382,22 +374,20 @@ void bind_index(nb::module_& module) {
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
            nb::arg("threads").none(),
-           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) -> "
-                   KITH_PY_NEIGHBORS),
+           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) "
+                   "-> " KITH_PY_NEIGHBORS),
            "The same, quickly, of an array of numpy's and a number; None where they are something else.")
       .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
            nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),
-           "The same, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the other, "
+           "The same, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "
+           "other, "
            "and the addresses of int64 ids and float32 distances, queries x k.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS
                    ", radius: float, probes: int, filter: " KITH_PY_FILTER ", options: CallOptions, room: " KITH_PY_ROOM
                    ") -> " KITH_PY_RANGE " | None"))
-      .def("save", &save, nb::arg("path"), nb::arg("offset").noconvert().none(), nb::arg("options"),
-           nb::sig("def save(self, path: bytes, offset: numpy.typing.NDArray[numpy.float64] | None, "
-                   "options: CallOptions) -> None"),
-           "The offset is what all vectors have lost before they were added.")
+      .def("save", &save, nb::arg("path"), nb::arg("options"))
       .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def_prop_ro("borrowed", &borrowed, nb::sig("def borrowed(self) -> list[" KITH_PY_VECTORS "]"),
@@ -407,6 +397,7 @@ void bind_index(nb::module_& module) {
       .def_prop_ro(
           "place", [](const BorrowingIndex& self) { return name_of(self.index.device()); },
           "The device in whose memory the vectors lie; auto before there are any.")
+      .def_prop_ro("subtracts", [](const BorrowingIndex& self) { return !self.index.offset().empty(); })
       .def_prop_ro("dimension", [](const BorrowingIndex& self) { return self.index.dimension(); })
       .def_prop_ro("factory", [](const BorrowingIndex& self) { return self.index.factory(); })
       .def_prop_ro("metric",
@@ -415,9 +406,7 @@ void bind_index(nb::module_& module) {
       .def_prop_ro("prepare", [](const BorrowingIndex& self) { return self.index.params().prepare; })
       .def_prop_ro("expected_rows", [](const BorrowingIndex& self) { return self.index.params().expected_rows; })
       .def_prop_ro("seed", [](const BorrowingIndex& self) { return self.index.params().seed; });
-  module.def("load_index", &load, nb::arg("path"), nb::arg("options"),
-             nb::sig("def load_index(path: bytes, options: CallOptions) -> tuple[Index, list[float] | None]"),
-             "The index of a .kith file, and what its vectors have lost.");
+  module.def("load_index", &load, nb::arg("path"), nb::arg("options"), "The index of a .kith file.");
   module.def("read_faiss", &read_faiss, nb::arg("path"), nb::arg("options"));
 }
 

@@ -10,6 +10,7 @@
 #include "cluster/kmeans_fit.hpp"
 #include "core/host_array.hpp"
 #include "core/within_limits.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <kith/vector_file.hpp>
 
@@ -171,6 +172,13 @@ std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, co
   });
 }
 
+// Where the vectors were: as float64 if something was subtracted.
+nb::object restored_matrix(const MatrixView& from, const std::vector<double>& offset) {
+  MatrixBuffer made(DType::f64, from.rows(), from.cols(), "a copy for Python", Resources());
+  restore_rows(from, std::make_shared<const std::vector<double>>(offset), made.mutable_view());
+  return vectors_array(std::move(made));
+}
+
 nb::object copied_matrix(const MatrixView& from) {
   MatrixBuffer copy(DType::f32, from.rows(), from.cols(), "a copy for Python", Resources());
   std::copy_n(static_cast<const float*>(from.data()), from.rows() * from.cols(),
@@ -195,27 +203,53 @@ class FittedLabels {
 };
 
 // All of one fit, also where another thread fits meanwhile: the snapshot keeps it alive.
-template <typename Labels>
-using Results = std::tuple<nb::object, nb::object, Labels, double, std::vector<double>, int64_t>;
-template <typename Labels>
-Results<Labels> results_of(const KMeansSnapshot& fit, Labels labels) {
-  return {copied_matrix(fit.centres), copied_vector(fit.counts), std::move(labels),
-          fit.objective,              fit.history,               fit.iterations};
-}
-Results<nb::object> snapshot(const KMeans& self) {
+using OffsetList = std::optional<std::vector<double>>;
+OffsetList offset_list(const std::vector<double>& offset) { return offset.empty() ? OffsetList() : OffsetList(offset); }
+
+template <typename Labels, typename... More>
+using Results = std::tuple<nb::object, nb::object, Labels, double, std::vector<double>, int64_t, More...>;
+Results<nb::object, OffsetList> snapshot(const KMeans& self) {
   const KMeansSnapshot fit = self.snapshot();
-  return results_of(fit, copied_vector(fit.labels));
+  return {copied_matrix(fit.centres),
+          copied_vector(fit.counts),
+          copied_vector(fit.labels),
+          fit.objective,
+          fit.history,
+          fit.iterations,
+          offset_list(fit.offset)};
 }
 Results<FittedLabels> results(const KMeans& self) {
   const KMeansSnapshot fit = self.snapshot();
-  return results_of(fit, FittedLabels(fit));
+  return {fit.offset.empty() ? copied_matrix(fit.centres) : restored_matrix(fit.centres, fit.offset),
+          copied_vector(fit.counts),
+          FittedLabels(fit),
+          fit.objective,
+          fit.history,
+          fit.iterations};
+}
+
+// Vectors as the library reads them, and what they have lost: `offset`, or what the metric makes of them.
+std::pair<nb::object, OffsetList> narrowed(const nb::object& x, const std::string& name,
+                                           const std::optional<std::string>& metric, const OffsetList& offset) {
+  const auto given_rows = nb::cast<HostVectorArray>(x, false);
+  const MatrixView view = view_of(given_rows, name.c_str());
+  Call call;
+  std::optional<NarrowedRows> made;
+  call.run([&] {
+    Offset given;
+    if (offset) given = std::make_shared<const std::vector<double>>(*offset);
+    metric ? made.emplace(name, view, parse_metric(*metric), call.resources())
+           : made.emplace(name, view, given, OfRounding::silent, call.resources());
+  });
+  if (!is_narrowed(view, made->offset())) return {x, std::nullopt};
+  return {copied_matrix(made->view()), made->offset() == nullptr ? OffsetList() : OffsetList(*made->offset())};
 }
 
 using CountArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using LabelArray = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void restore(KMeans& self, const HostVectorArray& centres, const CountArray& counts, const LabelArray& labels,
-             double objective, std::vector<double> history, int64_t iterations) {
+             double objective, std::vector<double> history, int64_t iterations, OffsetList offset) {
   KMeansSnapshot snapshot;
   snapshot.centres = view_of(centres, "the centres");
   snapshot.counts = {counts.data(), static_cast<int64_t>(counts.shape(0)), {}};
@@ -223,6 +257,7 @@ void restore(KMeans& self, const HostVectorArray& centres, const CountArray& cou
   snapshot.objective = objective;
   snapshot.history = std::move(history);
   snapshot.iterations = iterations;
+  if (offset) snapshot.offset = std::move(*offset);
   self.restore(snapshot);
 }
 
@@ -257,7 +292,8 @@ void bind_kmeans(nb::module_& module) {
            "Returns (labels, distances), or None after filling out.")
       .def("predict_tensor", &predict_tensor, nb::arg("x"), nb::arg("device"), nb::arg("threads"), nb::arg("stream"),
            nb::arg("labels"),
-           "The labels alone, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "
+           "The labels alone, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after "
+           "the "
            "other, and the address of as many int32.")
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
@@ -268,19 +304,33 @@ void bind_kmeans(nb::module_& module) {
            "Returns the matrix, or None after filling out.")
       .def("restore", &restore, nb::arg("centres").noconvert(), nb::arg("counts").noconvert(),
            nb::arg("labels").noconvert(), nb::arg("objective"), nb::arg("history"), nb::arg("iterations"),
+           nb::arg("offset") = nb::none(),
            nb::sig("def restore(self, centres: numpy.typing.NDArray[numpy.float32], "
                    "counts: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.int32], "
-                   "objective: float, history: collections.abc.Sequence[float], iterations: int) -> None"),
+                   "objective: float, history: collections.abc.Sequence[float], iterations: int, "
+                   "offset: collections.abc.Sequence[float] | None = None) -> None"),
            "Takes what snapshot returned.")
       .def("snapshot", &snapshot,
            nb::sig("def snapshot(self) -> tuple[numpy.typing.NDArray[numpy.float32], "
-                   "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32], float, list[float], int]"),
-           "Copies of centres, counts and labels, the objective, its history, and the iterations: all of one fit.")
+                   "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32], float, list[float], int, "
+                   "list[float] | None]"),
+           "Copies of centres, counts and labels, the objective, its history, the iterations, and what was subtracted: "
+           "all "
+           "of one fit.")
       .def("results", &results,
-           nb::sig("def results(self) -> tuple[numpy.typing.NDArray[numpy.float32], "
+           nb::sig("def results(self) -> tuple[numpy.typing.NDArray[typing.Any], "
                    "numpy.typing.NDArray[numpy.float64], FittedLabels, float, list[float], int]"),
-           "The same, but the labels are copied when they are asked for.")
+           "The same, but the labels are copied when they are asked for, and centres lie where the vectors were: "
+           "float64 "
+           "if something was subtracted.")
+      .def_prop_ro("offset", [](const KMeans& self) { return offset_list(self.offset()); })
       .def_prop_ro("fitted", &KMeans::fitted);
+  module.def(
+      "narrowed", &narrowed, nb::arg("x").noconvert(), nb::arg("name"), nb::arg("metric").none(),
+      nb::arg("offset").none(),
+      nb::sig("def narrowed(x: " KITH_PY_HOST_VECTORS ", name: str, metric: str | None, "
+              "offset: collections.abc.Sequence[float] | None) -> tuple[" KITH_PY_HOST_VECTORS ", list[float] | None]"),
+      "Vectors as the library reads them, and what they have lost: the offset, or what is best for the metric.");
 }
 
 }  // namespace kith::python

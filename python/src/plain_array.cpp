@@ -28,6 +28,7 @@ std::optional<DType> dtype_of(const char* format) {
     case 'e': return DType::f16;
     case 'B': return DType::u8;
     case 'b': return DType::i8;
+    case 'd': return DType::f64;
     default: return std::nullopt;
   }
 }

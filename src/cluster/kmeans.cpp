@@ -10,11 +10,12 @@
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/float_mode.hpp"
 #include "core/published.hpp"
-#include "core/within_limits.hpp"
 #include "core/typed_row.hpp"
-#include "exact/search_checks.hpp"
+#include "core/within_limits.hpp"
 #include "exact/pairwise_cuda.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -69,6 +70,10 @@ void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
   if (centres.dtype() != DType::f32 || centres.rows() != clusters || centres.cols() < 1) {
     throw InvalidArgument(fmt::format("the snapshot's centres are {} x {} {}; they must be {} rows of f32",
                                       centres.rows(), centres.cols(), name_of(centres.dtype()), clusters));
+  }
+  if (!given.offset.empty() && static_cast<int64_t>(given.offset.size()) != centres.cols()) {
+    throw InvalidArgument(
+        fmt::format("the snapshot has an offset of {} values for {} columns", given.offset.size(), centres.cols()));
   }
   if (given.counts.size != clusters || given.iterations < 0) {
     throw InvalidArgument(fmt::format("the snapshot has {} counts for {} centres, and {} iterations", given.counts.size,
@@ -127,6 +132,20 @@ void transform_cpu(const KMeansParams& params, const MatrixView& rows, const Mat
     meter.add(1);
   });
   meter.finish();
+}
+
+Metric metric_of(const KMeansParams& params) { return params.spherical ? Metric::inner_product : Metric::sqeuclidean; }
+
+// make(rows, input) of rows, narrowed, and of first centres that lost the same.
+template <typename Make>
+KMeansModel with_narrowed_input(const NarrowedRows& rows, const KMeansInput& given, const Resources& resources,
+                                const Make& make) {
+  const NarrowedRows centres("init", given.centres, rows.offset(), OfRounding::silent, resources);
+  KMeansInput input = given;
+  input.centres = centres.view();
+  KMeansModel model = make(rows.view(), input);
+  model.offset = rows.offset();
+  return model;
 }
 
 // The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
@@ -220,16 +239,23 @@ KMeans::~KMeans() = default;
 KMeans::KMeans(KMeans&&) noexcept = default;
 KMeans& KMeans::operator=(KMeans&&) noexcept = default;
 
-void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
+void KMeans::fit(const MatrixView& given, const KMeansInput& given_input, const Resources& resources) {
   const DefaultFloatMode mode;
-  check_kmeans_input(params(), RowsInfo(rows), input);
-  const auto least = [&] { return fit_footprint(params(), RowsInfo(rows), resources); };
-  state_->model.publish(within_limits("k-means", resources, least,
-                                [&] { return fit_kmeans(params(), rows_of(rows), input, resources); }));
+  const NarrowedRows narrowed("x", given, metric_of(params()), resources);
+  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input) {
+    check_kmeans_input(params(), RowsInfo(rows), input);
+    const auto least = [&] { return fit_footprint(params(), RowsInfo(rows), resources); };
+    return within_limits("k-means", resources, least,
+                         [&] { return fit_kmeans(params(), rows_of(rows), input, resources); });
+  };
+  state_->model.publish(with_narrowed_input(narrowed, given_input, resources, fit_rows));
 }
 
-void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
+void KMeans::fit(const VectorFile& rows, const KMeansInput& given, const Resources& resources) {
   const DefaultFloatMode mode;
+  const NarrowedRows centres("init", given.centres, nullptr, OfRounding::silent, resources);
+  KMeansInput input = given;
+  input.centres = centres.view();
   check_kmeans_input(params(), RowsInfo(rows), input);
   const auto least = [&] {
     return Footprint{rows.memory_bytes()}.beside(fit_footprint(params(), RowsInfo(rows), resources));
@@ -240,24 +266,32 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resourc
   }));
 }
 
-void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
+void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& resources) {
   const DefaultFloatMode mode;
-  if (rows.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
-  // As a fit, with distances and the rows scaled.
-  const auto least = [&] {
-    return fit_footprint(params(), RowsInfo(rows), resources)
-        .beside(array_footprint<float>(rows.rows(), rows.cols() + 1));
-  };
+  if (given.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
   const std::shared_ptr<const KMeansModel> former = state_->model.get();
-  state_->model.publish(within_limits("k-means", resources, least,
-                                [&] { return fit_batch(params(), *former, rows, input, resources); }));
+  const bool begins = former->centres.rows() == 0;
+  const NarrowedRows narrowed = begins ? NarrowedRows("x", given, metric_of(params()), resources)
+                                       : NarrowedRows("x", given, former->offset, OfRounding::warns, resources);
+  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input) {
+    // As a fit, with distances and the rows scaled.
+    const auto least = [&] {
+      return fit_footprint(params(), RowsInfo(rows), resources)
+          .beside(array_footprint<float>(rows.rows(), rows.cols() + 1));
+    };
+    return within_limits("k-means", resources, least,
+                         [&] { return fit_batch(params(), *former, rows, input, resources); });
+  };
+  state_->model.publish(with_narrowed_input(narrowed, given_input, resources, fit_rows));
 }
 
-void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, const VectorView<float>& distances,
+void KMeans::predict(const MatrixView& given, const VectorView<int32_t>& labels, const VectorView<float>& distances,
                      const Resources& resources) const {
   const DefaultFloatMode mode;
-  check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->fitted();
+  const NarrowedRows narrowed("x", given, model->offset, OfRounding::silent, resources);
+  const MatrixView& rows = narrowed.view();
+  check_kmeans_rows("rows", RowsInfo(rows));
   check_same_columns(rows.cols(), model->centres.cols());
   check_prediction("labels", labels.data, labels.size, rows.rows());
   check_prediction("distances", distances.data, distances.size, rows.rows());
@@ -295,6 +329,11 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->fitted();
   check_same_columns(rows.cols(), model->centres.cols());
+  if (model->offset != nullptr) {
+    throw InvalidArgument(
+        "the centres are of float64 vectors less an offset, which rows of a file do not lose; give what "
+        "read_vectors(path) reads, not the path");
+  }
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
   const auto least = [&] {
     return Footprint{rows.memory_bytes()}.beside(assign_footprint(params(), RowsInfo(rows), resources));
@@ -319,10 +358,12 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   });
 }
 
-void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
+void KMeans::transform(const MatrixView& given, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
-  check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->fitted();
+  const NarrowedRows narrowed("x", given, model->offset, OfRounding::silent, resources);
+  const MatrixView& rows = narrowed.view();
+  check_kmeans_rows("rows", RowsInfo(rows));
   const MatrixView all = model->centres.view();
   check_same_columns(rows.cols(), all.cols());
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
@@ -337,14 +378,17 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
       [&] { transform_cpu(params(), rows, all, out, HostArray<float>(floats, "rows as f32", resources), resources); });
 }
 
-void KMeans::set_centres(const MatrixView& centres, const Resources& resources) {
+void KMeans::set_centres(const MatrixView& made, const Resources& resources) {
   const DefaultFloatMode mode;
+  const NarrowedRows narrowed("centres", made, metric_of(params()), resources);
+  const MatrixView& centres = narrowed.view();
   KMeansParams given = params();
   given.init = KMeansInit::given;
   KMeansInput input;
   input.centres = centres;
   check_kmeans_input(given, RowsInfo(centres), input);
   KMeansModel model;
+  model.offset = narrowed.offset();
   model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
   model.counts = HostArray<double>(given.clusters, "the centres' weights", resources);
   std::fill_n(model.counts.data(), given.clusters, 0.0);
@@ -363,6 +407,7 @@ KMeansSnapshot KMeans::snapshot() const {
   taken.objective = model->objective;
   taken.history = model->history;
   taken.iterations = model->iterations;
+  if (model->offset != nullptr) taken.offset = *model->offset;
   taken.owner = model;
   return taken;
 }
@@ -382,11 +427,16 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   model.objective = snapshot.objective;
   model.history = snapshot.history;
   model.iterations = snapshot.iterations;
+  if (!snapshot.offset.empty()) model.offset = std::make_shared<const std::vector<double>>(snapshot.offset);
   state_->model.publish(std::move(model));
 }
 
 const KMeansParams& KMeans::params() const { return state_->params; }
 bool KMeans::fitted() const { return state_->model.get()->centres.rows() > 0; }
+std::vector<double> KMeans::offset() const {
+  const std::shared_ptr<const KMeansModel> model = state_->model.get();
+  return model->offset == nullptr ? std::vector<double>() : *model->offset;
+}
 MatrixView KMeans::centres() const { return state_->fitted()->centres.view(); }
 VectorView<const int32_t> KMeans::labels() const { return labels_of(*state_->model.get()); }
 VectorView<const double> KMeans::counts() const { return counts_of(*state_->model.get()); }

@@ -7,6 +7,7 @@
 #include "cluster/steps/kmeans_plan.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
@@ -27,6 +28,7 @@ struct KMeansModel {
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
+  Offset offset = {};  // what rows and centres have lost
 };
 
 // The device that `resources` asks for, `automatic` settled: where the rows are, if that is a GPU's memory.

@@ -12,6 +12,7 @@ constexpr NameTable<DType, 5> kDTypeNames{
 
 int64_t size_of(DType dtype) {
   switch (dtype) {
+    case DType::f64: return 8;
     case DType::f32: return 4;
     case DType::f16:
     case DType::bf16: return 2;
@@ -21,7 +22,7 @@ int64_t size_of(DType dtype) {
   return 0;
 }
 
-std::string_view name_of(DType dtype) { return kDTypeNames.name(dtype); }
+std::string_view name_of(DType dtype) { return dtype == DType::f64 ? "f64" : kDTypeNames.name(dtype); }
 DType parse_dtype(std::string_view name) { return kDTypeNames.parse(name, "dtype"); }
 
 }  // namespace kith

@@ -197,6 +197,8 @@ Neighbors search(const PanelMetric& metric, const MatrixView& queries, const Mat
 Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
               const CustomKnnParams& params, const Resources& resources) {
   check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
+  refuse_f64("queries", queries.dtype());
+  refuse_f64("base vectors", base.dtype());
   check_host_readable("queries", queries);
   check_host_readable("base", base);
   if (resources.device().kind == DeviceKind::cuda) {

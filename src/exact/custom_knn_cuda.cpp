@@ -15,6 +15,8 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
   const Device device = custom_device({queries.space(), base.space()}, resources, "knn_by_cuda", "knn_by");
   // Its keys are their own unit, the smaller the nearer, as those of l2 are.
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2});
+  refuse_f64("queries", queries.dtype());
+  refuse_f64("base vectors", base.dtype());
   const SearchWish wish{.k = params.k, .given_keys = true, .check_finite = params.check_finite};
   const Resources there = resources.with_device(device);
   const auto least = [&] {

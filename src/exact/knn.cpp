@@ -3,9 +3,10 @@
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
-#include "exact/search_checks.hpp"
 #include "exact/knn_output.hpp"
+#include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +30,12 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
          const Resources& resources) {
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   check_output(out, queries.rows(), params.k);
+  if (const ComparedRows rows{"queries", queries, "base", base}; rows.narrowed()) {
+    const auto search = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+      knn(some, all, out, params, used);
+    };
+    return with_narrowed("the search", rows, params.metric, resources, search);
+  }
   warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
   const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .result_space = out.space};
   within_limits(

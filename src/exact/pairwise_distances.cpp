@@ -7,15 +7,16 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
+#include "core/metric_unit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "exact/dense_block.hpp"
-#include "exact/search_checks.hpp"
 #include "exact/knn_plan.hpp"
-#include "core/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -131,6 +132,12 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),
                                       out.rows(), out.cols(), x.rows(), y.rows()));
+  }
+  if (const ComparedRows rows{"x", x, x.data() == y.data() ? "x" : "y", y}; rows.narrowed()) {
+    const auto compute = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+      pairwise_distances(some, all, out, params, used);
+    };
+    return with_narrowed("the distances", rows, params.metric, resources, compute);
   }
   const SearchTask task =
       search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});

@@ -6,6 +6,7 @@
 #include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_footprint.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,12 @@ RangeNeighbors::RangeNeighbors(int64_t queries, int64_t found, MemorySpace space
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
   const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
+  if (const ComparedRows rows{"queries", queries, "base", base}; rows.narrowed()) {
+    const auto search = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+      return range_search(some, all, params, used);
+    };
+    return with_narrowed("the search", rows, params.metric, resources, search);
+  }
   ViewSource query_rows(queries);
   ViewSource base_rows(base);
   return search_range(shape, params, {query_rows, {base_rows}, params.filter}, resources);

@@ -27,7 +27,7 @@ int64_t added_bytes(const Impl& impl, const RowsInfo& rows, bool gives_ids, cons
   return ids.added_bytes(gives_ids, rows.rows) + impl.kind->added_bytes(state_of(version.get()), rows, resources);
 }
 
-// Publishes what `add_rows` makes of the current state, with ids for the `count` rows that come.
+// Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come.
 template <typename Impl, typename Add>
 void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<const int64_t> new_ids, int64_t count,
                    const Resources& resources, const Add& add_rows) {
@@ -35,15 +35,18 @@ void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<
       writer,
       [&](const IndexVersion* current) {
         impl.refuse_untrained(current, "vectors are added");
-        const IdTable before = current == nullptr ? IdTable() : current->ids;
-        IdTable ids = before.added(new_ids.data, count, resources);
-        return IndexVersion{add_rows(state_of(current)), std::move(ids)};
+        IndexVersion after = current == nullptr ? IndexVersion() : *current;
+        after.ids = after.ids.added(new_ids.data, count, resources);
+        add_rows(after);
+        return after;
       },
       resources);
 }
 
-template <typename Impl>
-void publish_trained(Impl& impl, RowSource& rows, const Resources& resources) {
+// Publishes what `train` makes of the current version, which holds no vectors. `narrowed` is of its rows as f32.
+template <typename Impl, typename Train>
+void publish_trained(Impl& impl, const RowsInfo& rows, const Footprint& narrowed, const Resources& resources,
+                     const Train& train) {
   const IndexPublisher::Writer writer(impl.versions);
   impl.versions.publish(
       writer,
@@ -53,13 +56,32 @@ void publish_trained(Impl& impl, RowSource& rows, const Resources& resources) {
           throw InvalidState(fmt::format(
               "the index holds {} vectors, coded as it was trained; train a new one, or remove them first", before));
         }
-        if (!impl.kind->needs_training()) return current == nullptr ? IndexVersion() : *current;
-        const auto least = [&] { return Footprint{impl.kind->trained_bytes(rows.info(), resources)}; };
-        return within_index_limits("training", works_on_gpu(resources, {rows.info().space}), resources, least, [&] {
-          return IndexVersion{impl.kind->trained(rows, resources), current == nullptr ? IdTable() : current->ids};
+        IndexVersion after = current == nullptr ? IndexVersion() : *current;
+        if (!impl.kind->needs_training()) return after;
+        const auto least = [&] { return narrowed.beside({impl.kind->trained_bytes(rows, resources)}); };
+        return within_index_limits("training", works_on_gpu(resources, {rows.space}), resources, least, [&] {
+          train(after);
+          return after;
         });
       },
       resources);
+}
+
+// Vectors that are trained on or added: the first tell what is subtracted from all.
+NarrowedRows narrowed_for(const IndexVersion& version, const MatrixView& rows, Metric metric,
+                          const Resources& resources) {
+  if (version.state == nullptr) return {"x", rows, metric, resources};
+  return {"x", rows, version.offset, OfRounding::warns, resources};
+}
+
+// What is known of them then, and what that takes on the host.
+RowsInfo narrowed_info(const MatrixView& rows, const Offset& offset) {
+  RowsInfo info(rows);
+  if (is_narrowed(rows, offset)) info.dtype = DType::f32;
+  return info;
+}
+Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset) {
+  return {is_narrowed(rows, offset) && rows.space().host_readable() ? NarrowedRows::bytes_for(rows) : 0};
 }
 
 }  // namespace
@@ -73,10 +95,21 @@ Index IndexAccess::make(std::shared_ptr<const IndexKind> kind, std::string_view 
 
 void Index::train(const MatrixView& rows, const Resources& given) {
   const Resources resources = impl_->on_device(given);
-  check_trained_on(RowsInfo(rows), impl_->params.metric);
-  check_training_values(rows, impl_->params, resources);
-  ViewSource source(rows);
-  publish_trained(*impl_, source, resources);
+  const IndexParams& own = impl_->params;
+  check_trained_on(RowsInfo(rows), own.metric);
+  if (rows.dtype() == DType::f64 && !impl_->kind->needs_training()) {  // what is wrong with them it says all the same
+    return train(NarrowedRows("x", rows, nullptr, OfRounding::silent, resources).view(), resources);
+  }
+  const Offset known = offset_of(impl_->versions.current().get());
+  if (!is_narrowed(rows, known)) check_training_values(rows, own, resources);
+  publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known), resources,
+                  [&](IndexVersion& version) {
+                    const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
+                    if (is_narrowed(rows, version.offset)) check_training_values(narrowed.view(), own, resources);
+                    ViewSource source(narrowed.view());
+                    version.state = impl_->kind->trained(source, resources);
+                    version.offset = narrowed.offset();
+                  });
 }
 
 void Index::train(const VectorFile& rows, const Resources& given) {
@@ -88,7 +121,10 @@ void Index::train(const VectorFile& rows, const Resources& given) {
   };
   within_index_limits("training", works_on_gpu(resources, {}), resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
-    publish_trained(*impl_, source, resources);
+    publish_trained(*impl_, RowsInfo(rows), {}, resources, [&](IndexVersion& version) {
+      refuse_unshifted_file(version.offset, rows.path());
+      version.state = impl_->kind->trained(source, resources);
+    });
   });
 }
 
@@ -102,27 +138,39 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 
 void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const Resources& given) {
   const Resources resources = impl_->on_device(given);
+  const IndexParams& own = impl_->params;
   check_ids(ids, rows.rows());
-  const auto fits = [&](const IndexState* current) {
-    check_added(current, RowsInfo(rows), impl_->params.metric, resources.device());
+  const auto fits = [&](const IndexVersion* version) {
+    check_added(state_of(version), narrowed_info(rows, offset_of(version)), own.metric, resources.device());
+    return !is_narrowed(rows, offset_of(version));
   };
   const IndexPublisher::Writer writer(impl_->versions);
   const std::shared_ptr<const IndexVersion> now = impl_->versions.current();
   impl_->refuse_untrained(now.get(), "vectors are added");
-  fits(state_of(now.get()));  // before the long look at values, for which nobody else should wait
+  const bool as_they_lie = fits(now.get());
   if (rows.rows() == 0) return;
-  check_added_values(rows, 0, impl_->params, impl_->kind->needs_training(), resources);
+  const auto check_values = [&](const MatrixView& view) {
+    check_added_values(view, 0, own, impl_->kind->needs_training(), resources);
+  };
+  if (as_they_lie) check_values(rows);  // a long look, for which nobody else should wait
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
-  const bool borrows = ownership == Ownership::borrow && impl_->factory == "Flat";
+  const bool borrows = ownership == Ownership::borrow && as_they_lie && impl_->factory == "Flat";
   const auto least = [&] {
-    return borrows ? Footprint() : Footprint{added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources)};
+    if (borrows) return Footprint();
+    const Offset offset = offset_of(now.get());
+    return narrowed_footprint(rows, offset)
+        .beside({added_bytes(*impl_, narrowed_info(rows, offset), ids.size > 0, resources)});
   };
   within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
-    publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
-      fits(current);
-      return impl_->kind->added(current, rows, ownership, resources);
+    publish_added(*impl_, writer, ids, rows.rows(), resources, [&](IndexVersion& version) {
+      const bool still_as_they_lie = fits(&version);
+      const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
+      if (!still_as_they_lie) check_values(narrowed.view());
+      version.state = impl_->kind->added(version.state.get(), narrowed.view(),
+                                         still_as_they_lie ? ownership : Ownership::copy, resources);
+      version.offset = narrowed.offset();
     });
   });
 }
@@ -134,6 +182,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   const IndexPublisher::Writer writer(impl_->versions);
   const std::shared_ptr<const IndexVersion> now = impl_->versions.current();
   impl_->refuse_untrained(now.get(), "vectors are added");
+  refuse_unshifted_file(offset_of(now.get()), file.path());
   check_added(state_of(now.get()), info, impl_->params.metric, resources.device());
   if (file.rows() == 0) return;
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
@@ -147,15 +196,14 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
     FileSource source(file);
     const int64_t piece = rows_of_a_piece(info, resources);
     source.open(piece, resources);
-    publish_added(*impl_, writer, ids, file.rows(), resources, [&](const IndexState* current) {
-      check_added(current, info, impl_->params.metric, resources.device());
-      std::shared_ptr<const IndexState> state;
+    publish_added(*impl_, writer, ids, file.rows(), resources, [&](IndexVersion& version) {
+      refuse_unshifted_file(version.offset, file.path());
+      check_added(version.state.get(), info, impl_->params.metric, resources.device());
       for (int64_t first = 0; first < file.rows(); first += piece) {
         const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
         check_added_values(rows, first, impl_->params, false, resources);
-        state = impl_->kind->added(state == nullptr ? current : state.get(), rows, Ownership::copy, resources);
+        version.state = impl_->kind->added(version.state.get(), rows, Ownership::copy, resources);
       }
-      return state;
     });
   });
 }
@@ -169,7 +217,7 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
   if (rows_of(before.get()) == 0) return 0;
   const auto least = [&] { return Footprint{LiveRows::bytes_for(before->ids.live().stored())}; };
   const auto without = [&](const IndexVersion* current) {
-    IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources)};
+    IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources), current->offset};
     removed = rows_of(current) - rows_of(&after);
     if (removed == 0 || !after.ids.live().wants_compaction()) return after;
     try {
@@ -237,6 +285,11 @@ IndexInfo Index::info() const {
   if (!version->ids.plain()) info.parts.emplace_back("ids", version->ids.bytes());
   if (!live.all()) info.parts.emplace_back("marks of removed rows", live.bytes());
   return info;
+}
+
+std::vector<double> Index::offset() const {
+  const Offset offset = offset_of(impl_->versions.current().get());
+  return offset == nullptr ? std::vector<double>() : *offset;
 }
 
 const std::string& Index::factory() const { return impl_->factory; }

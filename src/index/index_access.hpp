@@ -5,12 +5,12 @@
 
 #include "index/index_kind.hpp"
 #include "index/index_parts.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace kith {
 
@@ -31,11 +31,9 @@ class KITH_EXPORT IndexAccess {
   // Parts that were checked. The factory string is theirs.
   static Index from_parts(IndexParts parts, const Resources& resources);
 
-  // Index::save and load, with what the caller has subtracted from all vectors before they came here; none: nothing.
-  static void save(const Index& index, const std::string& path, std::vector<double> subtracted,
-                   const Resources& resources);
-  static Index load(const std::string& path, std::vector<double>& subtracted, const Resources& resources);
-
+  // The current version as an index of its own, which takes vectors and queries as they are, and what they must have
+  // lost before.
+  static std::pair<Index, Offset> without_offset(const Index& index, const Resources& resources);
 };
 
 }  // namespace kith

@@ -86,6 +86,14 @@ int64_t rows_of_a_piece(const RowsInfo& rows, const Resources& resources) {
   return std::clamp<int64_t>(bytes / rows.row_bytes(), 1, std::max<int64_t>(rows.rows, 1));
 }
 
+void refuse_unshifted_file(const Offset& offset, const std::string& path) {
+  if (offset == nullptr) return;
+  throw InvalidArgument(fmt::format(
+      "the index subtracts an offset from float64 vectors, and {} holds others; give them as an array, or begin "
+      "with the file",
+      path));
+}
+
 void check_ids(VectorView<const int64_t> ids, int64_t rows) {
   if (ids.data == nullptr && ids.size == 0) return;
   if (ids.size != rows) throw InvalidArgument(fmt::format("{} ids were given for {} vectors", ids.size, rows));
@@ -99,10 +107,11 @@ void check_search_params(int64_t probes, int64_t refine) {
 
 void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out) {
   const int64_t cols = state == nullptr ? out.cols() : state->content().cols;
-  if (out.rows() == count && out.cols() == cols && out.dtype() == DType::f32 && out.space().host_readable()) return;
+  const bool takes_numbers = out.dtype() == DType::f32 || out.dtype() == DType::f64;
+  if (out.rows() == count && out.cols() == cols && takes_numbers && out.space().host_readable()) return;
   throw InvalidArgument(
-      fmt::format("{} vectors of {} columns are reconstructed to f32 in host memory; out is {} of {} x {}", count, cols,
-                  name_of(out.dtype()), out.rows(), out.cols()));
+      fmt::format("{} vectors of {} columns are reconstructed to f32 or f64 in host memory; out is {} of {} x {}",
+                  count, cols, name_of(out.dtype()), out.rows(), out.cols()));
 }
 
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric) {

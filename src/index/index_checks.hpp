@@ -2,7 +2,10 @@
 #pragma once
 
 #include "index/index_state.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/rows_info.hpp"
+
+#include <string>
 
 namespace kith {
 
@@ -22,6 +25,9 @@ void check_added_values(const MatrixView& rows, int64_t first_row, const IndexPa
 
 // How many rows of a file are added at a time: a few megabytes, or a part of what the limit has left.
 int64_t rows_of_a_piece(const RowsInfo& rows, const Resources& resources);
+
+// That an index subtracts nothing from vectors that come from a file.
+void refuse_unshifted_file(const Offset& offset, const std::string& path);
 
 // That there is an id for each row, or none at all, in host memory.
 void check_ids(VectorView<const int64_t> ids, int64_t rows);

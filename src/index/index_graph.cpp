@@ -5,7 +5,6 @@
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
 #include "cuda/device_memory.hpp"
-#include "rows/knn_checks.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/exact/without_self.hpp"
@@ -14,8 +13,10 @@
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "index/index_access.hpp"
+#include "index/index_checks.hpp"
 #include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
 
 #include <fmt/format.h>
 
@@ -117,6 +118,23 @@ GraphReport search_graph(const Index& index, const MatrixView& x, const Neighbor
   return report;
 }
 
+// call(index, x, resources) where vectors of `x` lose an offset: with those that have lost it, and an index that takes
+// them so.
+template <typename Call>
+decltype(auto) with_narrowed_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params,
+                                   const Resources& resources, const Call& call) {
+  const auto [plain, offset] = IndexAccess::without_offset(index, resources);
+  if (params.refine_from != nullptr) refuse_unshifted_file(offset, params.refine_from->path());
+  return within_limits("the graph", resources, [&](const Resources& used) {
+    const NarrowedRows narrowed("x", x, offset, OfRounding::warns, used);
+    return call(plain, narrowed.view(), used);
+  });
+}
+
+bool is_narrowed_for(const Index& index, const MatrixView& x) {
+  return x.dtype() == DType::f64 || !index.offset().empty();
+}
+
 }  // namespace
 
 void IndexGraphParams::validate() const {
@@ -126,6 +144,12 @@ void IndexGraphParams::validate() const {
 GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
                       const Resources& resources) {
   params.validate();
+  if (is_narrowed_for(index, x)) {
+    return with_narrowed_graph(index, x, params, resources,
+                               [&](const Index& plain, const MatrixView& rows, const Resources& used) {
+                                 return knn_graph(plain, rows, out, params, used);
+                               });
+  }
   const auto least = [&] {
     return Footprint{smallest_bytes(index, x, params, out.space.host_readable(), resources)};
   };
@@ -135,6 +159,12 @@ GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsVi
 
 KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& resources) {
   params.validate();
+  if (is_narrowed_for(index, x)) {
+    return with_narrowed_graph(index, x, params, resources,
+                               [&](const Index& plain, const MatrixView& rows, const Resources& used) {
+                                 return knn_graph(plain, rows, params, used);
+                               });
+  }
   check_graph_size(x.rows(), params.k);
   check_rows(index, x);
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};

@@ -20,6 +20,8 @@ inline const IndexState* state_of(const IndexVersion* version) {
   return version == nullptr ? nullptr : version->state.get();
 }
 
+inline Offset offset_of(const IndexVersion* version) { return version == nullptr ? nullptr : version->offset; }
+
 // Live ones.
 inline int64_t rows_of(const IndexVersion* version) { return version == nullptr ? 0 : version->ids.live().count(); }
 
@@ -28,7 +30,7 @@ inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version
   const LiveRows& live = version.ids.live();
   if (live.all()) return version;
   const KeptRows kept(live.filter(), live.stored(), resources);
-  return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources)};
+  return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset};
 }
 // What that takes on the host at most.
 inline int64_t compacted_bytes(const IndexVersion* version) {

@@ -31,6 +31,8 @@ Footprint merged_footprint(const IndexVersion* mine, const IndexVersion* other) 
   return Footprint{compacted_bytes(other)}.beside(held(mine)).beside(held(other).times(2));
 }
 
+bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b == nullptr ? a == b : *a == *b; }
+
 template <typename Impl>
 void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer& writer, const IndexVersion* version,
                     const MergeParams& params, const Resources& resources) {
@@ -43,6 +45,13 @@ void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer&
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
         if (state == nullptr) return after;
         if (after.state == nullptr && state->content().rows == 0) return after;
+        if (after.state == nullptr) after.offset = more.offset;
+        if (!same_offset(after.offset, more.offset)) {
+          throw InvalidArgument(
+              "the indexes subtract different offsets from float64 vectors, and cannot be merged; fill both from "
+              "copies of one "
+              "index that has seen such vectors, or with float32 vectors");
+        }
         check_added(after.state.get(), info_of(state->content()), impl.params.metric, Device::automatic());
         after.state = impl.kind->merged(after.state.get(), *state, resources);
         after.ids = after.ids.joined(more.ids, params.shift_ids, resources);
@@ -68,6 +77,18 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
   const bool on_gpu = theirs != nullptr && works_on_gpu(resources, {theirs->content().space});
   within_index_limits("the merged index", on_gpu, resources, least,
                       [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
+}
+
+std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const Resources& resources) {
+  const Index copy = index.to(index.runs_on(), resources);
+  const Offset offset = offset_of(copy.impl_->versions.current().get());
+  if (offset == nullptr) return {copy, nullptr};
+  copy.impl_->versions.publish(
+      [&](const IndexVersion* current) {
+        return IndexVersion{current->state, current->ids, nullptr};
+      },
+      resources);
+  return {copy, offset};
 }
 
 Index Index::to(Device device, const Resources& resources) const {

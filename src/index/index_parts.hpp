@@ -92,8 +92,7 @@ struct IndexParts {
   int64_t next_id = 0;                     // what the next vector without an id gets
   int64_t probes = 0;                      // the default of a search; 0: chosen by the index
   std::optional<RefineParts> refine;
-  // What the caller has taken from every vector before it came to the index, as Python does with float64, and takes
-  // from queries: `cols` values, or none. The index knows nothing of it.
+  // What was subtracted from every vector, and is from queries (rows/narrowed_rows.hpp): `cols` values, or none.
   std::vector<double> subtracted;
 
   // Of what the lists or the flat rows hold.

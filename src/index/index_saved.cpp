@@ -13,9 +13,8 @@
 
 namespace kith {
 
-void IndexAccess::save(const Index& index, const std::string& path, std::vector<double> subtracted,
-                       const Resources& resources) {
-  const auto version = index.impl_->versions.current();
+void Index::save(const std::string& path, const Resources& resources) const {
+  const auto version = impl_->versions.current();
   const auto least = [&] {
     const IndexState* const state = state_of(version.get());
     if (state == nullptr) return Footprint();
@@ -24,38 +23,20 @@ void IndexAccess::save(const Index& index, const std::string& path, std::vector<
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
     return Footprint{compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8};
   };
-  within_limits("the file", resources, least, [&] {
-    IndexParts parts = IndexAccess::parts(index, resources);
-    parts.subtracted = std::move(subtracted);
-    save_parts(parts, path, resources);
-  });
+  within_limits("the file", resources, least,
+                [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });
 }
 
-Index IndexAccess::load(const std::string& path, std::vector<double>& subtracted, const Resources& resources) {
+Index Index::load(const std::string& path, const Resources& resources) {
   const auto least = [&] { return Footprint{load_bytes(path, resources)}; };
   return within_limits("the index", resources, least, [&] {
     IndexParts parts = load_parts(path, resources);
-    subtracted = std::move(parts.subtracted);
     try {
-      return from_parts(std::move(parts), resources);
+      return IndexAccess::from_parts(std::move(parts), resources);
     } catch (const PartsProblem& problem) {
       throw_corrupt(path, 0, problem.what());
     }
   });
-}
-
-void Index::save(const std::string& path, const Resources& resources) const {
-  IndexAccess::save(*this, path, {}, resources);
-}
-
-Index Index::load(const std::string& path, const Resources& resources) {
-  std::vector<double> subtracted;
-  Index index = IndexAccess::load(path, subtracted, resources);
-  if (subtracted.empty()) return index;
-  throw Unsupported(fmt::format(
-      "'{}' holds vectors from which Python has subtracted an offset, since they were float64: load it there, with "
-      "kith.load",
-      path));
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
@@ -75,6 +56,7 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   parts.cols = content.cols;
   parts.rows = content.rows;
   parts.dtype = content.dtype;
+  if (version.offset != nullptr) parts.subtracted = *version.offset;
   version.state->give_parts(parts, resources);
   parts.next_id = version.ids.next_id();
   if (!version.ids.plain()) {
@@ -118,9 +100,11 @@ Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
   Index::Impl& impl = *index.impl_;
   const bool own_ids = parts.ids.size() > 0;
   IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
+  Offset offset;
+  if (!parts.subtracted.empty()) offset = std::make_shared<const std::vector<double>>(parts.subtracted);
   impl.versions.publish(
       [&](const IndexVersion*) {
-        return IndexVersion{impl.kind->restored(parts, resources), ids};
+        return IndexVersion{impl.kind->restored(parts, resources), ids, offset};
       },
       resources);
   return index;

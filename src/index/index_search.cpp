@@ -74,6 +74,99 @@ int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, Sea
          refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
 }
 
+// Of queries as the version's vectors were narrowed.
+template <typename Impl>
+void search_version(const Impl& impl, const IndexVersion* version, const MatrixView& queries, const NeighborsView& out,
+                    const SearchParams& params, const Resources& resources) {
+  const IndexParams& own = impl.params;
+  KnnParams{params.k, own.metric}.validate();
+  check_search_params(params.probes, params.refine);
+  check_output(out, queries.rows(), params.k);
+  impl.refuse_untrained(version, "it is searched");
+  const IndexState* const state = state_of(version);
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (params.refine_from != nullptr) {
+    refuse_unshifted_file(offset_of(version), params.refine_from->path());
+    check_refine_from(*params.refine_from, state, own);
+  }
+  if (rows_of(version) == 0) {
+    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
+  }
+  warn_of_short_base(queries.rows(), rows_of(version), params.k, resources);
+  const auto least = [&](int64_t probes) {
+    SearchParams probing = params;
+    probing.probes = probes;
+    return Footprint{smallest_bytes(version, RowsInfo(queries), probing, resources)};
+  };
+  const auto search_rows = [&] {
+    const IdFilter filter(params.filter, version->ids, resources);
+    SearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    if (params.refine_from != nullptr) {
+      search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, resources);
+    } else {
+      state->search(queries, out, of_rows, resources);
+    }
+    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
+  };
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
+  const auto work = [&] {
+    try {
+      search_rows();
+    } catch (const OutOfMemory&) {  // a query whose lists hold too few vectors looks at more of them
+      if (!on_gpu && counts_memory(resources)) {
+        require_memory("the search", least(std::numeric_limits<int64_t>::max()), resources);
+      }
+      throw;
+    }
+  };
+  within_index_limits("the search", on_gpu, resources, [&] { return least(params.probes); }, work);
+}
+
+template <typename Impl>
+RangeNeighbors range_search_version(const Impl& impl, const IndexVersion* version, const MatrixView& queries,
+                                    const RangeSearchParams& params, const Resources& resources) {
+  const IndexParams& own = impl.params;
+  const RangeParams whole{params.radius, own.metric,          own.check_finite,
+                          params.filter, params.result_space, params.allocate};
+  whole.validate();
+  check_search_params(params.probes, 0);
+  impl.refuse_untrained(version, "it is searched");
+  const IndexState* const state = state_of(version);
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (rows_of(version) == 0) {
+    return kith::range_search(queries, no_rows(queries), whole, resources);
+  }
+  const auto least = [&] {
+    RangeSearchParams of_rows = params;
+    of_rows.filter = IdFilter::shape_of(params.filter, version->ids);
+    return Footprint{IdFilter::bytes_for(params.filter, version->ids) +
+                         state->smallest_range_bytes(RowsInfo(queries), of_rows, resources),
+                     0, true};
+  };
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
+  return within_index_limits("the search", on_gpu, resources, least, [&] {
+    const IdFilter filter(params.filter, version->ids, resources);
+    RangeSearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    RangeNeighbors found = state->range_search(queries, of_rows, resources);
+    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
+    // A kind of index may know host memory alone.
+    return in_space(std::move(found), params.result_space, params.allocate, resources);
+  });
+}
+
+// call(queries, resources) with queries that have lost the version's offset.
+template <typename Call>
+decltype(auto) with_narrowed_queries(const MatrixView& queries, const Offset& offset, const Resources& resources,
+                                     const Call& call) {
+  if (!is_narrowed(queries, offset)) return call(queries, resources);
+  return within_limits("the search", resources, [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, offset, OfRounding::silent, used);
+    return call(narrowed.view(), used);
+  });
+}
+
 }  // namespace
 
 bool IndexAccess::ids_are_rows(const Index& index) {
@@ -107,87 +200,28 @@ Neighbors Index::search(const MatrixView& queries, const SearchParams& params, c
 void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                    const Resources& given) const {
   const Resources resources = impl_->on_device(given);
-  const IndexParams& own = impl_->params;
-  KnnParams{params.k, own.metric}.validate();
-  check_search_params(params.probes, params.refine);
-  check_output(out, queries.rows(), params.k);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
-  const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (params.refine_from != nullptr) check_refine_from(*params.refine_from, state, own);
-  if (rows_of(version.get()) == 0) {
-    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
-  }
-  warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  const auto least = [&](int64_t probes) {
-    SearchParams probing = params;
-    probing.probes = probes;
-    return Footprint{smallest_bytes(version.get(), RowsInfo(queries), probing, resources)};
-  };
-  const auto search_rows = [&] {
-    const IdFilter filter(params.filter, version->ids, resources);
-    SearchParams of_rows = params;
-    of_rows.filter = filter.of_rows();
-    if (params.refine_from != nullptr) {
-      search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, resources);
-    } else {
-      state->search(queries, out, of_rows, resources);
-    }
-    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
-  };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
-  const auto work = [&] {
-    try {
-      search_rows();
-    } catch (const OutOfMemory&) {  // a query whose lists hold too few vectors looks at more of them
-      if (!on_gpu && counts_memory(resources)) {
-        require_memory("the search", least(std::numeric_limits<int64_t>::max()), resources);
-      }
-      throw;
-    }
-  };
-  within_index_limits("the search", on_gpu, resources, [&] { return least(params.probes); }, work);
+  with_narrowed_queries(queries, offset_of(version.get()), resources,
+                        [&](const MatrixView& rows, const Resources& used) {
+                          search_version(*impl_, version.get(), rows, out, params, used);
+                        });
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                    const Resources& given) const {
   const Resources resources = impl_->on_device(given);
-  const IndexParams& own = impl_->params;
-  const RangeParams whole{params.radius, own.metric,          own.check_finite,
-                          params.filter, params.result_space, params.allocate};
-  whole.validate();
-  check_search_params(params.probes, 0);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
-  const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (rows_of(version.get()) == 0) {
-    return kith::range_search(queries, no_rows(queries), whole, resources);
-  }
-  const auto least = [&] {
-    RangeSearchParams of_rows = params;
-    of_rows.filter = IdFilter::shape_of(params.filter, version->ids);
-    return Footprint{IdFilter::bytes_for(params.filter, version->ids) +
-                         state->smallest_range_bytes(RowsInfo(queries), of_rows, resources),
-                     0, true};
+  const auto search = [&](const MatrixView& rows, const Resources& used) {
+    return range_search_version(*impl_, version.get(), rows, params, used);
   };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
-  return within_index_limits("the search", on_gpu, resources, least, [&] {
-    const IdFilter filter(params.filter, version->ids, resources);
-    RangeSearchParams of_rows = params;
-    of_rows.filter = filter.of_rows();
-    RangeNeighbors found = state->range_search(queries, of_rows, resources);
-    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
-    // A kind of index may know host memory alone.
-    return in_space(std::move(found), params.result_space, params.allocate, resources);
-  });
+  return with_narrowed_queries(queries, offset_of(version.get()), resources, search);
 }
 
 namespace {
 
-int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, int threads) {
-  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, threads));
+int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, const MutableMatrixView& out, int threads) {
+  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, threads)) +
+         (out.dtype() == DType::f64 ? NarrowedRows::bytes_for(out) : 0);
 }
 
 }  // namespace
@@ -198,7 +232,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, resources.threads())}; };
+  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, out, resources.threads())}; };
   const bool on_gpu = state != nullptr && works_on_gpu(resources, {state->content().space});
   within_index_limits("the reconstructed vectors", on_gpu, resources, least, [&] {
     HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
@@ -207,7 +241,13 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
       if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
       rows[i] = static_cast<uint32_t>(row);
     }
-    if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+    if (ids.size == 0) return;
+    MatrixBuffer narrow;
+    const bool wide = out.dtype() == DType::f64;
+    if (wide) narrow = MatrixBuffer(DType::f32, out.rows(), out.cols(), "the reconstructed vectors", resources);
+    const MutableMatrixView found = wide ? narrow.mutable_view() : out;
+    state->reconstruct(rows.data(), found, resources);
+    if (wide || version->offset != nullptr) restore_rows(found, version->offset, out);
   });
 }
 

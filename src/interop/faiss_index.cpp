@@ -34,6 +34,10 @@ Index read_faiss_index(const std::string& path, const Resources& resources) {
 }
 
 void write_faiss_index(const Index& index, const std::string& path, const Resources& resources) {
+  if (!index.offset().empty()) {
+    throw InvalidArgument(
+        "the index subtracts an offset from float64 vectors, which FAISS's files do not hold; add float32 vectors");
+  }
   write_faiss(IndexAccess::parts(index, resources), path, resources);
 }
 

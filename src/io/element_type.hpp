@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kith/dtype.hpp>
+#include <kith/error.hpp>
 
 #include <array>
 #include <bit>
@@ -41,7 +42,7 @@ constexpr ElementType element_of(DType dtype) {
   for (const ElementTraits& traits : kElementTraits) {
     if (traits.dtype == dtype) return traits.element;
   }
-  return ElementType::f32;
+  throw InvalidArgument("no file of vectors holds f64 values; give them as f32");
 }
 
 }  // namespace kith

@@ -13,6 +13,7 @@
 #include "paths/boruvka.hpp"
 #include "paths/edge_lists.hpp"
 #include "paths/join_parts.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -176,7 +177,8 @@ SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const Spa
                                       x.rows(), graph.rows()));
   }
   if (!x.space().host_readable()) throw Unsupported("vectors in a GPU's memory: copy them to the host to join parts");
-  return tree_of(graph, &x, params, resources);
+  const NarrowedRows narrowed("x", x, graph.metric(), resources);
+  return tree_of(graph, &narrowed.view(), params, resources);
 }
 
 RowLabels SpanningTree::labels(double height, const Resources& resources) const {

@@ -5,6 +5,7 @@
 #include "core/name_table.hpp"
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/trained_codec.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -84,7 +85,8 @@ std::vector<double> LocalSearchQuantizer::history() const { return trained_codec
 void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
                                   const LocalSearchEncoding& encoding, const Resources& resources) const {
   encoding.validate();
-  trained_codec().encode(rows, codes, resources, &encoding);
+  const NarrowedRows narrowed("x", rows, nullptr, OfRounding::warns, resources);
+  trained_codec().encode(narrowed.view(), codes, resources, &encoding);
 }
 
 }  // namespace kith

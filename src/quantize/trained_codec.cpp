@@ -71,7 +71,7 @@ void TrainedCodec::train(const MatrixView& rows, const Resources& resources) {
   const DefaultFloatMode mode;
   (void)recipe_.format_for(rows.cols());
   ViewSource source(rows);
-  if (check_finite_) refuse_not_finite_rows(source, resources);
+  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   within_limits(
       "training", resources, [&] { return training_footprint(recipe_, RowsInfo(rows), resources); },
       [&] { train(source, resources); });
@@ -108,7 +108,7 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
                                       codes.row_stride(), codes.cols()));
   }
   ViewSource source(rows);
-  if (check_finite_) refuse_not_finite_rows(source, resources);
+  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   const auto least = [&] {
     const bool on_gpu = resources.device().kind == DeviceKind::cuda || !rows.space().host_readable();
     return on_gpu ? Footprint() : Footprint{codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads())};
@@ -129,7 +129,7 @@ void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const 
   const DefaultFloatMode mode;
   const std::shared_ptr<const Codec> codec = get()->codec;
   ViewSource source(queries);
-  if (check_finite_) refuse_not_finite_rows(source, resources);
+  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   fill_lookup_table(*codec, queries, metric, out, resources);
 }
 

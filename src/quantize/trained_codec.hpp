@@ -8,6 +8,7 @@
 #include <kith/vector_quantizer.hpp>
 #include <kith/view.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/published.hpp"
 #include "quantize/codec.hpp"
 
@@ -46,6 +47,10 @@ class TrainedCodec {
 
  private:
   void train(RowSource& rows, const Resources& resources);
+  // Not where the call is only counted: narrowed rows are not there then.
+  bool checks_values(const Resources& resources) const {
+    return check_finite_ && !resources.host_memory()->counts_only();
+  }
 
   const CodeRecipe recipe_;
   const uint64_t seed_;

@@ -1,6 +1,7 @@
 #include <kith/vector_quantizer.hpp>
 
 #include "quantize/trained_codec.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <utility>
 
@@ -11,7 +12,9 @@ VectorQuantizer::~VectorQuantizer() = default;
 VectorQuantizer::VectorQuantizer(VectorQuantizer&&) noexcept = default;
 VectorQuantizer& VectorQuantizer::operator=(VectorQuantizer&&) noexcept = default;
 
-void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) { codec_->train(rows, resources); }
+void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) {
+  codec_->train(NarrowedRows("x", rows, nullptr, OfRounding::warns, resources).view(), resources);
+}
 void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) { codec_->train(rows, resources); }
 
 void VectorQuantizer::set_values(int64_t cols, const VectorView<const float>& values) {
@@ -31,7 +34,7 @@ int64_t VectorQuantizer::code_bytes() const {
 }
 
 void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
-  codec_->encode(rows, codes, resources);
+  codec_->encode(NarrowedRows("x", rows, nullptr, OfRounding::warns, resources).view(), codes, resources);
 }
 void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   codec_->decode(codes, out, resources);
@@ -42,7 +45,8 @@ int64_t VectorQuantizer::encoding_bytes(int64_t rows, DType dtype, int threads) 
 int64_t VectorQuantizer::decoding_bytes(int) const { return 0; }
 void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                                    const Resources& resources) const {
-  codec_->lookup_table(queries, metric, out, resources);
+  const NarrowedRows narrowed("queries", queries, nullptr, OfRounding::silent, resources);
+  codec_->lookup_table(narrowed.view(), metric, out, resources);
 }
 
 }  // namespace kith

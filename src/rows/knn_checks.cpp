@@ -20,6 +20,11 @@ void check_rows_dtype(std::string_view what, DType dtype, Metric metric) {
   }
 }
 
+void refuse_f64(std::string_view what, DType dtype) {
+  if (dtype != DType::f64) return;
+  throw Unsupported(fmt::format("the {} are f64, which a metric of your own does not get: give them as f32", what));
+}
+
 void check_result_size(int64_t queries, int64_t k) {
   constexpr int64_t kMostResults = int64_t{1} << 40;
   constexpr int64_t kResultBytes = 12;  // an id and a distance

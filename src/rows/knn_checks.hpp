@@ -11,6 +11,8 @@ namespace kith {
 
 // That the metric compares rows of that type; `what` is plural.
 void check_rows_dtype(std::string_view what, DType dtype, Metric metric);
+// For metrics of the caller's own: nobody knows whether an offset changes them, or rounding.
+void refuse_f64(std::string_view what, DType dtype);
 
 // That so many results can be counted.
 void check_result_size(int64_t queries, int64_t k);

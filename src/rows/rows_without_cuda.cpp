@@ -1,11 +1,18 @@
 // Stands in for what calls CUDA in a build without it.
 #include "core/dispatch.hpp"
 #include "rows/device_row_gather_cuda.hpp"
+#include "rows/narrow_rows_cuda.hpp"
 
 namespace kith {
 
 void gather_cuda(const MatrixView&, const std::vector<uint32_t>&, std::byte*, const Resources&) { throw_no_cuda(); }
 
 void gather_floats_cuda(const MatrixView&, const std::vector<uint32_t>&, float*, const Resources&) { throw_no_cuda(); }
+
+std::shared_ptr<const float> narrow_cuda(std::string_view, const MatrixView&, const double*, const Resources&) {
+  throw_no_cuda();
+}
+
+bool is_exact_cuda(const MatrixView&, const double*, const Resources&) { throw_no_cuda(); }
 
 }  // namespace kith

@@ -3,9 +3,11 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/memory_budget.hpp"
 #include "core/published.hpp"
 #include "core/within_limits.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
 #include "transform/transform_spec.hpp"
@@ -21,6 +23,7 @@ namespace {
 constexpr int64_t kFileRows = 4096;  // read at a time
 
 void check_finite(const MatrixView& rows, const Resources& resources) {
+  if (resources.host_memory()->counts_only()) return;  // narrowed rows are not there then
   rows.space().host_readable() ? refuse_not_finite("x", rows, {0}, resources)
                                : refuse_not_finite_cuda("x", rows, resources);
 }
@@ -53,7 +56,8 @@ VectorTransform::VectorTransform(VectorTransform&&) noexcept = default;
 VectorTransform& VectorTransform::operator=(VectorTransform&&) noexcept = default;
 
 void VectorTransform::train(const MatrixView& rows, const Resources& resources) {
-  ViewSource source(rows);
+  const NarrowedRows narrowed("x", rows, nullptr, OfRounding::warns, resources);
+  ViewSource source(narrowed.view());
   state_->chain.publish(train_transforms(parse_transforms(params().steps), source, params().seed, resources));
 }
 
@@ -85,7 +89,9 @@ int64_t VectorTransform::out() const {
   return chain == nullptr ? 0 : chain->out();
 }
 
-void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
+void VectorTransform::apply(const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
+  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
+  const MatrixView& rows = narrowed.view();
   const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
   within_limits(
@@ -93,7 +99,9 @@ void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to,
       [&] { chain->apply(rows, to, resources); });
 }
 
-void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
+void VectorTransform::reverse(const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
+  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
+  const MatrixView& rows = narrowed.view();
   const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
   within_limits(

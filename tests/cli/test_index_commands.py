@@ -1,12 +1,15 @@
 """kith index: build, add, search, inspect, convert, merge."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from matrix_files import leftovers, nearest, read_matrix, write_matrix
 from test_memory_limit import MIB, peak_memory
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "kith" / "recipes"
 
 
 @pytest.fixture
@@ -195,3 +198,16 @@ def test_refine_from(kith, data, tmp_path):
     narrow = write_matrix(tmp_path / "narrow.fbin", base[:, :7])
     arguments = ["index", "search", "--index", tmp_path / "x.kith", "--queries", q, "--out-ids", tmp_path / "n.ibin"]
     assert "vectors of 7 columns" in kith.fails(2, *arguments, "--refine-from", narrow)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.subtracted.kith")), ids=lambda path: path.name)
+def test_an_index_of_float64_vectors(kith, path, tmp_path):
+    """Files that Python wrote, with what is subtracted from vectors and queries."""
+    kith.ok("index", "convert", path, tmp_path / "again.kith")
+    assert (tmp_path / "again.kith").read_bytes() == path.read_bytes()
+    queries = np.zeros((2, 8), np.float32)
+    queries[:, 0] = 1.7e9  # where the vectors are: without the subtraction all would be as far as that
+    ids, distances = found(kith, path, write_matrix(tmp_path / "q.fbin", queries), tmp_path, k=3)
+    assert (ids >= 0).all() and np.isfinite(distances).all() and (distances < 1e7).all()
+    added = write_matrix(tmp_path / "more.fbin", queries)
+    assert "subtracts an offset" in kith.fails(2, "index", "add", "--index", tmp_path / "again.kith", "--base", added)

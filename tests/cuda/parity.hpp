@@ -98,6 +98,7 @@ inline void store_as(DType dtype, float value, void* to) {
     case DType::bf16: return store(bfloat16_of(value));
     case DType::u8: return store(static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f)));
     case DType::i8: return store(static_cast<int8_t>(std::clamp(value, -128.0f, 127.0f)));
+    case DType::f64: return store(static_cast<double>(value));
   }
 }
 

@@ -66,8 +66,7 @@ class GoldenRows {
       case DType::f32: std::memcpy(to, &real, 4); break;
       case DType::f16:
       case DType::bf16: std::memcpy(to, &half, 2); break;
-      case DType::u8:
-      case DType::i8: *to = static_cast<uint8_t>(value); break;
+      default: *to = static_cast<uint8_t>(value);
     }
   }
 
@@ -76,38 +75,15 @@ class GoldenRows {
   std::vector<uint8_t> bytes_;
 };
 
-// float64 vectors far from 0 in two columns, as times and places are, and what Python makes of them: it subtracts a
-// value of each such column, the lower median of the first vectors that an index sees, and rounds to f32
-// (python/kith/_narrowing.py; tests/python/test_golden_files.py does the same in Python).
-class GoldenDoubles {
- public:
-  explicit GoldenDoubles(int64_t first_seen) : offset_(kGoldenCols) {
-    for (int64_t col = 0; col < 2; ++col) {
-      std::vector<double> values;
-      for (int64_t row = 0; row < first_seen; ++row) values.push_back(value(row, col));
-      std::sort(values.begin(), values.end());
-      offset_[static_cast<size_t>(col)] = values[(values.size() - 1) / 2];
-    }
+// float64 vectors far from 0 in two columns, as times and places are; tests/python/test_golden_files.py has the same.
+inline std::vector<double> golden_doubles(int64_t first, int64_t rows) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < rows * kGoldenCols; ++i) {
+    const int64_t col = i % kGoldenCols;
+    const auto fine = static_cast<double>(golden_value(first + i / kGoldenCols, col, 1 << 22));
+    values.push_back(col == 0 ? 1.7e9 + fine * 0x1p-12 : col == 1 ? 48.75 + fine * 0x1p-38 : fine * 0x1p-18);
   }
-
-  static double value(int64_t row, int64_t col) {
-    const auto fine = static_cast<double>(golden_value(row, col, 1 << 22));
-    return col == 0 ? 1.7e9 + fine * 0x1p-12 : col == 1 ? 48.75 + fine * 0x1p-38 : fine * 0x1p-18;
-  }
-
-  const std::vector<double>& offset() const { return offset_; }
-
-  std::vector<float> narrowed(int64_t first, int64_t rows) const {
-    std::vector<float> values;
-    for (int64_t i = 0; i < rows * kGoldenCols; ++i) {
-      const int64_t col = i % kGoldenCols;
-      values.push_back(static_cast<float>(value(first + i / kGoldenCols, col) - offset_[static_cast<size_t>(col)]));
-    }
-    return values;
-  }
-
- private:
-  std::vector<double> offset_;
-};
+  return values;
+}
 
 }  // namespace kith::testing

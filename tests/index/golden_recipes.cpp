@@ -307,24 +307,20 @@ void add_indexes(std::vector<GoldenRecipe>& to) {
   to.push_back(none);
 }
 
-// Python subtracts an offset from float64 vectors, and saves it with them. Only here does a recipe look inside the
-// library: Index::save has no offset.
+// Of float64 vectors, from which an offset is subtracted that is saved with them.
 struct DoublesRecipe {
   std::string factory;
   Metric metric = Metric::l2;
-
-  GoldenDoubles data() const { return GoldenDoubles(factory == "Flat" ? kFirstRows : kTrainRows); }
 };
 
 Index make_index(const DoublesRecipe& recipe) {
-  const GoldenDoubles data = recipe.data();
-  const auto matrix = [](const std::vector<float>& values) {
+  const auto matrix = [](const std::vector<double>& values) {
     return MatrixView(values.data(), static_cast<int64_t>(values.size()) / kGoldenCols, kGoldenCols);
   };
   Index index(recipe.factory, {.metric = recipe.metric});
-  if (recipe.factory != "Flat") index.train(matrix(data.narrowed(0, kTrainRows)), cpu());
-  index.add(matrix(data.narrowed(0, kFirstRows)), Ownership::copy, cpu());
-  index.add(matrix(data.narrowed(kFirstRows, kAllRows - kFirstRows)), Ownership::copy, cpu());
+  if (recipe.factory != "Flat") index.train(matrix(golden_doubles(0, kTrainRows)), cpu());
+  index.add(matrix(golden_doubles(0, kFirstRows)), Ownership::copy, cpu());
+  index.add(matrix(golden_doubles(kFirstRows, kAllRows - kFirstRows)), Ownership::copy, cpu());
   const int64_t gone[] = {2, 40};
   index.remove({gone, 2, {}}, cpu());
   return index;
@@ -338,25 +334,23 @@ GoldenRecipe of_doubles(const DoublesRecipe& recipe) {
                       {},
                       {},
                       {}};
-  golden.write = [recipe](const std::string& stem) {
-    IndexAccess::save(make_index(recipe), stem + ".kith", recipe.data().offset(), cpu());
-  };
+  golden.write = [recipe](const std::string& stem) { make_index(recipe).save(stem + ".kith", cpu()); };
   golden.write_again = [](const std::string& stem, const std::string& other) {
-    std::vector<double> subtracted;
-    const Index index = IndexAccess::load(stem + ".kith", subtracted, cpu());
-    IndexAccess::save(index, other + ".kith", subtracted, cpu());
+    Index::load(stem + ".kith", cpu()).save(other + ".kith", cpu());
   };
-  golden.answers = [recipe](const std::string& stem) {
-    std::vector<double> subtracted;
-    const Index index = IndexAccess::load(stem + ".kith", subtracted, cpu());
-    const std::vector<float> queries = recipe.data().narrowed(kFirstQuery, kQueries);
+  golden.answers = [](const std::string& stem) {
+    const Index index = Index::load(stem + ".kith", cpu());
     Answers answers;
     char text[64];
-    for (const double value : subtracted) {
+    for (const double value : index.offset()) {
       std::snprintf(text, sizeof text, "%.17g", value);
       answers.add("subtracted", text);
     }
-    return answers.text() + index_answers(index, {queries.data(), kQueries, kGoldenCols});
+    // The vectors in the answers are those that are kept: only here does a recipe look inside the library.
+    const auto [plain, offset] = IndexAccess::without_offset(index, cpu());
+    const std::vector<double> queries = golden_doubles(kFirstQuery, kQueries);
+    const NarrowedRows narrowed("queries", {queries.data(), kQueries, kGoldenCols}, offset, OfRounding::silent, cpu());
+    return answers.text() + index_answers(plain, narrowed.view());
   };
   return golden;
 }

@@ -17,10 +17,9 @@ import pytest
 
 import kith
 from kith import _device_arrays, _kith, _libraries
-from kith._arrays import as_base, as_queries, as_vectors, share_memory
+from kith._arrays import as_queries, as_vectors, share_memory
 from kith._device_arrays import on_device, stream_of
 from kith._libraries import LEGACY_STREAM
-from kith._narrowing import Narrowing
 
 pytestmark = pytest.mark.skipif(bool(kith.info()["cuda_devices"]), reason="made-up arrays would reach a real GPU")
 
@@ -101,17 +100,15 @@ def test_refused_dtypes(dtype):
 
 def test_what_an_unknown_library_must_convert_itself(vectors):
     with pytest.raises(TypeError, match="OnGpu"):
-        as_vectors(OnGpu(vectors(4, 3).astype(np.float64)), "x")
+        as_vectors(OnGpu(vectors(4, 3).astype(np.int16)), "x")
     for x in (vectors(3, 4).T, vectors(4, 6)[:, ::2], vectors(4, 3)[::-1]):
         with pytest.raises(ValueError, match="contiguous"):
             as_vectors(OnGpu(x), "x")
 
 
-def test_an_unknown_library_cannot_subtract_an_offset(vectors):
-    x = vectors(4, 3)
-    for given in (OnGpu(x), OnGpu(x.astype(np.float64)), as_vectors(OnGpu(x), "x")[0]):
-        with pytest.raises(TypeError, match=f"queries: an offset is .* cannot compute with a {type(given).__name__};"):
-            as_queries(given, 0, Narrowing(np.array([1e9, 0.0, 0.0])))
+def test_float64_is_read_where_it_lies(vectors):
+    taken, copied = as_vectors(OnGpu(vectors(4, 3).astype(np.float64)), "x")
+    assert not copied and taken.dtype == "float64"
 
 
 def test_the_stream_is_told(vectors):
@@ -576,8 +573,7 @@ def test_plain_tensors_take_a_short_way_to_their_labels(torch, vectors):
             calls.append((rows, device, threads, stream))
             (ctypes.c_int32 * rows[1]).from_address(labels)[:] = [1] * rows[1]
 
-    narrowing = model._fitted[1]
-    model._fitted = Inner(), narrowing
+    model._model = Inner()
     found = model.predict(Tensor(x[:4], device=2), threads=3)
     assert (found.array == 1).all() and found.array.shape == (4,) and found.array.dtype == np.int32
     assert calls == [((x.ctypes.data, 4, 3, "f32"), 2, 3, 7)]
@@ -591,9 +587,6 @@ def test_plain_tensors_take_a_short_way_to_their_labels(torch, vectors):
     ):
         with pytest.raises(AttributeError, match="predict"):  # the way of any array
             model.predict(other, **settings)
-    model._fitted = Inner(), Narrowing(np.zeros(3))
-    with pytest.raises(Exception):  # noqa: B017  (what is subtracted is the matter of another test)
-        model.predict(tensor)
     assert len(calls) == 1
 
 
@@ -636,18 +629,7 @@ def test_cupy_waits_for_another_stream_alone(monkeypatch, vectors):
 
 
 class Numbers(OnGpu):
-    """With the operations that narrowing asks of a library's arrays."""
-
-    def __getitem__(self, part):
-        return Numbers(self.array[part])
-
-    def __sub__(self, other):
-        return Numbers(self.array - other.array)
-
-    def __eq__(self, other):
-        return self.array == other.array
-
-    __hash__ = None
+    """With the operations that conversions ask of a library's arrays."""
 
     def min(self):
         return self.array.min()
@@ -669,12 +651,6 @@ class Computing(MadeUp):
         assert self.float64
         return Numbers(x.array.astype(np.float64))
 
-    def from_host(self, array, like):
-        return Numbers(array)
-
-    def to_host(self, x):
-        return x.array
-
 
 @pytest.fixture
 def computing(monkeypatch):
@@ -684,42 +660,26 @@ def computing(monkeypatch):
     return library
 
 
-def values_of(array):
-    assert array.dtype == "float32"
+def values_of(array, dtype="float32"):
+    assert array.dtype == dtype
     pointer, count = array.__cuda_array_interface__["data"][0], int(np.prod(array.shape))
-    return np.frombuffer((ctypes.c_char * (4 * count)).from_address(pointer), np.float32).reshape(array.shape)
+    size = np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * (size * count)).from_address(pointer), dtype).reshape(array.shape)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int64"])
-def test_an_offset_is_subtracted_on_the_device(computing, rng, dtype):
-    x = (1.7e9 + rng.uniform(0, 3600, (2000, 3))).astype(dtype)
-    queries = x[:5].astype(np.float64) + 0.25
-    true, _, narrowing = as_base(x, "base", "l2")
-    on_gpu, copied, same = as_base(Numbers(x), "base", "l2")
-    assert copied and same.offset.tobytes() == narrowing.offset.tobytes() and values_of(on_gpu).tobytes() == true.tobytes()
-    narrow = as_queries(Numbers(queries), 0, same)[0], as_queries(queries, 0, narrowing)[0]
-    assert values_of(narrow[0]).tobytes() == narrow[1].tobytes()
-    alone, single = as_queries(Numbers(queries[0]), 0, same)
-    assert single and (values_of(alone) == narrow[1][0]).all()
-    shifted = as_queries(Numbers(queries.astype(np.float32)), 0, same)[0]  # float32 loses the offset too
-    assert (values_of(shifted) == as_queries(queries.astype(np.float32), 0, narrowing)[0]).all()
-    with pytest.warns(kith.PrecisionWarning, match="base: float32"):
-        as_base(Numbers(x), "base", "cosine")
+def test_wide_integers_become_float64_on_the_device(computing, rng):
+    x = rng.integers(0, 10**12, (50, 3))
+    on_gpu, copied = as_vectors(Numbers(x), "base")
+    assert copied and (values_of(on_gpu, "float64") == x).all()
+    alone, single = as_queries(Numbers(x[0]))
+    assert single and (values_of(alone, "float64") == x[0]).all()
     with pytest.raises(ValueError, match="holds the integer"):
-        as_base(Numbers(np.array([[2**60]])), "base", "l2")
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_centres_to_begin_with_lose_the_offset_on_the_device(computing, rng, dtype):
-    start = (1.7e9 + rng.uniform(0, 3600, (4, 3))).astype(dtype)
-    given, narrowing = Numbers(start), Narrowing(np.full(3, 1.7e9))
-    found = kith.KMeans(4, init=given)._start(narrowing, 7)
-    assert values_of(found).tobytes() == (start - narrowing.offset).astype(np.float32).tobytes()
+        as_vectors(Numbers(np.array([[2**60]])), "base")
 
 
 def test_a_library_without_float64(computing, rng):
     computing.float64 = False
     x = rng.integers(0, 100, (50, 3)).astype(np.int32)
-    assert (values_of(as_base(Numbers(x), "base", "l2")[0]) == x).all()
+    assert (values_of(as_vectors(Numbers(x), "base")[0]) == x).all()
     with pytest.raises(ValueError, match="float32 holds those up to 2"):
-        as_base(Numbers(x + 2**25), "base", "l2")
+        as_vectors(Numbers(x + 2**25), "base")

@@ -1,7 +1,7 @@
 """The golden files of tests/golden/kith/recipes, which commit 8d3366cc wrote: Python opens and writes them as C++ does.
 
-tests/index/golden_recipes.cpp makes them. Those of float64 vectors, from which Python subtracts an offset, are made
-here again, from the vectors that tests/index/golden_data.hpp has.
+tests/index/golden_recipes.cpp makes them. Those of float64 vectors, from which an offset is subtracted, are made here
+again, from the vectors that tests/index/golden_data.hpp has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def numbers(seed: int, row: np.ndarray, col: np.ndarray, number_range: int) -> n
 
 
 def doubles(first: int, rows: int) -> np.ndarray:
-    """GoldenDoubles::value() of some rows."""
+    """golden_doubles()."""
     row, col = np.meshgrid(np.arange(first, first + rows), np.arange(COLS), indexing="ij")
     scale = 1 << 22
     wide = scale * 4 // 5

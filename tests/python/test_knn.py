@@ -266,7 +266,6 @@ def test_what_is_not_plain_takes_the_long_way(vectors):
     x = vectors(60, 8)
     unaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(60, 8)
     strange = (
-        x.astype(np.float64),
         x.astype(np.int32),
         x.astype(">f4"),
         x[:, ::2],

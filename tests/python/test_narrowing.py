@@ -10,7 +10,7 @@ import pytest
 
 import kith
 from conftest import distances_of
-from kith._narrowing import PLAIN, Narrowing, Survey
+from kith import _kith
 
 SHIFTABLE = ["l2", "sqeuclidean", "l1", "linf"]
 OTHERS = ["inner_product", "cosine", "chi_square"]
@@ -314,21 +314,30 @@ def test_sklearn_kmeans(groups):
     np.testing.assert_allclose(again.cluster_centers_, model.cluster_centers_, atol=0.01, rtol=0)
 
 
+def offset_of(x, metric="l2"):
+    return _kith.narrowed(x, "x", metric, None)[1]
+
+
 def test_the_offset_is_a_value_of_each_column(times):
-    narrowing = Survey(times, 600).narrowing("l2")
-    assert all(value in column for value, column in zip(narrowing.offset, times.T, strict=True))
-    assert Survey(times, 600).narrowing("cosine") is PLAIN and Survey(times[:0], 0).narrowing("l2") is PLAIN
-    assert Survey(np.array([[0.0, 1e9 + 1], [1.0, 1e9 + 2]]), 2).narrowing("l2").offset.tolist() == [0, 1e9 + 1]
-    centres = (times[:2] - narrowing.offset).astype(np.float32)
-    np.testing.assert_allclose(narrowing.restored(centres), times[:2], atol=0.01)
-    assert PLAIN.restored(centres) is centres
+    offset = offset_of(times)
+    assert all(value in column for value, column in zip(offset, times.T, strict=True))
+    assert offset_of(times[:0]) is None
+    with pytest.warns(kith.PrecisionWarning):
+        assert offset_of(times, "cosine") is None
+    assert offset_of(np.array([[0.0, 1e9 + 1], [1.0, 1e9 + 2]])) == [0, 1e9 + 1]
+    rows, none = _kith.narrowed(times, "x", None, None)
+    assert rows.tobytes() == times.astype(np.float32).tobytes() and none is None
+    shifted, same = _kith.narrowed(times.astype(np.float32), "x", None, offset)
+    assert shifted.tobytes() == (times.astype(np.float32) - np.array(offset)).astype(np.float32).tobytes()
+    assert same == offset
+    narrow = times.astype(np.float32)
+    assert _kith.narrowed(narrow, "x", "l2", None)[0] is narrow
 
 
 def test_rows_that_are_not_finite_do_not_count(times):
     broken = np.vstack([np.full((1, 3), np.inf), times, np.full((1, 3), np.nan)])
-    assert Survey(broken, 602).narrowing("l2").offset.tolist() == Survey(times, 600).narrowing("l2").offset.tolist()
-    infinite = Survey(broken[:1], 1)
-    assert infinite.moved_by_rounding(PLAIN) == 0 == infinite.moved_by_rounding(Narrowing(times[0]))
+    assert offset_of(broken[:201]) == offset_of(times[:200])  # so few are looked at all
+    assert offset_of(broken[:1]) is None
     with pytest.raises(ValueError, match="row 0"):
         kith.knn(times[:1], broken)
     assert kith.knn(times[:1], broken, k=1, check_finite=False).ids.item() == 1

@@ -20,10 +20,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from kith import _kmeans
-from kith._arrays import VectorsLike, as_base, as_numbers, as_vectors, to_numpy
+from kith import _kith, _kmeans
+from kith._arrays import VectorsLike, as_numbers, as_vectors, to_numpy
 from kith._caller import levels_to_the_caller
-from kith._narrowing import Narrowing
 from kith._options import calling
 from kith._pairwise_distances import pairwise_distances
 from kith.sklearn._parameters import WIDE_DTYPES, refuse_device, threads_of
@@ -149,15 +148,14 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
         if given.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={given.shape[0]} should be >= n_clusters={self.n_clusters}.")
         check = self._leaves_check(given)
-        rows, _, narrowing = as_base(given, "X", "sqeuclidean")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, given, dtype=np.float32)
         with self._scikit_words(given):
-            model = self._fitted(given, rows, narrowing, sample_weight, check)
-        centres = narrowing.restored(model.cluster_centers_)
+            model = self._fitted(given, sample_weight, check)
+        centres = model.cluster_centers_
         self.cluster_centers_ = centres.astype(np.float64) if given.dtype == np.float64 else centres
         self._n_features_out = centres.shape[0]
-        self._offset = narrowing.offset
+        self._offset = model._model.offset
         self.labels_ = model.labels_
         self.inertia_ = model.inertia_
         self.n_iter_ = model.n_iter_
@@ -165,7 +163,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
         self._warn_of_few_clusters()
         return self
 
-    def _fitted(self, given: Any, rows: Any, narrowing: Narrowing, weights: Any, check: bool) -> _kmeans.KMeans:
+    def _fitted(self, given: Any, weights: Any, check: bool) -> _kmeans.KMeans:
         """The best of all runs."""
         init, runs = self._start(given)
         random = check_random_state(self.random_state)
@@ -175,8 +173,6 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
             if not isinstance(centres, str):
                 centres = as_numbers(to_numpy(centres, "init"), "init")
                 self._validate_center_shape(given, centres)
-                if narrowing.offset is not None:
-                    centres = as_vectors(centres, "init", 0, narrowing, warns=False)[0]
             model = _kmeans.KMeans(
                 self.n_clusters,
                 iterations=self.max_iter,
@@ -189,7 +185,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
                 device=self.device,
                 check_finite=check,
             )
-            model.fit(rows, weights, threads=threads_of(self.n_jobs))
+            model.fit(given, weights, threads=threads_of(self.n_jobs))
             if self.verbose:
                 self._print(model)
             if best is None or model.inertia_ < best.inertia_:
@@ -324,10 +320,8 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
 
     def _narrowed(self, rows: Any) -> npt.NDArray[Any]:
         """As the vectors of the fit were; centres too, which may have been set since."""
-        numbers = as_numbers(to_numpy(rows, "X"), "X")
-        narrow: Any = as_vectors(numbers, "X", 0, Narrowing(self._offset), warns=False)[0]
-        array: npt.NDArray[Any] = narrow
-        return array
+        numbers: Any = as_vectors(as_numbers(to_numpy(rows, "X"), "X"), "X")[0]
+        return _kith.narrowed(numbers, "X", None, self._offset)[0]
 
     def _nearest(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Labels and distances, as k-means assigns."""

@@ -15,7 +15,8 @@ from sklearn.neighbors import BallTree, KDTree  # type: ignore[import-untyped]
 from sklearn.utils._param_validation import StrOptions  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from kith._arrays import as_base, as_numbers, as_queries, is_bfloat16
+from kith import _kith
+from kith._arrays import Vectors, as_numbers, as_queries, as_vectors, is_bfloat16
 from kith._index import Index
 from kith._knn_graph import knn_graph
 from kith._range_search import RangeNeighbors
@@ -99,13 +100,15 @@ class KithSearch:
         # scikit-learn's predictions ask `kneighbors` for neighbours, unless this is "brute".
         self._fit_method = "kith"
         given = self._fit_X.astype(np.uint8) if self._fit_X.dtype == bool else self._fit_X
-        self._rows, _, self._narrowing = as_base(given, "X", metric)
+        vectors: Any = as_vectors(given, "X")[0]
+        narrow: tuple[Vectors, Any] = _kith.narrowed(vectors, "X", metric, None)
+        self._rows, self._offset = narrow
         # Finite values are checked by scikit-learn, in its words.
         self._index = Index("Flat", metric=metric, device=self.device, check_finite=False)
         self._index.add(self._rows, copy=False, threads=threads_of(self.n_jobs))
 
     def _forget(self) -> None:
-        for name in ("_index", "_rows", "_narrowing"):
+        for name in ("_index", "_rows", "_offset"):
             self.__dict__.pop(name, None)
 
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
@@ -153,7 +156,8 @@ class KithSearch:
             if self.algorithm in ("ball_tree", "kd_tree"):
                 raise ValueError(f"queries are sparse; algorithm={self.algorithm!r} takes dense ones: pass X.toarray()")
             given = given.toarray()
-        return as_queries(given, 0, self._narrowing)[0]
+        queries: Any = as_queries(given)[0]
+        return _kith.narrowed(queries, "queries", None, self._offset)[0]
 
     def _within(self, X: Any, radius: float | None) -> RangeNeighbors:
         reach = self.radius if radius is None else radius
@@ -163,7 +167,7 @@ class KithSearch:
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {name: value for name, value in state.items() if name not in ("_index", "_rows", "_narrowing")}
+        return {name: value for name, value in state.items() if name not in ("_index", "_rows", "_offset")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]

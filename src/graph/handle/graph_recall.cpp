@@ -4,7 +4,6 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
@@ -12,6 +11,8 @@
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/true_lists.hpp"
 #include "graph/lists/counted_work.hpp"
+#include "rows/narrowed_rows.hpp"
+#include "rows/row_sample.hpp"
 
 #include <fmt/format.h>
 
@@ -94,6 +95,11 @@ GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const Gra
   if (x.rows() != graph.rows()) {
     throw InvalidArgument(fmt::format("{} vectors and a graph of {} rows; give the vectors that the graph was built of",
                                       x.rows(), graph.rows()));
+  }
+  if (is_narrowed(x)) {
+    return with_narrowed(
+        "the graph's recall", "x", x, graph.metric(), resources,
+        [&](const MatrixView& rows, const Resources& used) { return measure_recall(graph, rows, params, used); });
   }
   const int64_t k = std::min(graph.k(), graph.rows() - 1);
   if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", graph.rows()));

@@ -50,6 +50,7 @@ void launch_residuals(const ResidualTask& task, cudaStream_t stream) {
     case DType::bf16: return launch_residuals_of<BFloat16>(task, stream);
     case DType::u8: return launch_residuals_of<uint8_t>(task, stream);
     case DType::i8: return launch_residuals_of<int8_t>(task, stream);
+    default: return;
   }
 }
 

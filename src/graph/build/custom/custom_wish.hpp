@@ -29,6 +29,7 @@ inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& par
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
+  refuse_f64("vectors", x.dtype());
 }
 
 // The report gets the parameters.

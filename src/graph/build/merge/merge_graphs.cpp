@@ -17,8 +17,9 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/with_graph_lists.hpp"
 #include "graph/lists/write_lists.hpp"
-#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -300,6 +301,44 @@ auto within(const std::string& method, const MergeNeeds& needs, MemorySpace spac
   });
 }
 
+bool are_narrowed(const std::vector<GraphPart>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [](const GraphPart& part) { return is_narrowed(part.x); });
+}
+
+// call(parts, resources) with rows that were f64. One offset for all: they may be moved, and must be moved alike.
+template <typename Call>
+auto with_narrowed_parts(const std::vector<GraphPart>& parts, const std::vector<std::string>& names,
+                         const Resources& resources, const Call& call) {
+  return within_limits("the graphs", resources, [&](const Resources& used) {
+    const NarrowedRows first(names[0], parts[0].x, parts[0].graph.metric(), used);
+    std::vector<NarrowedRows> others;
+    std::vector<GraphPart> narrowed{{parts[0].graph, first.view()}};
+    for (size_t i = 1; i < parts.size(); ++i) {
+      others.emplace_back(names[i], parts[i].x, first.offset(), OfRounding::silent, used);
+      narrowed.push_back({parts[i].graph, others.back().view()});
+    }
+    try {
+      return call(narrowed, used);
+    } catch (const OtherVectors& error) {
+      if (first.offset() == nullptr || parts.size() == 1) throw;
+      throw InvalidArgument(
+          fmt::format("{}. Vectors of float64 are read as float32, here with {}'s offset subtracted from all, and a "
+                      "graph whose vectors "
+                      "lie elsewhere was built with another one: subtract one offset from all sets yourself, round "
+                      "them to float32, and "
+                      "build the graphs of these",
+                      error.what(), names[0]));
+    }
+  });
+}
+
+// x1, x2, ...
+std::vector<std::string> names_of_rows(size_t parts) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < parts; ++i) names.push_back(fmt::format("x{}", i + 1));
+  return names;
+}
+
 }  // namespace
 
 void GraphMergeParams::validate() const {
@@ -328,6 +367,12 @@ KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGra
 KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                       const Resources& resources) {
   params.validate();
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, names_of_rows(parts.size()), resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return merge_graphs(narrowed, params, used);
+                               });
+  }
   const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
   return within("merge", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, parts[0].graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
@@ -339,6 +384,12 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
 GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
                          const Resources& resources) {
   params.validate();
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, names_of_rows(parts.size()), resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return merge_graphs(narrowed, out, params, used);
+                               });
+  }
   check_output(out, checked_rows(parts), parts[0].graph.k());
   return within("merge", {parts, false, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
@@ -349,6 +400,12 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
                       const GraphMergeParams& params, const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, {"x", "new"}, resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return extend_graph(graph, narrowed[0].x, narrowed[1].x, params, used);
+                               });
+  }
   const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
   return within("extend", {parts, true, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
@@ -361,6 +418,12 @@ GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const Matri
                          const GraphMergeParams& params, const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, {"x", "new"}, resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return extend_graph(graph, narrowed[0].x, narrowed[1].x, out, params, used);
+                               });
+  }
   check_output(out, checked_rows(parts[0], fresh), graph.k());
   return within("extend", {parts, true, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
@@ -372,6 +435,12 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, {"x"}, resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return refine_graph(graph, narrowed[0].x, params, used);
+                               });
+  }
   const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
   return within("refine", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
     return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
@@ -386,6 +455,12 @@ GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const Neigh
   const std::vector<GraphPart> parts{{graph, x}};
   check_part_shape(parts[0], kTheGraph);
   check_output(out, x.rows(), graph.k());
+  if (are_narrowed(parts)) {
+    return with_narrowed_parts(parts, {"x"}, resources,
+                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
+                                 return refine_graph(graph, narrowed[0].x, out, params, used);
+                               });
+  }
   return within("refine", {parts, false, params}, out.space, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });

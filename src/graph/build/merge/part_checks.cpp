@@ -97,10 +97,11 @@ void check_part(const GraphPart& part, std::string_view what, PartDistances dist
     const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
     if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
     if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
-      throw InvalidArgument(fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give "
-                                        "the vectors that the graph was built of, moved as they were then, or refine a graph "
-                                        "whose distances are others, as those of a compressed index, first",
-                                        what, row, other, told, name_of(part.graph.metric()), distance));
+      throw OtherVectors(
+          fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give the "
+                      "vectors that the graph was built of, moved as they were then, or refine a graph whose "
+                      "distances are others, as those of a compressed index, first",
+                      what, row, other, told, name_of(part.graph.metric()), distance));
     }
   }
 }

@@ -1,6 +1,7 @@
 // Whether graphs and rows belong together, before anything is made of them.
 #pragma once
 
+#include <kith/error.hpp>
 #include <kith/graph_merge.hpp>
 
 #include <cstdint>
@@ -10,6 +11,12 @@ namespace kith {
 
 // Whether a graph's distances must be those of its rows, or may be others, as those of compressed rows are.
 enum class PartDistances : uint8_t { of_rows, any };
+
+// A graph that was built of other vectors than its rows.
+class OtherVectors : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
 
 // That they have as many rows, and neighbours, and can be compared.
 void check_part_shape(const GraphPart& part, std::string_view what);

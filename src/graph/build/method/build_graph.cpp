@@ -15,6 +15,7 @@
 #include "graph/lists/build_outcome.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -181,6 +182,10 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  if (is_narrowed(x)) {
+    return with_narrowed("the graph", "x", x, params.metric, resources,
+                         [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, params, used); });
+  }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   return within(x, shape, shape.space, params, resources, [&](const Resources& used) {
     return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
@@ -192,6 +197,11 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
 GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources) {
   params.validate();
+  if (is_narrowed(x)) {
+    return with_narrowed(
+        "the graph", "x", x, params.metric, resources,
+        [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, out, params, used); });
+  }
   return within(x, {}, out.space, params, resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
