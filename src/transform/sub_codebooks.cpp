@@ -81,7 +81,7 @@ void SubCodebooks::move(DenseView<const float> rows, const Resources& resources)
     std::vector<double> sums(static_cast<size_t>(count_ * part_cols_));
     std::vector<double> sizes(static_cast<size_t>(count_));
     const MatrixView values(rows.row(0) + part * part_cols_, DType::f32, {rows_, part_cols_, rows.row_step});
-    add_rows_cpu(values, codes(part), count_, sums.data(), sizes.data());
+    add_rows_cpu(values, codes(part), sums.data(), sizes.data());
     float* const book = codebook(part);
     for (int64_t k = 0; k < count_; ++k) {
       const double size = sizes[static_cast<size_t>(k)];

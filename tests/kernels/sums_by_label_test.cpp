@@ -40,7 +40,7 @@ void expect_plain_sums(const Matrix& rows, int64_t labels_end, bool weighted) {
     const ForcedTarget forced(target);
     std::vector<double> sums(size, 0.1);
     std::vector<double> weight_sums(static_cast<size_t>(labels_end), 0.3);
-    add_rows_cpu(rows.view(), labels.data(), labels_end, weighted ? weights.data() : nullptr, sums.data(),
+    add_rows_cpu(rows.view(), labels.data(), weighted ? weights.data() : nullptr, sums.data(),
                  weight_sums.data());
     EXPECT_EQ(sums, expected) << target << " " << count << " x " << cols << ", " << labels_end;
     EXPECT_EQ(weight_sums, expected_weights) << target << " " << count << " x " << cols << ", " << labels_end;
@@ -53,7 +53,7 @@ TEST(AddRows, AddsEachRowToItsLabelInTheirOrder) {
       for (const int64_t labels_end : {2, 4, 60, 300}) {
         expect_plain_sums(make_floats(Shape::mixed_norms, 200, cols, 3), labels_end, weighted);
       }
-      expect_plain_sums(make_floats(Shape::mixed_norms, 2100, cols, 4), 5, weighted);  // more than are sorted at a time
+      expect_plain_sums(make_floats(Shape::mixed_norms, 2100, cols, 4), 5, weighted);
       expect_plain_sums(make_bytes(30, cols, 9), 4, weighted);
     }
   }

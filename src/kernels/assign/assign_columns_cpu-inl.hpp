@@ -68,6 +68,17 @@ HWY_INLINE void side_by_side(const float* rows, int64_t stride, int64_t cols, fl
       hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * kTileRows);
     }
   }
+  for (; c + 2 <= cols; c += 2) {
+    const hn::Half<F32> half;
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kTileRows; r += 4) {
+      const float* const from = rows + r * stride + c;
+      const Vec rows01 = hn::Combine(d, hn::LoadU(half, from + stride), hn::LoadU(half, from));
+      const Vec rows23 = hn::Combine(d, hn::LoadU(half, from + 3 * stride), hn::LoadU(half, from + 2 * stride));
+      hn::StoreU(hn::ConcatEven(d, rows23, rows01), d, columns + c * kTileRows + r);
+      hn::StoreU(hn::ConcatOdd(d, rows23, rows01), d, columns + (c + 1) * kTileRows + r);
+    }
+  }
   for (; c < cols; ++c) {
     for (int64_t r = 0; r < kTileRows; ++r) columns[c * kTileRows + r] = rows[r * stride + c];
   }
@@ -118,8 +129,8 @@ struct GroupValues {
 };
 
 // For kVectors vectors of rows, whose columns begin at `columns`. kCols: the columns, or 0 where they are only known at
-// run time.
-template <Columns kWanted, int kCols, int kVectors>
+// run time. kUsed: centres of a group that are compared; the others only fill it up.
+template <Columns kWanted, int kCols, int kVectors, int kUsed = kCentres>
 HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns, Vec* best, Vec* second,
                                    hn::Vec<I32>* label) {
   const F32 d;
@@ -140,9 +151,9 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
   }
   const float* group = task.groups;
   for (int64_t first = 0; first < task.count; first += kCentres, group += (cols + 1) * kCentres) {
-    Vec sums[kCentres][kVectors];
+    Vec sums[kUsed][kVectors];
 #pragma GCC unroll 8
-    for (int w = 0; w < kCentres; ++w) {
+    for (int w = 0; w < kUsed; ++w) {
       const Vec term = hn::Set(d, group[w]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[w][v] = term;
@@ -153,7 +164,7 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
       for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, columns + c * kTileRows + v * kFloats);
       Group factors(group + (c + 1) * kCentres);
 #pragma GCC unroll 8
-      for (int w = 0; w < kCentres; ++w) {
+      for (int w = 0; w < kUsed; ++w) {
         const Vec factor = factors.of(w);
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
@@ -169,7 +180,7 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
       for (int64_t c = 0; c < kCols; ++c) step(c);
     }
 #pragma GCC unroll 8
-    for (int w = 0; w < kCentres; ++w) {
+    for (int w = 0; w < kUsed; ++w) {
       const auto number = hn::Set(di, static_cast<int32_t>(first) + w);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
@@ -203,6 +214,7 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
                                                              label + v);
     }
   };
+  if (task.count <= 2) return nearest_of_columns<kWanted, 0, kRowVectors, 2>(task, columns, best, second, label);
   switch (task.cols) {
     case 2: return unrolled(std::integral_constant<int, 2>());
     case 4: return unrolled(std::integral_constant<int, 4>());

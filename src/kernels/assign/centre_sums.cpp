@@ -75,7 +75,7 @@ void CentreSums::add_by_block(const MatrixView& rows, int64_t first, const int32
       for (int64_t at = std::max(block * block_, first) - first; at < last; at += together) {
         const int64_t some = std::min(together, last - at);
         assign(at, some, slot);
-        add_rows_cpu(rows.slice(at, some), labels + at, centres_, weights == nullptr ? nullptr : weights + at, sums,
+        add_rows_cpu(rows.slice(at, some), labels + at, weights == nullptr ? nullptr : weights + at, sums,
                      sums + centres_ * cols_);
       }
     });

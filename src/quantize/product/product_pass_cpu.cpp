@@ -60,7 +60,7 @@ class ProductPassCpu final : public ProductPass {
         const float* const rows = sample_.part(p) + first * cols;
         uint8_t* const labels = labels_.data() + p * sample_.rows + first;
         nearest_[static_cast<size_t>(p)].nearest(rows, cols, some, labels, 1, scratch);
-        add_rows_cpu(MatrixView(rows, some, cols), labels, count, own_sums, own_counts);
+        add_rows_cpu(MatrixView(rows, some, cols), labels, own_sums, own_counts);
       }
     });
     for (int64_t task = 0; apart && task < tasks(); ++task) {
