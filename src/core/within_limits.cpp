@@ -21,7 +21,7 @@ void require(std::string_view which, std::string_view job, int64_t needed, bool 
 }  // namespace
 
 bool counts_memory(const Resources& resources) {
-  return resources.host_memory()->limit() != kNoLimit || resources.device_memory()->limit() != kNoLimit ||
+  return resources.host_memory()->promised() || resources.device_memory()->promised() ||
          resources.host_memory()->counts_only();
 }
 

@@ -20,7 +20,8 @@ struct KITH_EXPORT CountedCall {
   Footprint footprint;
 };
 
-// Whether within_limits() looks at footprints: someone has set a limit, or the call is counted.
+// Whether within_limits() looks at footprints: someone has set a limit, or the call is counted. What an operation has
+// planned for is no such limit: a search that it makes as a step has been counted with it.
 KITH_EXPORT bool counts_memory(const Resources& resources);
 
 // Throws a NamedLimit where less than `needed` is left, the host's before the device's; a CountedCall where the call is
