@@ -74,7 +74,7 @@ int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, Sea
          refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
 }
 
-// Of queries as the version's vectors were narrowed.
+// A search of the version. The queries have lost the offset that its vectors lost.
 template <typename Impl>
 void search_version(const Impl& impl, const IndexVersion* version, const MatrixView& queries, const NeighborsView& out,
                     const SearchParams& params, const Resources& resources) {

@@ -10,6 +10,7 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "rows/device_row_gather_cuda.hpp"
 #include "rows/narrow_rows_cuda.hpp"
 
@@ -45,11 +46,6 @@ constexpr int64_t kValuesOfATask = 1 << 16;
 template <typename Use>
 decltype(auto) visit_numbers(DType dtype, const Use& use) {
   return dtype == DType::f64 ? use(StoredAs<double>()) : visit_dtype(dtype, use);
-}
-
-template <typename X>
-const X* numbers_of(const MatrixView& rows, int64_t row) {
-  return reinterpret_cast<const X*>(rows.row(row));
 }
 
 bool is_shiftable(Metric metric) {
@@ -98,7 +94,7 @@ struct SampledColumn {
   template <typename X>
   void take(const MatrixView& sample, const std::vector<int64_t>& rows, int64_t col) {
     values.clear();
-    for (const int64_t row : rows) values.push_back(static_cast<double>(numbers_of<X>(sample, row)[col]));
+    for (const int64_t row : rows) values.push_back(static_cast<double>(typed_row<X>(sample, row)[col]));
     std::sort(values.begin(), values.end());
     middle = values[(values.size() - 1) / 2];
     values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -142,14 +138,15 @@ template <typename X>
 std::vector<int64_t> finite_rows(const MatrixView& sample) {
   std::vector<int64_t> finite;
   for (int64_t row = 0; row < sample.rows(); ++row) {
-    const X* const values = numbers_of<X>(sample, row);
+    const X* const values = typed_row<X>(sample, row);
     const auto is_finite = [](const X& value) { return std::isfinite(static_cast<double>(value)); };
     if (std::all_of(values, values + sample.cols(), is_finite)) finite.push_back(row);
   }
   return finite;
 }
 
-// Of a sample, for an offset that is `given`, or that it chooses itself where it `shifts`.
+// What a sample tells of rounding once an offset is subtracted: the `given` one, or, where it `shifts`, one that it
+// chooses.
 template <typename X>
 Survey survey_of(const MatrixView& sample, int64_t all_rows, const Offset& given, bool shifts) {
   const std::vector<int64_t> rows = finite_rows<X>(sample);
@@ -211,7 +208,7 @@ bool narrow_row(const X* from, const double* offset, int64_t cols, float* to) {
 [[noreturn]] void throw_beyond(std::string_view name, const MatrixView& rows, int64_t row, const double* offset) {
   visit_numbers(rows.dtype(), [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const X* const values = numbers_of<X>(rows, row);
+    const X* const values = typed_row<X>(rows, row);
     for (int64_t col = 0; col < rows.cols(); ++col) {
       float rounded;
       if (narrow_row(values + col, offset == nullptr ? nullptr : offset + col, 1, &rounded)) continue;
@@ -233,7 +230,7 @@ void narrow_on_host(std::string_view name, const MatrixView& rows, const double*
     visit_numbers(rows.dtype(), [&](auto stored) {
       using X = typename decltype(stored)::type;
       for (int64_t row = first; row < std::min(first + rows_at_once, rows.rows()); ++row) {
-        if (narrow_row(numbers_of<X>(rows, row), offset, rows.cols(), out + row * rows.cols())) continue;
+        if (narrow_row(typed_row<X>(rows, row), offset, rows.cols(), out + row * rows.cols())) continue;
         int64_t known = beyond.load();
         while (row < known && !beyond.compare_exchange_weak(known, row)) {
         }
@@ -246,12 +243,13 @@ void narrow_on_host(std::string_view name, const MatrixView& rows, const double*
 
 // Whether rounding changes nothing.
 bool is_exact(const MatrixView& rows, const Offset& offset, const Resources& resources) {
-  if (!rows.space().host_readable())
+  if (!rows.space().host_readable()) {
     return is_exact_cuda(rows, offset == nullptr ? nullptr : offset->data(), resources);
+  }
   return visit_numbers(rows.dtype(), [&](auto stored) {
     using X = typename decltype(stored)::type;
     for (int64_t row = 0; row < rows.rows(); ++row) {
-      const X* const values = numbers_of<X>(rows, row);
+      const X* const values = typed_row<X>(rows, row);
       for (int64_t col = 0; col < rows.cols(); ++col) {
         const double given = static_cast<double>(values[col]);
         const double wide = offset == nullptr ? given : given - (*offset)[static_cast<size_t>(col)];
@@ -327,14 +325,14 @@ void NarrowedRows::narrow(std::string_view name, const MatrixView& rows, const R
 
 void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out) {
   for (int64_t row = 0; row < rows.rows(); ++row) {
-    const float* const from = numbers_of<float>(rows, row);
+    const float* const from = typed_row<float>(rows, row);
     for (int64_t col = 0; col < rows.cols(); ++col) {
       const double value =
           static_cast<double>(from[col]) + (offset == nullptr ? 0 : (*offset)[static_cast<size_t>(col)]);
       if (out.dtype() == DType::f64) {
-        reinterpret_cast<double*>(out.row(row))[col] = value;
+        typed_row<double>(out, row)[col] = value;
       } else {
-        reinterpret_cast<float*>(out.row(row))[col] = static_cast<float>(value);
+        typed_row<float>(out, row)[col] = static_cast<float>(value);
       }
     }
   }
