@@ -13,8 +13,8 @@
 #include "index/index_access.hpp"
 #include "options.hpp"
 #include "quantize/additive/code_norms.hpp"
-#include "quantize/additive/norm_levels.hpp"
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "table.hpp"
 
 #include <algorithm>

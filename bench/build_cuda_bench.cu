@@ -21,7 +21,7 @@
 #include "cuda/device_context.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
-#include "ivf/segment/list_labels_cuda.hpp"
+#include "ivf/segment/coding_steps_cuda.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -19,8 +19,7 @@
 #include "kernels/matrix/product_cuda.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
-#include "kernels/rerank/rerank_tiles_cuda.hpp"
-#include "kernels/select/kth_windows_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 

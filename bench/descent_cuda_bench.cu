@@ -20,9 +20,9 @@
 #include "core/parallel_for.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_context.hpp"
-#include "graph/build/nn_descent/descent_steps_cuda.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
-#include "graph/lists/start_lists_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include <algorithm>

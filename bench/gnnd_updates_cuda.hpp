@@ -13,7 +13,6 @@
 #include "cuda_timing.hpp"
 
 #include "cuda/device_core.hpp"
-#include "graph/build/nn_descent/collect_joins_cuda.hpp"
 #include "graph/build/nn_descent/join_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 

@@ -10,7 +10,6 @@
 // machine disturbs less.
 #include <kith/kith.hpp>
 
-#include "core/ordered_key.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "options.hpp"
 #include "rows/stored_row.hpp"
@@ -141,7 +140,8 @@ void run(const Options& given) {
   const int64_t k = given.number("--k", 100);
   const int64_t count = std::min(queries.rows(), given.number("--count", queries.rows()));
   const int64_t batch = std::min(count, given.number("--batch", count));
-  std::vector<uint64_t> found(static_cast<size_t>(count * k));
+  Neighbors found(count, k, resources);
+  const NeighborsView to = found.view();
   std::FILE* const ids = given.text("--ids").empty() ? nullptr : std::fopen(given.text("--ids").c_str(), "wb");
   std::stringstream probes(given.text("--probes", "1,8,32,128"));
   for (std::string one; std::getline(probes, one, ',');) {
@@ -152,7 +152,9 @@ void run(const Options& given) {
       const double before = processor_seconds();
       for (int64_t first = 0; first < count; first += batch) {
         search_ivf(*model, segments, queries.view().slice(first, std::min(batch, count - first)),
-                   {k, std::atoll(one.c_str())}, found.data() + first * k, resources);
+                   {k, std::atoll(one.c_str())},
+                   {to.ids + first * k, to.distances + first * k, std::min(batch, count - first), k, {}},
+                   resources);
       }
       best = std::min(best, seconds_since(start));
       busy = std::min(busy, processor_seconds() - before);
@@ -161,8 +163,8 @@ void run(const Options& given) {
                 static_cast<double>(count) / busy);
     std::fflush(stdout);
     if (ids == nullptr) continue;
-    for (const uint64_t neighbor : found) {
-      const auto row = static_cast<int32_t>(row_of(neighbor));
+    for (int64_t i = 0; i < count * k; ++i) {
+      const auto row = static_cast<int32_t>(to.ids[i]);
       std::fwrite(&row, sizeof row, 1, ids);
     }
   }

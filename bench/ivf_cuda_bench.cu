@@ -11,7 +11,7 @@
 // --far, which puts the mixture's centres so many times farther apart, they are not. --stages prints what each stage uses
 // of the hardware (stage_table.hpp), --tables the scans by lookup tables (table_ablation_cuda.hpp) beside those of PQ8
 // and PQ32. --lookups 1 has the library look codes up, with nothing kept beside the lists, a table for each or four bytes a
-// vector (--term 0, 1, 2; scan_terms.hpp).
+// vector (--term 0, 1, 2; scan_cut.hpp).
 #include <kith/kith.hpp>
 
 #include "coarse_step_cuda.hpp"
@@ -24,8 +24,7 @@
 #include "table.hpp"
 #include "table_ablation_cuda.hpp"
 
-#include "ivf/scan/repeated_codes_cuda.hpp"
-#include "ivf/scan/scan_terms_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
 
 #include <cuda_fp16.h>

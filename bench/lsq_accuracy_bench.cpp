@@ -17,7 +17,7 @@
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "options.hpp"
-#include "quantize/additive/norm_levels.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 #include "lsq_plain.hpp"
 #include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/icm_tables.hpp"
+#include "quantize/additive/icm_engine.hpp"
 
 #include <algorithm>
 #include <cmath>

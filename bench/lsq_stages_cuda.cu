@@ -1,7 +1,7 @@
 #include "lsq_stages_cuda.hpp"
 
 #include "cuda_timing.hpp"
-#include "quantize/additive/icm_books_cuda.hpp"
+#include "quantize/additive/icm_search_cuda.hpp"
 #include "quantize/additive/icm_products_kernel_cuda.hpp"
 #include "quantize/additive/local_search.hpp"
 

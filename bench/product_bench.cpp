@@ -8,7 +8,8 @@
 
 #include "core/cpu_target.hpp"
 #include "core/float_mode.hpp"
-#include "exact/query_set.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "rows/stored_row.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "mixture.hpp"
@@ -91,21 +92,22 @@ double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixVi
   PackedRows packed(KeyKind::squared_l2, format, std::vector<float>(static_cast<size_t>(options.cols)), rows,
                     resources);
   packed.pack(base.slice(0, rows), {}, meter, resources);
-  QuerySet set(KeyKind::squared_l2, count, options.cols, format, resources);
-  set.load(queries.slice(0, count), false, 0);
-  set.pack(packed.origin(), meter, resources);
+  std::vector<float> widened(static_cast<size_t>(count * options.cols));
+  for (int64_t i = 0; i < count; ++i) widen_row(queries, i, widened.data() + i * options.cols);
+  PackedQueries set(KeyKind::squared_l2, format, count, options.cols, resources);
+  set.pack(widened.data(), count, packed.origin(), meter, resources);
   std::vector<float> limits(512, -HUGE_VALF);
   std::vector<int32_t> byte_limits(512, kSmallestLimit);
   Nothing hits;
   const double seconds = best_seconds(10 * options.rounds, [&] {
     if (holds_bytes(format)) {
-      scan_byte_panels(set.packed().byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0,
+      scan_byte_panels(set.byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0,
                        packed.panel_count(), hits);
     } else if (format == PanelFormat::screened) {
-      scan_rounded_panels(set.packed().screen_panels(0, count, limits.data()), packed.screen_panels(), 0,
+      scan_rounded_panels(set.screen_panels(0, count, limits.data()), packed.screen_panels(), 0,
                           packed.panel_count(), hits);
     } else {
-      scan_panels(set.packed().panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
+      scan_panels(set.panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
     }
   });
   return 2.0 * static_cast<double>(rows * count * options.cols) / seconds;

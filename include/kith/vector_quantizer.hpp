@@ -19,7 +19,7 @@
 
 namespace kith {
 
-class TrainedCodec;
+struct TrainedCodec;
 
 class KITH_EXPORT VectorQuantizer {
  public:
@@ -36,9 +36,6 @@ class KITH_EXPORT VectorQuantizer {
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
   // f32, rows x cols().
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
-  // What these take of host memory on a CPU at least, beside rows and codes: what a memory limit must leave.
-  int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
-  int64_t decoding_bytes(int threads) const;
 
   // What each value that a part of a code can have adds to the squared distance (Metric::sqeuclidean) or inner product
   // of a query and a code: f32, queries x (parts * 2^bits), in host memory.

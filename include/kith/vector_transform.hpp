@@ -76,8 +76,6 @@ class KITH_EXPORT VectorTransform {
   // The way back, f32 rows of out() columns to rows x in(): exact up to rounding but for what was lost. Dropped columns
   // come back as the mean has them, lengths stay 1. Unsupported for a matrix that is not orthonormal.
   void reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources = Resources()) const;
-  // What either takes of host memory on a CPU at least, beside rows and output: what a memory limit must leave.
-  int64_t transforming_bytes(int64_t rows, int threads) const;
 
  private:
   struct State;

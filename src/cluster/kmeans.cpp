@@ -134,18 +134,77 @@ void transform_cpu(const KMeansParams& params, const MatrixView& rows, const Mat
   meter.finish();
 }
 
+// All distances between rows and all centres, on either device.
+void transform_rows(const KMeansParams& params, const MatrixView& rows, const MatrixView& all,
+                    const MutableMatrixView& out, const Resources& resources) {
+  check_kmeans_rows("rows", RowsInfo(rows));
+  check_same_columns(rows.cols(), all.cols());
+  if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
+    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
+                                      name_of(out.dtype()), rows.rows(), all.rows()));
+  }
+  const Device device = resolve_kmeans_device({RowsInfo(rows), all.rows()}, {}, resources);
+  if (device.kind == DeviceKind::cuda) return transform_cuda(params, device, rows, all, out, resources);
+  const int64_t floats = resources.threads() * rows.cols();
+  within_limits(
+      "the distances", resources, [&] { return array_footprint<float>(floats); },
+      [&] { transform_cpu(params, rows, all, out, HostArray<float>(floats, "rows as f32", resources), resources); });
+}
+
+// Labels and distances of rows that have lost what the centres have.
+void predict_rows(const KMeansParams& params, const KMeansModel& model, const MatrixView& rows,
+                  const VectorView<int32_t>& labels, const VectorView<float>& distances, const Resources& resources) {
+  check_kmeans_rows("rows", RowsInfo(rows));
+  check_same_columns(rows.cols(), model.centres.cols());
+  check_prediction("labels", labels.data, labels.size, rows.rows());
+  check_prediction("distances", distances.data, distances.size, rows.rows());
+  const bool labels_there = labels.data != nullptr && !labels.space.host_readable();
+  const bool distances_there = distances.data != nullptr && !distances.space.host_readable();
+  if (labels_there || distances_there) {
+    const MemorySpace space = labels_there ? labels.space : distances.space;
+    if ((labels.data != nullptr && labels.space != space) || (distances.data != nullptr && distances.space != space)) {
+      throw InvalidArgument("labels and distances lie in different memories; give both on the host or on one device");
+    }
+    const Resources there = resources.with_device(Device::cuda(space.device));
+    return within_limits(
+        "the labels", resources, [&] { return assign_footprint(params, RowsInfo(rows), there); },
+        [&] {
+          assign_kmeans({params, model.centres.view(), rows_of(rows), distances.data != nullptr},
+                        AssignedOnDevice{labels.data, distances.data, space}, resources);
+        });
+  }
+  const auto least = [&] { return assign_footprint(params, RowsInfo(rows), resources); };
+  within_limits("the labels", resources, least, [&] {
+    assign_kmeans(
+        {params, model.centres.view(), rows_of(rows), distances.data != nullptr},
+        [&](const AssignedRows& some) {
+          if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
+          for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
+            distances[some.first + i] = distance_of(some.keys[i], some.exponent, params.spherical);
+          }
+        },
+        resources);
+  });
+}
+
 Metric metric_of(const KMeansParams& params) { return params.spherical ? Metric::inner_product : Metric::sqeuclidean; }
 
-// make(rows, input) of rows, narrowed, and of first centres that lost the same.
+// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres yet
+// is given its offset by the rows.
 template <typename Make>
-KMeansModel with_narrowed_input(const NarrowedRows& rows, const KMeansInput& given, const Resources& resources,
-                                const Make& make) {
-  const NarrowedRows centres("init", given.centres, rows.offset(), OfRounding::silent, resources);
-  KMeansInput input = given;
-  input.centres = centres.view();
-  KMeansModel model = make(rows.view(), input);
-  model.offset = rows.offset();
-  return model;
+KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& former, const MatrixView& given,
+                                const KMeansInput& given_input, const Resources& resources, const Make& make) {
+  return within_limits("k-means", resources, [&](const Resources& used) {
+    const bool begins = former.centres.rows() == 0;
+    const NarrowedRows rows = begins ? NarrowedRows("x", given, metric_of(params), used)
+                                     : NarrowedRows("x", given, former.offset, OfRounding::warns, used);
+    const NarrowedRows centres("init", given_input.centres, rows.offset(), OfRounding::silent, used);
+    KMeansInput input = given_input;
+    input.centres = centres.view();
+    KMeansModel model = make(rows.view(), input, used);
+    model.offset = rows.offset();
+    return model;
+  });
 }
 
 // The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
@@ -239,16 +298,15 @@ KMeans::~KMeans() = default;
 KMeans::KMeans(KMeans&&) noexcept = default;
 KMeans& KMeans::operator=(KMeans&&) noexcept = default;
 
-void KMeans::fit(const MatrixView& given, const KMeansInput& given_input, const Resources& resources) {
+void KMeans::fit(const MatrixView& given, const KMeansInput& given_input, const Resources& given_resources) {
   const DefaultFloatMode mode;
-  const NarrowedRows narrowed("x", given, metric_of(params()), resources);
-  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input) {
+  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
     check_kmeans_input(params(), RowsInfo(rows), input);
     const auto least = [&] { return fit_footprint(params(), RowsInfo(rows), resources); };
     return within_limits("k-means", resources, least,
                          [&] { return fit_kmeans(params(), rows_of(rows), input, resources); });
   };
-  state_->model.publish(with_narrowed_input(narrowed, given_input, resources, fit_rows));
+  state_->model.publish(with_narrowed_input(params(), {}, given, given_input, given_resources, fit_rows));
 }
 
 void KMeans::fit(const VectorFile& rows, const KMeansInput& given, const Resources& resources) {
@@ -266,14 +324,11 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& given, const Resourc
   }));
 }
 
-void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& resources) {
+void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& given_resources) {
   const DefaultFloatMode mode;
   if (given.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
   const std::shared_ptr<const KMeansModel> former = state_->model.get();
-  const bool begins = former->centres.rows() == 0;
-  const NarrowedRows narrowed = begins ? NarrowedRows("x", given, metric_of(params()), resources)
-                                       : NarrowedRows("x", given, former->offset, OfRounding::warns, resources);
-  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input) {
+  const auto fit_rows = [&](const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
     // As a fit, with distances and the rows scaled.
     const auto least = [&] {
       return fit_footprint(params(), RowsInfo(rows), resources)
@@ -282,46 +337,17 @@ void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input
     return within_limits("k-means", resources, least,
                          [&] { return fit_batch(params(), *former, rows, input, resources); });
   };
-  state_->model.publish(with_narrowed_input(narrowed, given_input, resources, fit_rows));
+  state_->model.publish(with_narrowed_input(params(), *former, given, given_input, given_resources, fit_rows));
 }
 
 void KMeans::predict(const MatrixView& given, const VectorView<int32_t>& labels, const VectorView<float>& distances,
                      const Resources& resources) const {
   const DefaultFloatMode mode;
   const std::shared_ptr<const KMeansModel> model = state_->fitted();
-  const NarrowedRows narrowed("x", given, model->offset, OfRounding::silent, resources);
-  const MatrixView& rows = narrowed.view();
-  check_kmeans_rows("rows", RowsInfo(rows));
-  check_same_columns(rows.cols(), model->centres.cols());
-  check_prediction("labels", labels.data, labels.size, rows.rows());
-  check_prediction("distances", distances.data, distances.size, rows.rows());
-  const bool labels_there = labels.data != nullptr && !labels.space.host_readable();
-  const bool distances_there = distances.data != nullptr && !distances.space.host_readable();
-  if (labels_there || distances_there) {
-    const MemorySpace space = labels_there ? labels.space : distances.space;
-    if ((labels.data != nullptr && labels.space != space) || (distances.data != nullptr && distances.space != space)) {
-      throw InvalidArgument("labels and distances lie in different memories; give both on the host or on one device");
-    }
-    const Resources there = resources.with_device(Device::cuda(space.device));
-    return within_limits(
-        "the labels", resources, [&] { return assign_footprint(params(), RowsInfo(rows), there); },
-        [&] {
-          assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
-                        AssignedOnDevice{labels.data, distances.data, space}, resources);
-        });
-  }
-  const auto least = [&] { return assign_footprint(params(), RowsInfo(rows), resources); };
-  within_limits("the labels", resources, least, [&] {
-    assign_kmeans(
-        {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
-        [&](const AssignedRows& some) {
-          if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
-          for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
-            distances[some.first + i] = distance_of(some.keys[i], some.exponent, params().spherical);
-          }
-        },
-        resources);
-  });
+  with_narrowed("the labels", "x", given, model->offset, OfRounding::silent, resources,
+                [&](const MatrixView& rows, const Resources& used) {
+                  predict_rows(params(), *model, rows, labels, distances, used);
+                });
 }
 
 void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
@@ -361,21 +387,10 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
 void KMeans::transform(const MatrixView& given, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
   const std::shared_ptr<const KMeansModel> model = state_->fitted();
-  const NarrowedRows narrowed("x", given, model->offset, OfRounding::silent, resources);
-  const MatrixView& rows = narrowed.view();
-  check_kmeans_rows("rows", RowsInfo(rows));
-  const MatrixView all = model->centres.view();
-  check_same_columns(rows.cols(), all.cols());
-  if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
-    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
-                                      name_of(out.dtype()), rows.rows(), all.rows()));
-  }
-  const Device device = resolve_kmeans_device({RowsInfo(rows), all.rows()}, {}, resources);
-  if (device.kind == DeviceKind::cuda) return transform_cuda(params(), device, rows, all, out, resources);
-  const int64_t floats = resources.threads() * rows.cols();
-  within_limits(
-      "the distances", resources, [&] { return array_footprint<float>(floats); },
-      [&] { transform_cpu(params(), rows, all, out, HostArray<float>(floats, "rows as f32", resources), resources); });
+  with_narrowed("the distances", "x", given, model->offset, OfRounding::silent, resources,
+                [&](const MatrixView& rows, const Resources& used) {
+                  transform_rows(params(), rows, model->centres.view(), out, used);
+                });
 }
 
 void KMeans::set_centres(const MatrixView& made, const Resources& resources) {

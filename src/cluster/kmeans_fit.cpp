@@ -5,20 +5,18 @@
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/data_survey.hpp"
 #include "cluster/data/kmeans_checks.hpp"
-#include "rows/row_sample.hpp"
 #include "cluster/start/first_centres.hpp"
-#include "cluster/steps/kmeans_run.hpp"
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/assign/rows_seen.hpp"
+#include "rows/row_sample.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace kith {
 namespace {
@@ -61,7 +59,7 @@ KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace resu
 // Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
 double survey(const KMeansParams& params, const KMeansShape& shape, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const Resources& resources) {
-  const bool check = wants_check(params, shape.dtype) && !plan.cuda.checks_finite;
+  const bool check = wants_check(params, shape.dtype) && !plan.checks_finite;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", shape.rows, resources);
   DataSurvey survey(origin, params.spherical, shape.space.host_readable() ? plan.piece_rows : 0, resources);
@@ -97,7 +95,6 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
   KMeansModel other;
   if (params.n_init > 1) other = empty_model(params, shape.rows, shape.cols, outer);
-  best.objective = std::numeric_limits<double>::infinity();
 
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
@@ -115,18 +112,13 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
                          model.centres.mutable_view(), resources);
     if (backend == nullptr) backend = make_backend();
     ProgressMeter meter("kmeans", shape.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
-    const KMeansRun run{params,    shape,    planned.plan, *source,  input.weights.data,
-                        tolerance, *backend, meter,        resources};
-    KMeansOutcome outcome;
-    outcome.centres = model.centres.mutable_view();
-    outcome.counts = model.counts.data();
-    outcome.labels = model.labels.data();
-    outcome.keys = keys.data();
-    params.batch_size > 0 ? run_mini_batches(run, attempt, outcome) : run_lloyd(run, outcome);
+    const KMeansRun run{params,      shape,     planned.plan, *source, input.weights.data,
+                        keys.data(), tolerance, *backend,     meter,   resources};
+    model.objective = 0;
+    model.history.clear();
+    model.iterations = 0;
+    params.batch_size > 0 ? run_mini_batches(run, attempt, model) : run_lloyd(run, model);
     meter.finish();
-    model.objective = outcome.objective;
-    model.history = std::move(outcome.history);
-    model.iterations = outcome.iterations;
     if (attempt > 0 && other.objective < best.objective) std::swap(best, other);
   }
   if (!params.compute_labels) best.labels = HostArray<int32_t>();
@@ -186,17 +178,14 @@ KMeansRows rows_of(const VectorFile& file) {
 }
 
 Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
-  DeviceRequest request;
-  request.job = "k-means";
-  request.spaces = {shape.space, wish.result_space};
-  request.work = work_of(shape, wish);
-  request.fits = [&](Device device) {
+  const auto fits = [&](Device device) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
   };
-  request.description = [&] {
+  const auto description = [&] {
     return fmt::format("k-means of {} x {} vectors to {} centres", shape.rows, shape.cols, shape.clusters);
   };
-  return resolve_device(request, resources);
+  return choose_device({"k-means", description}, {shape.space, wish.result_space}, work_of(shape, wish), fits,
+                       resources);
 }
 
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
@@ -319,7 +308,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
   const KMeansShape shape(data.rows.info, data.centres.rows());
   const KMeansWish wish = assign_wish(params, shape.dtype, data.result_space);
   const Resources& resources = planned.resources();
-  const Device device = planned.plan.device;
+  const Device device = planned.plan.device();
   int64_t piece = std::min(planned.plan.piece_rows, shape.rows);
   const std::unique_ptr<RowSource> source = data.rows.open(piece, resources);
   if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
@@ -328,7 +317,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
   const std::unique_ptr<KMeansBackend> backend =
       make_kmeans_backend(shape, wish, planned.plan, sample_of(*source, resources), resources);
   begin(piece, device, resources);
-  const bool checks = params.check_finite && !planned.plan.cpu.checks_finite && !planned.plan.cuda.checks_finite;
+  const bool checks = params.check_finite && !planned.plan.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(data.centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
@@ -396,8 +385,8 @@ bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, co
   }
   const AssignedData data{task.rows, task.centres, result_space};
   const PlannedKMeans planned = plan_assignment(task, data, outer);
-  const CentreSearchPlan& search = planned.plan.cuda.search;
-  if (planned.plan.device.kind != DeviceKind::cuda || !search.compares_pairs()) return false;
+  const KMeansCudaPlan* const cuda = planned.plan.cuda();
+  if (cuda == nullptr || !cuda->search.compares_pairs()) return false;
   bool plain = false;
   assign_pieces(
       task.params, data, planned, [](RowSource&, const Resources&) { return DataSample(); },

@@ -5,9 +5,8 @@
 
 #include "cluster/data/data_scale.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
-#include "core/host_array.hpp"
+#include "cluster/steps/kmeans_run.hpp"
 #include "core/planned.hpp"
-#include "rows/narrowed_rows.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
@@ -19,17 +18,6 @@ namespace kith {
 
 KMeansRows rows_of(const MatrixView& view);
 KMeansRows rows_of(const VectorFile& file);
-
-// What a model keeps.
-struct KMeansModel {
-  MatrixBuffer centres;
-  HostArray<double> counts;
-  HostArray<int32_t> labels;
-  double objective = 0;
-  std::vector<double> history;
-  int64_t iterations = 0;
-  Offset offset = {};  // what rows and centres have lost
-};
 
 // The device that `resources` asks for, `automatic` settled: where the rows are, if that is a GPU's memory.
 // InvalidArgument where there is no such device, or the rows lie on another.

@@ -4,7 +4,6 @@
 
 #include "core/cpu_target.hpp"
 #include "core/machine_memory.hpp"
-#include "core/system_file.hpp"
 
 #include <fmt/format.h>
 

@@ -3,14 +3,14 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
-#include "core/system_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -150,6 +150,21 @@ void check_machine_has(int64_t bytes, int64_t held, std::string_view purpose) {
   throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {}", purpose, format_bytes_up(bytes),
                                 refused_memory(bytes, left)),
                     bytes);
+}
+
+std::string system_text(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::string text;
+  char some[4096];
+  while (true) {
+    const ssize_t count = read(file, some, sizeof some);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(some, static_cast<size_t>(count));
+  }
+  close(file);
+  return text;
 }
 
 }  // namespace kith

@@ -22,4 +22,12 @@ std::string refused_memory(int64_t bytes, int64_t free);
 // some of it may not have been touched yet, and is not missing from what is free.
 void check_machine_has(int64_t bytes, int64_t held, std::string_view purpose);
 
+// The text of a file by which the system tells of itself (/proc, /sys).
+//
+// Read by system calls: streams parse numbers through facets of a locale, and where a process has two copies of the C++
+// library, one of them linked into a module, those of the other copy may answer.
+
+// Empty where it cannot be read.
+std::string system_text(const std::string& path);
+
 }  // namespace kith

@@ -16,6 +16,7 @@ namespace kith {
 
 // Where buffers of a counting budget point: no null pointer, but a page that nobody can read or write.
 std::byte* counted_only_memory();
+inline bool is_counted_only(const void* place) { return place == counted_only_memory(); }
 
 class MemoryBudget {
  public:

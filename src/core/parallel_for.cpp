@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "core/memory_budget.hpp"
+
 #include <algorithm>
 
 namespace kith {
@@ -39,6 +41,7 @@ void ProgressMeter::finish() {
 }
 
 void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body) {
+  if (resources.host_memory()->counts_only()) return;
   meter.poll();
   resources.pool().run(tasks, body, [&] { meter.poll(); });
 }

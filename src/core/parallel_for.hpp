@@ -37,7 +37,8 @@ class ProgressMeter {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Runs body(task, slot) for task in [0, tasks); see ThreadPool::run.
+// Runs body(task, slot) for task in [0, tasks); see ThreadPool::run. Nothing runs where resources only count memory
+// (core/footprint.hpp): there is nothing to work on.
 void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body);
 
 }  // namespace kith

@@ -4,13 +4,97 @@
 // current there.
 #pragma once
 
-#include "cuda/memory_pool.hpp"
-#include "cuda/stream.hpp"
+#include "cuda/error.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 namespace kith {
+
+// When what was enqueued on a stream before has been done.
+class Event {
+ public:
+  Event() { KITH_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  ~Event() { (void)cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // Whether it has come. What cannot be told, of a device that is gone, has.
+  bool passed() const {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state != cudaSuccess) (void)cudaGetLastError();  // else the next launch would report it
+    return state != cudaErrorNotReady;
+  }
+  // An event that was never recorded is done.
+  void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
+  // Where nothing can be thrown.
+  void wait_quietly() const { (void)cudaEventSynchronize(event_); }
+  void hold_up(cudaStream_t stream) const { KITH_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// A CUDA stream of our own. It waits for its work before it goes, so that nothing it copies outlives the memory copied.
+class Stream {
+ public:
+  // A blocking stream, ordered after what the caller put on the default stream: a matrix that lies on the device may
+  // have been written there.
+  Stream() { KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamDefault)); }
+  ~Stream() {
+    (void)cudaStreamSynchronize(stream_);
+    (void)cudaStreamDestroy(stream_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  cudaStream_t get() const { return stream_; }
+  void synchronize() const { KITH_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// A memory pool of our own on one device: other users of the default pool neither see it nor are seen. Up to an eighth
+// of the device's memory, 4 GiB at least, stays with it for the next call when it is freed, since taking memory from
+// the device costs milliseconds a gigabyte; the rest goes back.
+class MemoryPool {
+ public:
+  // `device` is the current one.
+  explicit MemoryPool(int device) {
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.handleTypes = cudaMemHandleTypeNone;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    KITH_CUDA_CHECK(cudaMemPoolCreate(&pool_, &properties));
+    size_t free_now = 0;
+    size_t total = 0;
+    KITH_CUDA_CHECK(cudaMemGetInfo(&free_now, &total));
+    uint64_t kept = std::max<uint64_t>(uint64_t{4} << 30, total / 8);
+    KITH_CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &kept));
+  }
+  ~MemoryPool() { (void)cudaMemPoolDestroy(pool_); }
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  cudaMemPool_t get() const { return pool_; }
+
+  // What it holds and nobody uses.
+  int64_t idle_bytes() const {
+    uint64_t held = 0;
+    uint64_t used = 0;
+    KITH_CUDA_CHECK(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &held));
+    KITH_CUDA_CHECK(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used));
+    return static_cast<int64_t>(held - used);
+  }
+
+ private:
+  cudaMemPool_t pool_ = nullptr;
+};
 
 class DeviceContext {
  public:

@@ -95,4 +95,11 @@ __device__ inline void multiply_add(double (&d)[4], const double (&a)[4], const 
               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
+// 1 / x to some 20 bits, for normal numbers whose inverse is normal too.
+__device__ inline double rough_inverse(double x) {
+  double inverse;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(x));
+  return inverse;
+}
+
 }  // namespace kith::ptx

@@ -2,11 +2,21 @@
 
 #include <kith/error.hpp>
 
+#include "core/dispatch.hpp"
+#include "cuda/device_info.hpp"
+
 #include <fmt/format.h>
 
 namespace kith {
-
 namespace {
+
+DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
+  if (!built_with_cuda()) throw_no_cuda();
+  DeviceInfo gpu = describe(asked.index);
+  if (gpu.device == asked) return gpu;
+  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
+                                    name_of(asked), cuda_devices().size()));
+}
 
 // The device asked for, or the GPU where some of the data lies; automatic where neither says.
 Device device_of(std::string_view job, const std::vector<MemorySpace>& spaces, const Resources& resources) {
@@ -26,6 +36,9 @@ Device device_of(std::string_view job, const std::vector<MemorySpace>& spaces, c
 }
 
 }  // namespace
+
+DeviceInfo usable_gpu(Device device) { return checked(device, cuda_device); }
+DeviceInfo usable_gpu_when_idle(Device device) { return checked(device, cuda_device_when_idle); }
 
 Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources) {

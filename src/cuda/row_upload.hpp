@@ -10,7 +10,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "cuda/event.hpp"
+#include "cuda/device_context.hpp"
 #include "cuda/pinned_bytes.hpp"
 
 #include <cuda_runtime_api.h>

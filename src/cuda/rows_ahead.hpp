@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cuda/device_context.hpp"
-#include "cuda/event.hpp"
 #include "cuda/row_upload.hpp"
 
 #include <cstddef>

@@ -2,7 +2,6 @@
 
 #include "cuda/device_context.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/event.hpp"
 
 namespace kith {
 

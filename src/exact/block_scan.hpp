@@ -2,8 +2,8 @@
 // candidate lists fill.
 #pragma once
 
-#include "exact/scan_context.hpp"
-#include "kernels/panels/packed_rows.hpp"
+#include "core/divide.hpp"
+#include "exact/cpu_scanner.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,36 +11,32 @@
 
 namespace kith {
 
-struct ScanBlock {
-  int64_t first_query = 0;
-  int64_t query_count = 0;
-  int64_t first_panel = 0;
-  int64_t end_panel = 0;
-  int64_t first_row = 0;  // of the packed rows, in the scanned base
-  int64_t split = 0;      // which list of each query
-  int slot = 0;           // the thread's
-};
-
 // What the scans of both kinds of panels share. `Limit` is the type of a value.
 template <typename Limit>
 class BlockScan {
  protected:
-  // Queries that only fill up a panel accept `nothing`.
-  BlockScan(const ScanContext& context, const PackedRows& packed, const ScanBlock& block, Limit nothing)
-      : context_(context), packed_(packed), block_(block) {
-    const int64_t width = context.queries.packed().panel_width();
-    limits_.assign(static_cast<size_t>(round_up(block.query_count, width)), nothing);
+  // `first_row`: of the packed rows, in the scanned base. Queries that only fill up a panel accept `nothing`.
+  BlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot, Limit nothing)
+      : scanner_(scanner), packed_(packed), first_row_(first_row), slot_(slot) {
+    // Rows first: when a query's later rows come, its earlier ones have lowered its threshold.
+    const int64_t blocks = divide_up(scanner.queries(), scanner.plan().query_block);
+    first_query_ = task % blocks * scanner.plan().query_block;
+    query_count_ = std::min(scanner.plan().query_block, scanner.queries() - first_query_);
+    split_ = task / blocks;
+    limits_.assign(static_cast<size_t>(round_up(query_count_, scanner.packed().panel_width())), nothing);
   }
 
   // Calls scan(first panel, count) for all panels, looking up now and then.
   template <typename Scan>
   void for_panels(int64_t cols, const Scan& scan) {
+    const int64_t splits = scanner_.plan().row_splits;
+    const int64_t end = packed_.panel_count() * (split_ + 1) / splits;
     const int64_t step = std::max<int64_t>(1, kColumnsBetweenCheckpoints / cols);
-    for (int64_t panel = block_.first_panel; panel < block_.end_panel; panel += step) {
-      const int64_t count = std::min(step, block_.end_panel - panel);
+    for (int64_t panel = packed_.panel_count() * split_ / splits; panel < end; panel += step) {
+      const int64_t count = std::min(step, end - panel);
       scan(panel, count);
-      context_.meter.add(block_.query_count * count * packed_.rows_per_panel());
-      context_.meter.checkpoint();
+      scanner_.meter().add(query_count_ * count * packed_.rows_per_panel());
+      scanner_.meter().checkpoint();
     }
   }
 
@@ -49,30 +45,32 @@ class BlockScan {
     return std::min(packed_.rows_per_panel(), packed_.rows() - panel * packed_.rows_per_panel());
   }
   uint32_t first_row_of(int64_t panel) const {
-    return static_cast<uint32_t>(block_.first_row + panel * packed_.rows_per_panel());
+    return static_cast<uint32_t>(first_row_ + panel * packed_.rows_per_panel());
   }
 
-  CandidateList& list(int64_t query) const { return context_.list(block_.first_query + query, block_.split); }
+  CandidateList& list(int64_t query) const { return scanner_.list(first_query_ + query, split_); }
   // The largest key of a row to come that matters, after hearing from the query's other lists.
   float largest_key(int64_t query) const {
-    context_.exchange_threshold(block_.first_query + query, &list(query));
+    scanner_.exchange_threshold(first_query_ + query, &list(query));
     return list(query).limit();
   }
   // Returns how many keys were computed for it.
-  int64_t make_room(int64_t query) const {
-    return context_.make_room(block_.first_query + query, block_.split, block_.slot);
-  }
+  int64_t make_room(int64_t query) const { return scanner_.make_room(first_query_ + query, split_, slot_); }
 
   static constexpr int64_t kColumnsBetweenCheckpoints = 1 << 17;  // tens of milliseconds of work
-  const ScanContext& context_;
+  CpuScanner& scanner_;
   const PackedRows& packed_;
-  const ScanBlock& block_;
+  const int64_t first_row_;
+  const int slot_;  // the thread's
+  int64_t first_query_;
+  int64_t query_count_;
+  int64_t split_;  // which list of each query
   std::vector<Limit> limits_;
 };
 
 // Floats: values within a bound become candidates.
-void scan_float_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block);
+void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
 // Bytes: values are exact, and so are the candidates' keys.
-void scan_byte_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block);
+void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
 
 }  // namespace kith

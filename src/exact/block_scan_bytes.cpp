@@ -1,5 +1,4 @@
 #include "exact/block_scan.hpp"
-#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/byte_product.hpp"
 
 #include <algorithm>
@@ -11,10 +10,10 @@ namespace {
 
 class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  public:
-  ByteBlockScan(const ScanContext& context, const PackedRows& packed, const ScanBlock& block)
-      : BlockScan(context, packed, block, kSmallestLimit), panels_(packed.byte_panels()) {
-    for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
-    queries_ = context.queries.packed().byte_panels(block.first_query, block.query_count, limits_.data());
+  ByteBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
+      : BlockScan(scanner, packed, first_row, task, slot, kSmallestLimit), panels_(packed.byte_panels()) {
+    for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
+    queries_ = scanner.packed().byte_panels(first_query_, query_count_, limits_.data());
   }
 
   void run() {
@@ -23,13 +22,13 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
   }
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
-    const int32_t offset = context_.queries.packed().byte_offset(block_.first_query + query);
+    const int32_t offset = scanner_.packed().byte_offset(first_query_ + query);
     CandidateList& candidates = list(query);
     if (const int64_t count = rows_in(panel); count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
       const uint32_t row = first_row_of(panel) + static_cast<uint32_t>(i);
-      if (context_.keeps_row(row)) candidates.push_exact(key_of_sum(context_.kind, values[i] + offset), row);
+      if (scanner_.keeps_row(row)) candidates.push_exact(key_of_sum(scanner_.kind(), values[i] + offset), row);
     }
     if (candidates.has_room()) return;
     make_room(query);
@@ -38,8 +37,8 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
 
  private:
   void set_limit(int64_t query) {
-    const int64_t limit = int64_t{largest_sum(context_.kind, largest_key(query))} -
-                          context_.queries.packed().byte_offset(block_.first_query + query);
+    const int64_t limit = int64_t{largest_sum(scanner_.kind(), largest_key(query))} -
+                          scanner_.packed().byte_offset(first_query_ + query);
     limits_[static_cast<size_t>(query)] =
         static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
   }
@@ -50,8 +49,8 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
 
 }  // namespace
 
-void scan_byte_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block) {
-  ByteBlockScan(context, packed, block).run();
+void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot) {
+  ByteBlockScan(scanner, packed, first_row, task, slot).run();
 }
 
 }  // namespace kith

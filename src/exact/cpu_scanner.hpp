@@ -2,9 +2,9 @@
 // that a CandidateUser makes something of.
 //
 // Many queries: packed panels are multiplied, or compared, tile by tile, fused with the comparison against each query's
-// threshold, so that distances never leave the registers (product_scan). Few queries: one pass over the rows as they
-// lie, or over those that a prepared base's screen leaves (direct_scan), at the speed of memory. Either way every row
-// outside the lists is excluded by the error bounds.
+// threshold, so that distances never leave the registers (block_scan). Few queries: one pass over the rows as they lie,
+// or over those that a prepared base's screen leaves (tile_scan), at the speed of memory. Either way every row outside
+// the lists is excluded by the error bounds.
 //
 // Work is cut into tasks of a block of queries and a range of rows. Which thread does which, how the rows are split and
 // what the thresholds were at the time changes only which rows become candidates, never the result.
@@ -12,13 +12,19 @@
 
 #include <kith/host_buffer.hpp>
 
-#include "exact/knn_backend.hpp"
-#include "exact/query_set.hpp"
-#include "exact/scan_context.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/knn_plan_cpu.hpp"
+#include "exact/prepared_base.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
+#include "rows/kept_rows.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace kith {
@@ -30,24 +36,123 @@ class CpuScanner {
 
   // Takes a batch of queries in, after checking them.
   void load(const MatrixView& queries, int64_t first_query);
-  int64_t queries() const { return queries_.size(); }
+  int64_t queries() const { return query_count_; }
 
   // Scans the rows for all queries of the batch and hands the lists to `user`.
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
             CandidateUser& user);
 
+  // What the parts of a scan share.
+  const KnnCpuPlan& plan() const { return plan_; }
+  KeyKind kind() const { return kind_; }
+  const Resources& resources() const { return resources_; }
+  ProgressMeter& meter() const { return *meter_; }
+  const MatrixView& base() const { return base_; }
+  int64_t first_row() const { return first_row_; }  // of the base, in the caller's numbers
+  bool keeps_all() const { return kept_ == nullptr; }
+  bool keeps_row(int64_t row) const { return keeps_all() || keeps(kept_, first_row_ + row); }
+  CandidateUser& user() const { return *user_; }
+
+  // Queries, as f32 and packed.
+  const float* query(int64_t i) const { return query_rows_.data() + i * task_.shape.cols; }
+  double squared_norm(int64_t i) const { return norms_[i].squared; }
+  CanonicalQuery canonical(int64_t i) const { return {query(i), norms_[i].inverse}; }
+  const PackedQueries& packed() const { return packed_; }
+
+  CandidateList& list(int64_t query, int64_t split) const {
+    return list_memory_.as<CandidateList>()[query * plan_.row_splits + split];
+  }
+  // Lists of one query tell each other how far they are; this changes how many candidates there are, never the result.
+  void exchange_threshold(int64_t query, CandidateList* list) {
+    std::atomic<float>& shared = thresholds_[static_cast<size_t>(query)];
+    float lowest = shared.load(std::memory_order_relaxed);
+    while (list->threshold() < lowest &&
+           !shared.compare_exchange_weak(lowest, list->threshold(), std::memory_order_relaxed)) {
+    }
+    list->share_threshold(lowest);
+  }
+  // What a thread needs to shrink and finish lists.
+  const CandidateScratch& scratch(int slot) const { return scratch_[static_cast<size_t>(slot)]; }
+  // Returns how many keys were computed for it.
+  int64_t make_room(int64_t query, int64_t split, int slot) const {
+    int64_t scored = 0;
+    user_->make_room(&list(query, split), query, static_cast<uint32_t>(first_row_), slot, scorer(query, &scored));
+    return scored;
+  }
+
  private:
-  int64_t list_count() const { return plan_.query_batch * plan_.row_splits; }
-  CandidateList* lists() const { return list_memory_.as<CandidateList>(); }
+  struct Norms {
+    double squared;
+    double inverse;
+  };
+
+  // `scored`, where it is given, counts the keys.
+  RowScorer scorer(int64_t query, int64_t* scored = nullptr) const {
+    return [this, query, scored](const uint32_t* rows, int64_t count, float* keys) {
+      canonical_keys_cpu(kind_, canonical(query), base_, rows, count, keys);
+      if (scored != nullptr) *scored += count;
+    };
+  }
+  // For few queries, by one pass over the rows as they lie, or over those that the screen of `ready`, if it has one,
+  // does not rule out.
+  void scan_directly(const PackedRows* ready, bool check_finite);
+  // For many queries, by a matrix product over packed panels. Uses `ready` where it fits the instruction set in use;
+  // else packs plan.panel_rows rows at a time, checking them.
+  void scan_products(const PackedRows* ready, bool check_finite);
+  void scan_packed(const PackedRows& rows, int64_t first_row);
 
   const SearchTask task_;
   const KnnCpuPlan plan_;
   const KeyKind kind_;
   const uint64_t* const kept_;
   const Resources resources_;
-  QuerySet queries_;
-  HostBuffer list_memory_;
-  std::vector<std::atomic<float>> thresholds_;
+  int64_t query_count_ = 0;
+  HostArray<float> query_rows_;
+  HostArray<Norms> norms_;
+  PackedQueries packed_;
+  HostBuffer list_memory_;                      // queries x row_splits, then their candidates
+  HostBuffer scratch_memory_;
+  std::vector<CandidateScratch> scratch_;  // one for each thread
+  std::vector<std::atomic<float>> thresholds_;  // the lowest of each query's lists
+  // Of the scan that is under way.
+  MatrixView base_;
+  int64_t first_row_ = 0;
+  ProgressMeter* meter_ = nullptr;
+  CandidateUser* user_ = nullptr;
+};
+
+// Which rows to come are the k-th of a list once more, and have lost: of many equal rows this spares the keys of most.
+class KthAgain {
+ public:
+  KthAgain(const MatrixView& base, const CandidateList& list)
+      : rows_(base.row(0)),
+        stride_(base.row_stride() * size_of(base.dtype())),
+        bytes_(base.cols() * size_of(base.dtype())) {
+    if (list.kth_row() != CandidateList::kNoRow) kth_ = base.row(list.kth_row());
+  }
+  // Whether there can be any.
+  explicit operator bool() const { return kth_ != nullptr; }
+  bool operator()(int64_t row) const {
+    const std::byte* const other = rows_ + row * stride_;
+    if (bytes_ < kWord) return std::memcmp(kth_, other, static_cast<size_t>(bytes_)) == 0;
+    for (int64_t at = 0; at < bytes_ - kWord; at += kWord) {
+      if (word(kth_ + at) != word(other + at)) return false;
+    }
+    return word(kth_ + bytes_ - kWord) == word(other + bytes_ - kWord);
+  }
+
+ private:
+  static constexpr int64_t kWord = sizeof(uint64_t);
+  static uint64_t word(const std::byte* bytes) {
+    uint64_t value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+
+  const std::byte* rows_;
+  int64_t stride_;
+  int64_t bytes_;
+  const std::byte* kth_ = nullptr;
 };
 
 }  // namespace kith

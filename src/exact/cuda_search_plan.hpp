@@ -2,7 +2,7 @@
 // it.
 #pragma once
 
-#include "exact/search_batches.hpp"
+#include "exact/search_task.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct ProductPlan {
   CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
 };
 
-struct KnnCudaPlan : SearchBatches {
+struct KnnCudaPlan : KnnPlan {
   int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
   int64_t gather_bytes = 0;  // the same for rows by number, where none is pinned
   int64_t query_tile = 0;    // of the direct engine, which takes what the product engine leaves

@@ -5,7 +5,7 @@
 #include "core/within_limits.hpp"
 #include "exact/custom_device.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
 
 namespace kith::custom {
@@ -27,8 +27,7 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
     Neighbors result(queries.rows(), params.k, there);
     ViewSource query_rows(queries);
     ViewSource base_rows(base);
-    ArrayOutput output(result.view());
-    search_knn(shape, wish, {query_rows, base_rows, params.filter, nullptr, &metric}, output, there);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter, nullptr, &metric}, result.view(), there);
     return result;
   });
 }

@@ -87,7 +87,7 @@ SettledSearch::SettledSearch(const SearchTask& task, PlannedKnn planned, const S
       planned_(std::move(planned)) {}
 
 void SettledSearch::open(int64_t batch) const {
-  if (!task_.gathers()) input_.base.open(batches().base_chunk, resources());
+  if (!task_.gathers()) input_.base.open(plan().base_chunk, resources());
   input_.queries.open(batch, resources());
 }
 
@@ -95,7 +95,7 @@ void SettledSearch::walk(const Step& step) const {
   if (task_.gathers()) return walk_gathered(step);
   // Of a list the backend takes the rows that it wants.
   const bool whole = task_.filter == FilterPath::list;
-  const int64_t chunk = whole ? INT64_MAX : batches().base_chunk;
+  const int64_t chunk = whole ? INT64_MAX : plan().base_chunk;
   for (int64_t first = 0; first < input_.base.rows();) {
     const int64_t block = input_.base.together(first);
     const PreparedBase* const ready = input_.layouts == nullptr ? nullptr : input_.layouts->of(first);
@@ -111,7 +111,7 @@ void SettledSearch::walk_gathered(const Step& step) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
   const SearchShape& shape = task_.shape;
-  const int64_t most = std::min(batches().base_chunk, kept_.count());
+  const int64_t most = std::min(plan().base_chunk, kept_.count());
   MatrixBuffer buffer(shape.base_dtype, most, shape.cols, "the rows that the filter keeps", resources);
   for (int64_t first = 0; first < kept_.count(); first += most) {
     const MutableMatrixView rows = buffer.mutable_view().slice(0, std::min(most, kept_.count() - first));

@@ -5,8 +5,8 @@
 #include <kith/row_filter.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/base_layouts.hpp"
 #include "exact/knn_plan.hpp"
+#include "exact/prepared_base.hpp"
 #include "exact/search_task.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/row_source.hpp"
@@ -19,6 +19,19 @@ namespace kith {
 namespace custom {
 struct TileMetric;
 }
+
+// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can get,
+// one for each device.
+class BaseLayouts {
+ public:
+  virtual ~BaseLayouts() = default;
+  // Whether layouts are made at all.
+  virtual bool can_prepare() const = 0;
+  // Finds the layouts for the device, or makes them; false where some rows have none.
+  virtual bool prepare(const SearchTask& task, Device device, const Resources& resources) = 0;
+  // After prepare(): that of the block that holds the row, or null.
+  virtual const PreparedBase* of(int64_t row) const = 0;
+};
 
 struct SearchInput {
   RowSource& queries;
@@ -42,8 +55,11 @@ class SettledSearch {
   // False where nothing can be found: then there is no plan.
   bool anything_to_find() const { return task_.shape.queries > 0 && kept_.count() > 0; }
   const SearchTask& task() const { return task_; }
-  const KnnPlan& plan() const { return planned_.plan; }
-  const SearchBatches& batches() const { return batches_of(planned_.plan); }
+  const KnnPlan& plan() const { return plan_of(planned_.plan); }
+  template <typename DevicePlan>
+  const DevicePlan& plan_as() const {
+    return std::get<DevicePlan>(planned_.plan);
+  }
   // With the memory that the plan has reserved.
   const Resources& resources() const { return planned_.resources(); }
   // What a filter leaves of the rows that are walked over, where they are masked or, on a GPU, listed; else null.

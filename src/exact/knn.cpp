@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -43,8 +43,7 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
       [&] {
         ViewSource query_rows(queries);
         ViewSource base_rows(base);
-        ArrayOutput output(out);
-        search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
+        search_knn(shape, wish, {query_rows, base_rows, params.filter}, out, resources);
       });
 }
 
@@ -63,8 +62,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
     const ReadMemory base_memory = base.reserve_memory(resources);
     FileSource query_rows(queries);
     FileSource base_rows(base);
-    SinkOutput output(sink, params.k);
-    search_knn(shape, wish, {query_rows, base_rows, params.filter}, output, resources);
+    search_knn(shape, wish, {query_rows, base_rows, params.filter}, sink, resources);
   });
 }
 

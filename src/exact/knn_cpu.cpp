@@ -5,11 +5,9 @@
 #include "core/ordered_key.hpp"
 #include "exact/cpu_scanner.hpp"
 #include "exact/knn_backend.hpp"
-#include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -19,12 +17,7 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
   KnnCpu(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
       : k_(task.k),
         scanner_(task, plan, kept, resources),
-        best_(plan.query_batch * k_, "the nearest so far", resources),
-        scratch_memory_(resources.threads() * CandidateScratch::bytes_for(k_), "selection", resources) {
-    for (int slot = 0; slot < resources.threads(); ++slot) {
-      scratch_.emplace_back(scratch_memory_.data() + slot * CandidateScratch::bytes_for(k_), k_);
-    }
-  }
+        best_(plan.query_batch * k_, "the nearest so far", resources) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     scanner_.load(queries, first_query);
@@ -47,10 +40,10 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
   }
   bool ties_may_count() const override { return false; }
   void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {
-    list->make_room(scratch_[static_cast<size_t>(slot)], score);
+    list->make_room(scanner_.scratch(slot), score);
   }
   void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
-    list->finish(best(query), first_row, scratch_[static_cast<size_t>(slot)], score);
+    list->finish(best(query), first_row, scanner_.scratch(slot), score);
   }
 
   uint64_t* best(int64_t query) const { return best_.data() + query * k_; }
@@ -58,8 +51,6 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
   const int64_t k_;
   CpuScanner scanner_;
   HostArray<uint64_t> best_;
-  HostBuffer scratch_memory_;
-  std::vector<CandidateScratch> scratch_;
 };
 
 }  // namespace

@@ -4,28 +4,88 @@
 // engine (product_search_cuda.hpp) searches a piece for a batch of queries at a time and its lists are merged. The
 // direct engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's
 // k best: queries x rows x cols on the double-precision units. Memory is the plan's workspace.
-#include "exact/knn_backend.hpp"
-#include "exact/knn_workspace_cuda.hpp"
-
 #include <kith/custom_metric_cuda.hpp>
 
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
+#include "exact/knn_backend.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/product_search_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "exact/tile_select_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/distance/order_keys_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace kith {
 namespace {
+
+// The direct engine's selection where k is no larger than 2,048: the k nearest of a tile of f32 keys are selected as
+// from any matrix (select_rows_cuda.hpp), packed, and merged with those of the tiles before. Larger lists are kept in
+// row order by select_cuda.hpp instead.
+//
+// Cost: one read of the keys; memory for three lists of k and what selection takes.
+struct SelectedTile {
+  const float* keys = nullptr;
+  int64_t stride = 0;
+  int64_t queries = 0;
+  int64_t rows = 0;
+  int64_t first_row = 0;
+  const uint32_t* numbers = nullptr;
+};
+
+class TileSelect {
+ public:
+  TileSelect(const TileSelectShape& shape, std::byte* memory, cudaStream_t stream)
+      : shape_(shape), layout_(shape), memory_(memory), stream_(stream) {}
+
+  // Sorted lists of k, padded: of this tile, or where it is not the first merged with those that are there. Enqueues.
+  void run(const SelectedTile& tile, bool first, uint64_t* lists) const;
+  // Of the one tile there is, not yet as lists. Enqueues.
+  PackSelectedTask select(const SelectedTile& tile) const;
+
+ private:
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_);
+  }
+
+  TileSelectShape shape_;
+  TileSelectLayout layout_;
+  std::byte* memory_;
+  cudaStream_t stream_;
+};
+
+PackSelectedTask TileSelect::select(const SelectedTile& tile) const {
+  SelectInput input;
+  input.values = tile.keys;
+  input.rows = tile.queries;
+  input.cols = tile.rows;
+  input.row_stride = tile.stride;
+  const SelectProblem problem = problem_of(input, shape_.k, SelectOrder::smallest);
+  launch_select_rows(input, {at(layout_.keys), at(layout_.columns), nullptr}, problem,
+                     plan_select(problem, shape_.multiprocessors), at(layout_.select), stream_);
+  return {at(layout_.keys), at(layout_.columns), tile.queries * shape_.k, tile.first_row,
+          tile.numbers,            nullptr};
+}
+
+void TileSelect::run(const SelectedTile& tile, bool first, uint64_t* lists) const {
+  if (tile.queries == 0) return;
+  PackSelectedTask selected = select(tile);
+  selected.neighbors = first ? lists : at(layout_.found);
+  launch_pack_selected(selected, stream_);
+  if (!first) launch_merge_lists(selected.neighbors, lists, tile.queries, shape_.k, stream_);
+}
 
 custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
   return {rows.data, rows.dtype, rows.stride, rows.count, rows.list, rows.first_listed};

@@ -32,56 +32,66 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
   }
 }
 
+// To `out`, which holds the results of all queries, or to the sink where there is one.
+void search_batches(const SettledSearch& search, const NeighborsView& out, const NeighborsSink* sink) {
+  const DefaultFloatMode mode;
+  const SearchTask& task = search.task();
+  const Resources& resources = search.resources();
+  const int64_t batch = search.plan().query_batch;
+  const std::unique_ptr<KnnBackend> backend = dispatch(
+      search.plan().device,
+      [&] { return make_knn_cpu(task, search.plan_as<KnnCpuPlan>(), search.kept(), resources); },
+      [&](int) {
+        return make_knn_cuda(task, search.plan_as<KnnCudaPlan>(), search.kept(), search.metric(), resources);
+      });
+  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
+  const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
+  search.open(batch);
+  Neighbors part = sink == nullptr ? Neighbors() : Neighbors(batch, task.wish.k, resources);
+  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
+  for (int64_t first = 0; first < task.shape.queries; first += batch) {
+    const int64_t count = std::min(batch, task.shape.queries - first);
+    search.scan(*backend, first, count, meter);
+    NeighborsView to = sink == nullptr ? out : part.view();
+    to.queries = count;
+    if (sink == nullptr) {
+      to.ids += first * out.k;
+      to.distances += first * out.k;
+    }
+    if (to.space.host_readable()) {
+      backend->finish(neighbors.data());
+      write_neighbors(task, neighbors.data(), search.numbers(), first, to);
+    } else {
+      backend->finish_on_device(to);
+    }
+    if (sink != nullptr) (*sink)(first, to);
+  }
+  meter.finish();
+}
+
 }  // namespace
 
 void KnnBackend::finish_on_device(const NeighborsView&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
-void search_knn(const SettledSearch& search, KnnOutput& output) {
-  const DefaultFloatMode mode;
-  const SearchTask& task = search.task();
-  const KnnPlan& plan = search.plan();
-  const Resources& resources = search.resources();
-  const int64_t batch = search.batches().query_batch;
-  const std::unique_ptr<KnnBackend> backend = dispatch(
-      search.batches().device, [&] { return make_knn_cpu(task, std::get<KnnCpuPlan>(plan), search.kept(), resources); },
-      [&](int) {
-        return make_knn_cuda(task, std::get<KnnCudaPlan>(plan), search.kept(), search.metric(), resources);
-      });
-  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
-  const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
-  search.open(batch);
-  output.open(batch, resources);
-  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
-  for (int64_t first = 0; first < task.shape.queries; first += batch) {
-    const int64_t count = std::min(batch, task.shape.queries - first);
-    search.scan(*backend, first, count, meter);
-    const NeighborsView out = output.destination(first, count);
-    if (out.space.host_readable()) {
-      backend->finish(neighbors.data());
-      write_neighbors(task, neighbors.data(), search.numbers(), first, out);
-    } else {
-      backend->finish_on_device(out);
-    }
-    output.done(first, out);
-  }
-  meter.finish();
-}
+void search_knn(const SettledSearch& search, const NeighborsView& out) { search_batches(search, out, nullptr); }
 
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
                 const Resources& resources) {
   const SettledSearch search(shape, wish, input, resources);
-  if (search.anything_to_find()) return search_knn(search, output);
-  output.open(1, resources);
-  if (!wish.result_space.host_readable() && shape.queries > 0) {
-    return write_nothing_cuda(shape.metric, output.destination(0, shape.queries), resources);
-  }
-  for (int64_t query = 0; query < shape.queries; ++query) {
-    const NeighborsView out = output.destination(query, 1);
-    write_nothing(shape.metric, out);
-    output.done(query, out);
-  }
+  if (search.anything_to_find()) return search_knn(search, out);
+  if (out.space.host_readable()) return write_nothing(shape.metric, out);
+  if (shape.queries > 0) write_nothing_cuda(shape.metric, out, resources);
+}
+
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
+                const Resources& resources) {
+  const SettledSearch search(shape, wish, input, resources);
+  if (search.anything_to_find()) return search_batches(search, {}, &sink);
+  Neighbors nothing(1, wish.k, resources);
+  write_nothing(shape.metric, nothing.view());
+  for (int64_t query = 0; query < shape.queries; ++query) sink(query, nothing.view());
 }
 
 }  // namespace kith

@@ -8,17 +8,15 @@
 namespace kith {
 namespace {
 
-KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
+using AnyPlan = decltype(PlannedKnn::plan);
+
+AnyPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
   return plan_on(
-      device, budget, [&](const PlanBudget& left) -> KnnPlan { return plan_knn_cpu(task, left); },
-      [&](const DeviceInfo& gpu, const PlanBudget& left) -> KnnPlan { return plan_knn_cuda(task, gpu, left); });
+      device, budget, [&](const PlanBudget& left) -> AnyPlan { return plan_knn_cpu(task, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) -> AnyPlan { return plan_knn_cuda(task, gpu, left); });
 }
 
 }  // namespace
-
-const SearchBatches& batches_of(const KnnPlan& plan) {
-  return std::visit([](const auto& of) -> const SearchBatches& { return of; }, plan);
-}
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
   const auto description = [&] {
@@ -34,7 +32,7 @@ Device resolve_device(const SearchTask& task, const Resources& resources) {
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
-  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  return plan_and_reserve<AnyPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
 Footprint least_plan(const SearchTask& task, Device device, const Resources& resources) {

@@ -15,11 +15,13 @@ namespace kith {
 // memory. InvalidArgument where there is no such device, or data lies on another.
 Device resolve_device(const SearchTask& task, const Resources& resources);
 
-using KnnPlan = std::variant<KnnCpuPlan, KnnCudaPlan>;
-const SearchBatches& batches_of(const KnnPlan& plan);
-inline PlanBytes bytes_of(const KnnPlan& plan) { return {batches_of(plan).host_bytes, batches_of(plan).device_bytes}; }
-
-using PlannedKnn = Planned<KnnPlan>;
+using PlannedKnn = Planned<std::variant<KnnCpuPlan, KnnCudaPlan>>;
+inline const KnnPlan& plan_of(const decltype(PlannedKnn::plan)& plan) {
+  return std::visit([](const KnnPlan& any) -> const KnnPlan& { return any; }, plan);
+}
+inline PlanBytes bytes_of(const decltype(PlannedKnn::plan)& plan) {
+  return {plan_of(plan).host_bytes, plan_of(plan).device_bytes};
+}
 
 // For that device under what the limits still allow.
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources);

@@ -5,10 +5,10 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "exact/dense_block.hpp"
-#include "exact/query_set.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/distance_block_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
 
@@ -103,7 +103,11 @@ int64_t largest_block(const SearchTask& task, const KnnCpuPlan& plan) {
 int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudget& budget) {
   const bool product = plan.engine == CpuEngine::panels;
   const int64_t batch = plan.query_batch;
-  int64_t bytes = QuerySet::bytes_for(batch, task.shape.cols, plan.packed_queries(), budget.threads);
+  int64_t bytes = array_bytes<float>(batch * task.shape.cols) + array_bytes<double>(2 * batch);  // queries, their norms
+  if (const auto format = plan.packed_queries()) {
+    bytes += PackedQueries::bytes_for(*format, batch, task.shape.cols) +
+             budget.threads * PackedQueries::scratch_bytes(*format, task.shape.cols);
+  }
   bytes += batch * plan.row_splits * CandidateList::bytes_for(plan.list_length);
   bytes += array_bytes<uint64_t>(2 * batch * task.k);  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);

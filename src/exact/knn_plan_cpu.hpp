@@ -4,7 +4,6 @@
 
 #include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
-#include "exact/search_batches.hpp"
 #include "exact/search_task.hpp"
 #include "kernels/panels/panel_format.hpp"
 
@@ -19,7 +18,7 @@ enum class CpuEngine : uint8_t {
   direct,  // few queries: one pass over the rows as they lie, or over those that a prepared base's screen leaves
 };
 
-struct KnnCpuPlan : SearchBatches {
+struct KnnCpuPlan : KnnPlan {
   CpuEngine engine = CpuEngine::panels;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
   bool screens = false;                   // the direct engine looks at the prepared base's screen first

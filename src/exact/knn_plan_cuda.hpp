@@ -7,7 +7,6 @@
 
 #include "core/plan_budget.hpp"
 #include "exact/cuda_search_plan.hpp"
-#include "exact/search_task.hpp"
 
 #include <cstdint>
 

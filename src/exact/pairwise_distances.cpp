@@ -10,7 +10,6 @@
 #include "core/metric_unit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "exact/dense_block.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_checks.hpp"

@@ -11,11 +11,15 @@
 
 namespace kith {
 
+class PackedRows;
+
 class PreparedBase {
  public:
   virtual ~PreparedBase() = default;
   // Whether queries of this type can be searched in it, on the processor as it is used now.
   virtual bool serves(DType) const { return true; }
+  // The rows packed for the CPU, or null.
+  virtual const PackedRows* packed() const { return nullptr; }
   // What it takes, in the memory of the device that it was made for.
   virtual int64_t bytes() const = 0;
 };

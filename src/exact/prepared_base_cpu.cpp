@@ -1,10 +1,12 @@
-#include "exact/prepared_base_cpu.hpp"
+// A base packed for the CPU ahead of the search.
+#include "exact/prepared_base.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
+#include "kernels/panels/packed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -12,9 +14,23 @@
 
 namespace kith {
 
-bool PreparedBaseCpu::serves(DType queries) const {
-  return packed_.fits(choose_panel_format(packed_.kind(), queries, packed_.dtype(), packed_.cols(), cpu_extensions()));
-}
+namespace {
+
+class PreparedBaseCpu final : public PreparedBase {
+ public:
+  explicit PreparedBaseCpu(PackedRows packed) : packed_(std::move(packed)) {}
+  bool serves(DType queries) const override {
+    return packed_.fits(
+        choose_panel_format(packed_.kind(), queries, packed_.dtype(), packed_.cols(), cpu_extensions()));
+  }
+  int64_t bytes() const override { return packed_.bytes(); }
+  const PackedRows* packed() const override { return &packed_; }
+
+ private:
+  PackedRows packed_;
+};
+
+}  // namespace
 
 std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
                                                const Resources& resources) {

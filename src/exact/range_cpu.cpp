@@ -1,26 +1,56 @@
-#include "exact/range_cpu.hpp"
-
+// Range search on the CPU: whatever the scanner cannot exclude gets its canonical distance, and stays if that is in
+// range. The threshold never falls, so that time grows with what is found.
 #include "core/ordered_key.hpp"
+#include "exact/cpu_scanner.hpp"
+#include "exact/range_backend.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace kith {
+namespace {
 
-RangeCpu::RangeCpu(const SettledSearch& search, float most, const Resources& results)
-    : most_(most),
-      scanner_(search.task(), std::get<KnnCpuPlan>(search.plan()),
-               search.kept() == nullptr ? nullptr : search.kept()->bits(), search.resources()),
-      hits_(results) {
-  const int64_t length = std::get<KnnCpuPlan>(search.plan()).list_length;
-  const int64_t bytes = CandidateScratch::bytes_for(length);
-  scratch_memory_ = HostBuffer(results.threads() * bytes, "selection", search.resources());
-  for (int slot = 0; slot < results.threads(); ++slot) {
-    scratch_.emplace_back(scratch_memory_.data() + slot * bytes, length);
+class RangeCpu final : public RangeBackend, private CandidateUser {
+ public:
+  // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
+  RangeCpu(const SettledSearch& search, float most, const Resources& results)
+      : most_(most),
+        scanner_(search.task(), search.plan_as<KnnCpuPlan>(),
+                 search.kept() == nullptr ? nullptr : search.kept()->bits(), search.resources()),
+        hits_(results) {}
+
+  void begin(const MatrixView& queries, int64_t first_query) override { scanner_.load(queries, first_query); }
+  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
+    scanner_.scan(base, first_row, ready, meter, *this);
   }
-}
+  CollectedHits finish(ProgressMeter& meter) override { return hits_.collect(scanner_.queries(), meter); }
+  bool hand_out(int64_t* offsets, const SortedUse& use, ProgressMeter& meter) override {
+    return hits_.hand_out(scanner_.queries(), offsets, use, meter);
+  }
+  bool overflowed() const override { return hits_.overflowed(); }
+  int64_t counted() const override { return hits_.counted(); }
+  void clear() override { hits_.clear(); }
+  void only_count() override { hits_.only_count(); }
+
+ private:
+  float threshold(int64_t) const override { return most_; }
+  bool ties_may_count() const override { return true; }
+  bool takes_keys() const override { return true; }
+  void take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) override;
+  void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
+    finish(list, query, first_row, slot, score);
+  }
+  void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
+
+  void put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const;
+
+  const float most_;
+  CpuScanner scanner_;
+  RangeHits hits_;
+};
 
 void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) {
-  const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
+  const CandidateScratch& scratch = scanner_.scratch(slot);
   const int64_t count = list->drain(first_row, scratch, score);
   const uint32_t most = ordered_key(most_);
   int64_t within = 0;
@@ -67,6 +97,8 @@ void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, i
     at += here;
   }
 }
+
+}  // namespace
 
 std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results) {
   return std::make_unique<RangeCpu>(search, most, results);

@@ -12,10 +12,10 @@
 #include "exact/range_backend.hpp"
 #include "exact/range_runs.hpp"
 #include "exact/range_runs_cuda.hpp"
-#include "exact/range_workspace_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/matrix/range_windows_cuda.hpp"
-#include "kernels/rerank/range_tile_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/rerank/range_order_cuda.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -315,7 +315,7 @@ class RangeCuda final : public RangeBackend {
  public:
   RangeCuda(const SettledSearch& search, float most, const Resources& results)
       : task_(search.task()),
-        plan_(std::get<KnnCudaPlan>(search.plan())),
+        plan_(search.plan_as<KnnCudaPlan>()),
         layout_(task_, plan_),
         rows_(task_, plan_, search.kept(), layout_, search.resources()),
         runs_(results),
@@ -395,7 +395,7 @@ class RangeCuda final : public RangeBackend {
 }  // namespace
 
 std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results) {
-  const DeviceGuard guard(search.batches().device.index);
+  const DeviceGuard guard(search.plan().device.index);
   return std::make_unique<RangeCuda>(search, most, results);
 }
 

@@ -54,7 +54,7 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
 // `held` is in use beside the search, by its filter among others.
 [[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
-  const Device device = search.batches().device;
+  const Device device = search.plan().device;
   const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
   throw NamedLimit(
       "host", held + range_limit(found, search.task(), device, prepares, resources),
@@ -76,7 +76,7 @@ std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const Ra
                                            const Resources& resources) {
   const float most = key_of(params.metric, params.radius);
   return dispatch(
-      search.batches().device, [&] { return make_range_cpu(search, most, resources); },
+      search.plan().device, [&] { return make_range_cpu(search, most, resources); },
       [&](int) { return make_range_cuda(search, most, resources); });
 }
 
@@ -97,9 +97,9 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
-  const int64_t held = resources.host_memory()->used() - search.batches().host_bytes;
+  const int64_t held = resources.host_memory()->used() - search.plan().host_bytes;
   const bool prepares = search.prepares();
-  int64_t batch = search.batches().query_batch;
+  int64_t batch = search.plan().query_batch;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
   search.open(batch);
   ProgressMeter meter("search", task.shape.queries * task.rows, resources);
@@ -175,7 +175,7 @@ std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const Ra
                                               const SearchInput& input, const Resources& resources) {
   const SettledSearch search(shape, wish_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
-  if (search.batches().query_batch < shape.queries) return std::nullopt;
+  if (search.plan().query_batch < shape.queries) return std::nullopt;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
   search.open(shape.queries);
   ProgressMeter meter("search", shape.queries * search.task().rows, resources);
@@ -202,6 +202,23 @@ bool RangeBackend::finish_on_device(const RangeOnDevice&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
+RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const uint32_t* numbers, int64_t queries,
+                          const Resources& resources) {
+  int64_t found = 0;
+  for (const CollectedHits& part : parts) found += part.size();
+  RangeNeighbors result(queries, found, resources);
+  std::fill_n(result.offsets(), queries + 1, int64_t{0});
+  int64_t query = 0;
+  int64_t at = 0;
+  for (CollectedHits& part : parts) {
+    write_hits(metric, part, numbers, result.ids() + at, result.distances() + at, resources);
+    for (int64_t q = 0; q < part.queries(); ++q) result.offsets()[++query] = at + part.offsets()[q + 1];
+    at += part.size();
+    part = CollectedHits();
+  }
+  return result;
+}
+
 RangeNeighbors in_space(RangeNeighbors found, MemorySpace space, const RangeAllocator& allocate,
                         const Resources& resources) {
   if (space.host_readable() || !found.space().host_readable()) return found;
@@ -223,7 +240,6 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
   SettledSearch search(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   std::optional<RangeNeighbors> whole;
-  int64_t found = 0;
   for_each_batch(search, params, WhenFull::count, resources,
                  [&](int64_t, int64_t count, RangeBackend& backend, ProgressMeter& meter) {
                    if (count == shape.queries) {
@@ -231,23 +247,10 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
                      if (whole) return;
                    }
                    parts.push_back(backend.finish(meter));
-                   found += parts.back().size();
                  });
   if (whole) return *std::move(whole);
   search.give_memory_back();
-  RangeNeighbors result(shape.queries, found, resources);
-  std::fill_n(result.offsets(), shape.queries + 1, int64_t{0});
-  int64_t query = 0;
-  int64_t at = 0;
-  for (CollectedHits& part : parts) {
-    write_hits(shape.metric, part, search.numbers(), result.ids() + at, result.distances() + at, resources);
-    for (int64_t q = 0; q < part.queries(); ++q) {
-      result.offsets()[++query] = at + part.offsets()[q + 1];
-    }
-    at += part.size();
-    part = CollectedHits();
-  }
-  return result;
+  return write_hits(shape.metric, std::move(parts), search.numbers(), shape.queries, resources);
 }
 
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,

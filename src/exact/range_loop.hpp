@@ -5,6 +5,10 @@
 
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
+#include "kernels/select/range_hits.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -16,6 +20,11 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
                             const Resources& resources);
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources);
+
+// The one exit of range searches: what was found for queries one after the other, as ids and distances. `numbers`: of the
+// rows, where these are not their ids.
+RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const uint32_t* numbers, int64_t queries,
+                          const Resources& resources);
 
 // A result where it is wanted: as it is, or copied from the host to the device's memory.
 RangeNeighbors in_space(RangeNeighbors found, MemorySpace space, const RangeAllocator& allocate,

@@ -1,7 +1,8 @@
 // What an exact search is given: what there is, what is wanted, and what was settled of the base before anything was
-// planned.
+// planned; and what every plan of it says.
 #pragma once
 
+#include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
@@ -97,6 +98,15 @@ struct SearchTask {
   }
   // Gathered rows are looked at where their numbers are known.
   bool base_checked() const { return shape.base_checked || gathers(); }
+};
+
+// What every plan settles: in which batches the loop goes, and what memory that takes.
+struct KnnPlan {
+  Device device = Device::cpu();
+  int64_t query_batch = 0;  // queries searched together; the base is passed over once per batch
+  int64_t base_chunk = 0;   // rows handed to the backend at a time
+  int64_t host_bytes = 0;   // what the search will allocate, at its peak
+  int64_t device_bytes = 0;
 };
 
 // Of all rows.

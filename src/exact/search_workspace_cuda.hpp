@@ -5,18 +5,54 @@
 #pragma once
 
 #include "core/byte_size.hpp"
+#include "core/host_array.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/cuda_search_plan.hpp"
 #include "exact/product_layout_cuda.hpp"
 #include "exact/search_task.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
+#include "kernels/rerank/rerank_task.hpp"
+#include "kernels/select/select_plan.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
+
+// The memory of the direct engine's selection. Pure arithmetic, for plans too.
+
+// The most that a tile has.
+struct TileSelectShape {
+  int64_t queries = 0;
+  int64_t rows = 0;
+  int64_t k = 0;  // 0: lists are kept instead
+  int multiprocessors = 0;
+
+  bool suits() const { return k > 0 && k <= kFilterLargestK; }
+};
+
+struct TileSelectLayout : WorkspaceLayout {
+  Slot<float> keys;        // queries x k
+  Slot<int32_t> columns;   // queries x k
+  Slot<uint64_t> found;    // queries x k neighbours
+  Slot<std::byte> select;  // for selection
+
+  explicit TileSelectLayout(const TileSelectShape& shape) {
+    if (!shape.suits()) return;
+    keys = take<float>(shape.queries, shape.k);
+    columns = take<int32_t>(shape.queries, shape.k);
+    found = take<uint64_t>(shape.queries, shape.k);
+    // Tiles of fewer queries are cut into slices, no more than about two for each multiprocessor, and merged; short
+    // ones are sorted in memory.
+    const int64_t whole = plan_select({shape.queries, shape.rows, shape.k}, shape.multiprocessors).workspace_bytes;
+    const int64_t cut = int64_t{4} * shape.multiprocessors;
+    const int64_t sorted = shape.k > kRegistersLongestRow ? shape.queries : 0;
+    select = take<std::byte>(whole + (cut + sorted) * array_bytes<uint64_t>(shape.k));
+  }
+};
 
 // What the host looks at when a batch is done.
 struct SearchStatus {
@@ -104,6 +140,48 @@ struct SearchWorkspace : WorkspaceLayout {
     centre = take<float>(task.shape.cols);
     base_facts = take<BaseFacts>(1);
     products = take_layout(ProductLayout(shape));
+  }
+};
+
+// The device memory of a k-NN search: beside what every search has (search_workspace_cuda.hpp) its lists.
+
+// Of the direct engine, which takes what the product engine leaves.
+inline TileSelectShape tile_select_shape(const SearchTask& task, const KnnCudaPlan& plan) {
+  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.k : 0, plan.multiprocessors};
+}
+
+struct KnnWorkspace : SearchWorkspace {
+  Slot<uint64_t> lists;    // query_batch x k neighbours
+  Slot<uint32_t> bounds;   // of the direct engine: query_batch keys
+  Slot<uint64_t> found;    // of products: the neighbours in one piece, batch x k
+  Slot<std::byte> select;  // a TileSelectLayout
+
+  KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
+    lists = take<uint64_t>(plan.query_batch, task.k);
+    bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
+    found = take<uint64_t>(plan.product_queries(), task.k);
+    select = take_layout(TileSelectLayout(tile_select_shape(task, plan)));
+  }
+};
+
+// The device memory of a range search: beside what every search has (search_workspace_cuda.hpp) the rows found, until
+// they are brought to the host.
+struct RangeWorkspace : SearchWorkspace {
+  Slot<uint64_t> hits;    // plan.hits neighbours
+  Slot<uint32_t> starts;  // of each query's: of a batch or a tile
+  Slot<uint32_t> counts;
+  // Where results stay on the device: of a tile of the direct engine.
+  Slot<uint32_t> tile_counts;  // kRangeTileParts for each query
+  Slot<int64_t> tile_starts;
+
+  RangeWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
+    const int64_t queries_at_a_time = std::max(plan.product_queries(), plan.query_tile);
+    hits = take<uint64_t>(plan.hits);
+    starts = take<uint32_t>(queries_at_a_time);
+    counts = take<uint32_t>(queries_at_a_time);
+    const int64_t staying = task.wish.result_space.host_readable() ? 0 : queries_at_a_time;
+    tile_counts = take<uint32_t>(staying, kRangeTileParts);
+    tile_starts = take<int64_t>(staying);
   }
 };
 

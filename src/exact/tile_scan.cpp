@@ -17,6 +17,9 @@ namespace {
 
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
+constexpr double kWorthwhile = 0.5;  // of all rows, read although they were screened
+constexpr int64_t kAlone = 4;        // a row by itself takes as long as so many in a run
+
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
 
 // False where some value is no byte.
@@ -160,24 +163,24 @@ class QuickTest {
 }  // namespace
 
 int64_t TileScan::run(int64_t first, int64_t end) {
-  const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / context_.base.cols());
+  const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / scanner_.base().cols());
   int64_t tiles = 0;
   for (int64_t tile = first; tile < end; tile += kTileRows) {
     const int64_t count = std::min(kTileRows, end - tile);
-    const MatrixView rows = context_.base.slice(tile, count);
+    const MatrixView rows = scanner_.base().slice(tile, count);
     if (side_by_side_) put_side_by_side(rows);
-    for (int64_t q = 0; q < context_.queries.size(); ++q) {
+    for (int64_t q = 0; q < scanner_.queries(); ++q) {
       // Those of products are of the rows alone, and known after the first query.
-      float* const facts = q > 0 && is_product(context_.kind) ? nullptr : facts_;
+      float* const facts = q > 0 && is_product(scanner_.kind()) ? nullptr : facts_;
       if (side_by_side_) {
-        scan_columns_cpu(context_.kind, queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
+        scan_columns_cpu(scanner_.kind(), queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
       } else {
         scan_rows(q, rows, facts);
       }
       if (const int64_t bad = take_tile(q, rows, tile); bad >= 0) return bad;
     }
-    context_.meter.add(context_.queries.size() * count);
-    if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
+    scanner_.meter().add(scanner_.queries() * count);
+    if (++tiles % between_checkpoints == 0) scanner_.meter().checkpoint();
   }
   return -1;
 }
@@ -189,27 +192,27 @@ int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first
 
 void TileScan::scan_rows(int64_t query, const MatrixView& rows, float* facts) {
   uint8_t bytes[kMostDotColumns];
-  const CanonicalQuery own = context_.queries.canonical(query);
+  const CanonicalQuery own = scanner_.canonical(query);
   if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
-    const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
-    scan_byte_rows_cpu(context_.kind, bytes, static_cast<float>(scale), rows, values_, facts);
+    const double scale = scanner_.kind() == KeyKind::cosine ? own.inverse_norm : 1.0;
+    scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, facts);
   } else {
-    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts);
+    scan_rows_cpu(scanner_.kind(), queries_ + query * rows.cols(), rows, values_, facts);
   }
 }
 
-bool TileScan::takes_bytes(const ScanContext& context) {
-  const MatrixView& base = context.base;
-  return has_byte_scan() && base.dtype() == DType::u8 && is_product(context.kind) &&
+bool TileScan::takes_bytes(CpuScanner& scanner) {
+  const MatrixView& base = scanner.base();
+  return has_byte_scan() && base.dtype() == DType::u8 && is_product(scanner.kind()) &&
          base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
 }
 
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns
 // it takes more than one query to make up for the transposition.
-bool TileScan::puts_side_by_side(const ScanContext& context) {
-  const int64_t cols = context.base.cols();
-  const int64_t most = context.queries.size() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide;
-  return context.kind != KeyKind::hamming && cols <= most;
+bool TileScan::puts_side_by_side(CpuScanner& scanner) {
+  const int64_t cols = scanner.base().cols();
+  const int64_t most = scanner.queries() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide;
+  return scanner.kind() != KeyKind::hamming && cols <= most;
 }
 
 void TileScan::put_side_by_side(const MatrixView& rows) {
@@ -228,29 +231,29 @@ void TileScan::put_side_by_side(const MatrixView& rows) {
 }
 
 int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  CandidateList& list = context_.list(query, split_);
-  context_.exchange_threshold(query, &list);
+  CandidateList& list = scanner_.list(query, split_);
+  scanner_.exchange_threshold(query, &list);
   // Without a threshold every row passes: so few at first that they give one.
-  const bool opens = list.threshold() == kInfinity && !context_.user.takes_keys();
-  const int64_t few = opens ? std::min(context_.plan.list_length + kFirstRows, rows.rows()) : 0;
+  const bool opens = list.threshold() == kInfinity && !scanner_.user().takes_keys();
+  const int64_t few = opens ? std::min(scanner_.plan().list_length + kFirstRows, rows.rows()) : 0;
   if (few > 0) {
     if (const int64_t bad = take_rows(query, rows, first, 0, few); bad >= 0) return bad;
-    if (few < rows.rows() && list.threshold() == kInfinity) context_.make_room(query, split_, slot_);
+    if (few < rows.rows() && list.threshold() == kInfinity) scanner_.make_room(query, split_, slot_);
   }
   return take_rows(query, rows, first, few, rows.rows());
 }
 
 int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end) {
-  const double squared_norm = context_.queries.squared_norm(query);
-  const KeyBounds bounds(context_.kind, rows.cols(), squared_norm);
-  CandidateList& list = context_.list(query, split_);
+  const double squared_norm = scanner_.squared_norm(query);
+  const KeyBounds bounds(scanner_.kind(), rows.cols(), squared_norm);
+  CandidateList& list = scanner_.list(query, split_);
   float threshold = list.threshold();
   uint16_t left[kTileRows];
   const float* const values = values_ + begin;
   const float* const facts = facts_ + begin;
-  const QuickTest quick(context_.kind, rows.cols(), squared_norm, threshold, facts, end - begin);
+  const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, facts, end - begin);
   int64_t count = quick.run(values, facts, end - begin, left);
-  if (const KthAgain again(context_.base, list); again) {
+  if (const KthAgain again(scanner_.base(), list); again) {
     count = std::remove_if(left, left + count, [&](uint16_t i) { return again(first + begin + i); }) - left;
   }
   float some_values[kTileRows];
@@ -262,16 +265,71 @@ int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first
   bounds.bound(some_values, some_facts, count, lower, upper);
   for (int64_t n = 0; n < count; ++n) {
     const int64_t i = begin + left[n];
-    const bool counts = !(lower[n] > threshold) && context_.keeps_row(first + i);
+    const bool counts = !(lower[n] > threshold) && scanner_.keeps_row(first + i);
     const bool known = lower[n] > -kInfinity;
     if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
     list.push_if(counts, lower[n], upper[n], static_cast<uint32_t>(first + i));
-    if (counts && context_.plan.list_length == 1) list.share_threshold(threshold = std::min(threshold, upper[n]));
+    if (counts && scanner_.plan().list_length == 1) list.share_threshold(threshold = std::min(threshold, upper[n]));
     if (list.has_room()) continue;
-    context_.make_room(query, split_, slot_);
+    scanner_.make_room(query, split_, slot_);
     threshold = list.threshold();
   }
   return -1;
+}
+
+ScreenedTileScan::ScreenedTileScan(CpuScanner& scanner, const PackedRows& packed, int64_t split, TileScan& scan)
+    : scanner_(scanner),
+      base_(packed.screen_panels()),
+      rows_per_panel_(packed.rows_per_panel()),
+      split_(split),
+      scan_(scan),
+      limits_(static_cast<size_t>(scanner.queries() + kMostQueriesPerPanel), -kInfinity),
+      queries_(scanner.packed().screen_panels(0, scanner.queries(), limits_.data())),
+      use_(kWorthwhile) {}
+
+void ScreenedTileScan::run(int64_t first_panel, int64_t end_panel) {
+  for (int64_t panel = first_panel; panel < end_panel; panel += ScreenUse::kStretch) {
+    const int64_t panels = std::min(ScreenUse::kStretch, end_panel - panel);
+    const int64_t first = panel * rows_per_panel_;
+    const int64_t end = std::min(first + panels * rows_per_panel_, scanner_.base().rows());
+    for (int64_t q = 0; q < scanner_.queries(); ++q) set_limit(q);
+    if (std::isinf(limits_[0]) || !use_.screens_next()) {
+      scan_.run(first, end);
+      continue;
+    }
+    read_ = 0;
+    scan_rounded_panels(queries_, base_, panel, panels, *this);
+    use_.count((end - first) * scanner_.queries(), read_);
+    scanner_.meter().add(scanner_.queries() * (end - first));
+    scanner_.meter().checkpoint();
+  }
+}
+
+void ScreenedTileScan::on_hit(int64_t query, int64_t panel, const float* rounded) {
+  const int64_t first = panel * rows_per_panel_;
+  const int64_t count = std::min(rows_per_panel_, scanner_.base().rows() - first);
+  const float limit = queries_.limit(query, base_, panel);
+  const auto passes = [&](int64_t i) { return !(rounded[i] > limit); };  // a NaN does
+  int64_t passed = 0;
+  for (int64_t i = 0; i < count; ++i) passed += passes(i);
+  if (passed * kAlone >= count) {
+    read_ += count;
+    scan_.scan_tile(query, scanner_.base().slice(first, count), first);
+  } else {
+    read_ += passed * kAlone;
+    for (int64_t i = 0; i < count; ++i) {
+      if (passes(i)) scan_.scan_tile(query, scanner_.base().slice(first + i, 1), first + i);
+    }
+  }
+  set_limit(query);
+}
+
+// On value + offset, which is the key, or its square.
+void ScreenedTileScan::set_limit(int64_t query) {
+  CandidateList& list = scanner_.list(query, split_);
+  scanner_.exchange_threshold(query, &list);
+  const float most = scanner_.kind() == KeyKind::l2 ? square_above(list.limit()) : list.limit();
+  limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(query);
 }
 
 }  // namespace kith

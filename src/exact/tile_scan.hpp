@@ -3,10 +3,12 @@
 // lists.
 #pragma once
 
-#include "exact/scan_context.hpp"
+#include "exact/cpu_scanner.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -15,14 +17,14 @@ class TileScan {
   static constexpr int64_t kTileRows = kColumnRows;
 
   // `queries`: one after the other, as they are compared.
-  TileScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
-      : context_(context),
+  TileScan(CpuScanner& scanner, const float* queries, int64_t split, int slot, bool check_finite)
+      : scanner_(scanner),
         queries_(queries),
         split_(split),
         slot_(slot),
         check_finite_(check_finite),
-        takes_bytes_(takes_bytes(context)),
-        side_by_side_(!takes_bytes_ && puts_side_by_side(context)) {}
+        takes_bytes_(takes_bytes(scanner)),
+        side_by_side_(!takes_bytes_ && puts_side_by_side(scanner)) {}
 
   // Returns the first row that is not finite, or -1; what follows it is not looked at.
   int64_t run(int64_t first, int64_t end);
@@ -31,8 +33,8 @@ class TileScan {
 
  private:
   // Whether rows of bytes are multiplied as they are, with the queries that are bytes too.
-  static bool takes_bytes(const ScanContext& context);
-  static bool puts_side_by_side(const ScanContext& context);
+  static bool takes_bytes(CpuScanner& scanner);
+  static bool puts_side_by_side(CpuScanner& scanner);
   void put_side_by_side(const MatrixView& rows);
   // Fills values_, and `facts` unless it is null.
   void scan_rows(int64_t query, const MatrixView& rows, float* facts);
@@ -40,7 +42,7 @@ class TileScan {
   int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first);
   int64_t take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end);
 
-  const ScanContext& context_;
+  CpuScanner& scanner_;
   const float* const queries_;
   const int64_t split_;
   const int slot_;
@@ -50,6 +52,30 @@ class TileScan {
   float columns_[kMostColumnsSideBySide * kTileRows];
   float values_[kTileRows];
   float facts_[kTileRows] = {};
+};
+
+// The same behind the screen of a prepared base: the rows that it does not rule out, in stretches of panels, where it is
+// of use.
+class ScreenedTileScan final : private PanelHits {
+ public:
+  // `scan` does what is left of the work. The queries are packed for `packed`.
+  ScreenedTileScan(CpuScanner& scanner, const PackedRows& packed, int64_t split, TileScan& scan);
+
+  void run(int64_t first_panel, int64_t end_panel);
+
+ private:
+  void on_hit(int64_t query, int64_t panel, const float* rounded) override;
+  void set_limit(int64_t query);
+
+  CpuScanner& scanner_;
+  const RoundedBase base_;
+  const int64_t rows_per_panel_;
+  const int64_t split_;
+  TileScan& scan_;
+  std::vector<float> limits_;
+  const RoundedQueries queries_;
+  ScreenUse use_;
+  int64_t read_ = 0;  // rows, in this stretch
 };
 
 }  // namespace kith

@@ -1,23 +1,19 @@
 // Stands in for graphs on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "graph/build/cells/cell_steps.hpp"
-#include "graph/build/exact/without_self_cuda.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/handle/graph_check_cuda.hpp"
+#include "graph/build/cells/cells.hpp"
+#include "graph/build/exact/without_self.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/handle/graph_check.hpp"
 #include "graph/lists/graph_lists.hpp"
 
 namespace kith {
 
-std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&, const Resources&) {
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
+                                                  const custom::GraphMetric*, const Resources&) {
   throw_no_cuda();
 }
 
-std::unique_ptr<GraphLists> make_custom_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
-                                                   const custom::GraphMetric&, const Resources&) {
-  throw_no_cuda();
-}
-
-std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellParams&) { throw_no_cuda(); }
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellsWish&) { throw_no_cuda(); }
 
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
 

@@ -2,11 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "index/flat.hpp"
-#include "index/lists_kind.hpp"
-#include "index/refined_kind.hpp"
-#include "index/transformed_kind.hpp"
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "quantize/code_table.hpp"
 #include "quantize/name_part.hpp"
 
@@ -126,7 +122,7 @@ FactorySpec parse_factory(std::string_view factory) {
 
 std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params) {
   std::shared_ptr<const IndexKind> kind = spec.has_lists || spec.code.has_value()
-                                              ? make_lists_kind({spec.has_lists, spec.lists, spec.code}, params)
+                                              ? make_lists_kind(spec, params)
                                               : make_flat(params);
   if (!spec.transforms.empty()) kind = make_transformed_kind(spec.transforms, std::move(kind), params);
   if (spec.refines) kind = make_refined_kind(spec.refine, std::move(kind), params);

@@ -37,4 +37,14 @@ FactorySpec parse_factory(std::string_view factory);
 // Throws InvalidArgument for parameters that such an index cannot have.
 std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params);
 
+// The kinds that it is made of. Lists are Unsupported for a metric that they cannot be searched by; `code` is what is kept
+// of a vector for a second look.
+std::shared_ptr<const IndexKind> make_flat(const IndexParams& params);
+std::shared_ptr<const IndexKind> make_lists_kind(const FactorySpec& spec, const IndexParams& params);
+std::shared_ptr<const IndexKind> make_transformed_kind(std::vector<TransformSpec> transforms,
+                                                       std::shared_ptr<const IndexKind> inner,
+                                                       const IndexParams& params);
+std::shared_ptr<const IndexKind> make_refined_kind(const std::optional<CodeRecipe>& code,
+                                                   std::shared_ptr<const IndexKind> inner, const IndexParams& params);
+
 }  // namespace kith

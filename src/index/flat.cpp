@@ -1,11 +1,164 @@
-// How a Flat index grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one
-// device: where the first rows did. Rows on a device are checked when they are prepared.
-#include "index/flat.hpp"
+// "Flat": every vector as it is, searched exactly over its segments, with the layouts that they have or get.
+//
+// How it grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one device:
+// where the first rows did. Rows on a device are checked when they are prepared.
+#include "core/typed_row.hpp"
+#include "cuda/device_memory.hpp"
+#include "exact/exact_search.hpp"
+#include "exact/knn_loop.hpp"
+#include "exact/range_loop.hpp"
+#include "exact/search_checks.hpp"
+#include "exact/search_footprint.hpp"
+#include "graph/lists/counted_work.hpp"
+#include "index/factory.hpp"
+#include "index/vector_rows.hpp"
+#include "rows/stored_row.hpp"
 
-#include "index/flat_state.hpp"
+#include <utility>
 
 namespace kith {
 namespace {
+
+using Vectors = Segments<VectorSegment>;
+
+// How vectors are prepared for queries of a type; rows that were looked at need no check.
+PrepareOptions flat_prepare_options(const IndexParams& params, DType queries) {
+  return {params.metric, queries, false, 0};
+}
+
+// The layouts that the segments of a state have or get, as one search sees them.
+class FlatLayouts final : public BaseLayouts {
+ public:
+  FlatLayouts(const Vectors& vectors, const IndexParams& params, const Resources& resources)
+      : vectors_(vectors), params_(params), resources_(resources), ready_(vectors.count()) {}
+
+  // However the search ends, it may have enqueued work that reads the segments.
+  ~FlatLayouts() override {
+    if (device_.kind != DeviceKind::cuda) return;
+    const std::shared_ptr<const StreamMark> mark = mark_stream(device_.index, resources_);
+    for (const auto& segment : vectors_) segment->read_until(mark);
+  }
+  FlatLayouts(const FlatLayouts&) = delete;
+  FlatLayouts& operator=(const FlatLayouts&) = delete;
+
+  bool can_prepare() const override { return params_.prepare; }
+
+  bool prepare(const SearchTask& task, Device device, const Resources& resources) override {
+    device_ = device;
+    // A search of few queries uses what there is on the CPU, but would not make up for packing.
+    const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
+    const bool make = params_.prepare && !few;
+    const PrepareOptions options = flat_prepare_options(params_, task.shape.query_dtype);
+    bool all = true;
+    for (size_t i = 0; i < ready_.size(); ++i) {
+      const VectorSegment& segment = *vectors_.all()[i];
+      ready_[i] =
+          make ? get_layout(segment, device, options, resources) : find_layout(segment, device, options.queries);
+      all &= ready_[i] != nullptr;
+    }
+    return all;
+  }
+
+  const PreparedBase* of(int64_t row) const override { return ready_[vectors_.number_of(row)].get(); }
+
+ private:
+  const Vectors& vectors_;
+  const IndexParams& params_;
+  const Resources& resources_;
+  Device device_;  // that searches; a search on a GPU always asks for the layouts there
+  std::vector<Layout> ready_;
+};
+
+class FlatState final : public IndexState {
+ public:
+  // `checked`: the values of all rows have been looked at.
+  FlatState(const IndexContent& content, const IndexParams& params, Vectors vectors, bool checked)
+      : IndexState(content), params_(params), vectors_(std::move(vectors)), checked_(checked) {}
+
+  void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+              const Resources& resources) const override {
+    BlockSource base = rows();
+    SearchShape shape = check_knn(RowsInfo(queries), base.info(), {params.k, params_.metric});
+    shape.base_checked = checked_;
+    const SearchWish wish{.k = params.k, .check_finite = params_.check_finite, .result_space = out.space};
+    if (only_counts(resources)) return count_work(search_footprint(shape, wish, params.filter, resources), resources);
+    ViewSource query_rows(queries);
+    FlatLayouts layouts(vectors_, params_, resources);
+    search_knn(shape, wish, {query_rows, base, params.filter, &layouts}, out, resources);
+  }
+
+  RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
+                              const Resources& resources) const override {
+    const RangeParams range{params.radius, params_.metric,      params_.check_finite,
+                            params.filter, params.result_space, params.allocate};
+    BlockSource base = rows();
+    SearchShape shape = check_range(RowsInfo(queries), base.info(), range);
+    shape.base_checked = checked_;
+    ViewSource query_rows(queries);
+    FlatLayouts layouts(vectors_, params_, resources);
+    return search_range(shape, range, {query_rows, base, params.filter, &layouts}, resources);
+  }
+
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
+    if (only_counts(resources)) return;
+    std::vector<std::byte> row;  // of a device
+    for (int64_t i = 0; i < out.rows(); ++i) {
+      const size_t segment = vectors_.number_of(rows[i]);
+      int64_t at = rows[i] - vectors_.first_row(segment);
+      MatrixView view = vectors_.all()[segment]->made().view();
+      if (!view.space().host_readable()) {
+        row.resize(static_cast<size_t>(view.cols() * size_of(view.dtype())));
+        copy_to_host(view.row(at), static_cast<int64_t>(row.size()), view.space().device, row.data());
+        view = {row.data(), view.dtype(), {1, view.cols(), view.cols()}};
+        at = 0;
+      }
+      widen_row(view, at, typed_row<float>(out, i));
+    }
+  }
+
+  void give_parts(IndexParts& parts, const Resources& resources) const override {
+    for (const auto& segment : vectors_) {
+      const MatrixView& view = segment->made().view();
+      if (view.space().host_readable()) {
+        parts.flat.emplace_back(view, segment);
+        continue;
+      }
+      MatrixBuffer copy(view.dtype(), view.rows(), view.cols(), "rows to be saved", resources);
+      for (int64_t i = 0; i < view.rows() && !only_counts(resources); ++i) {
+        copy_to_host(view.row(i), view.cols() * size_of(view.dtype()), view.space().device, copy.mutable_view().row(i));
+      }
+      parts.flat.emplace_back(std::move(copy));
+    }
+  }
+
+  void describe(IndexInfo& info, const LiveRows&) const override {
+    const IndexBytes held = bytes();
+    info.parts.emplace_back("vectors", held.host + held.device);
+  }
+
+  IndexBytes bytes() const override {
+    IndexBytes total;
+    for (const auto& segment : vectors_) {
+      total.host += segment->bytes(DeviceKind::cpu);
+      total.device += segment->bytes(DeviceKind::cuda);
+    }
+    return total;
+  }
+
+  const Vectors& vectors() const { return vectors_; }
+  bool checked() const { return checked_; }
+
+ private:
+  BlockSource rows() const {
+    std::vector<MatrixView> blocks;
+    for (const auto& segment : vectors_) blocks.push_back(segment->made().view());
+    return BlockSource(std::move(blocks));
+  }
+
+  const IndexParams params_;
+  const Vectors vectors_;
+  const bool checked_;
+};
 
 // The device that rows are prepared for when they are added: where they lie. Where it could be a GPU `automatic` waits
 // for the first search.
@@ -13,8 +166,6 @@ Device device_at_add(Device asked, const MemorySpace& space) {
   if (!space.host_readable()) return Device::cuda(space.device);
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
-
-using Vectors = FlatState::Vectors;
 
 // Borrowed rows stay where they are.
 size_t staying(const Vectors& vectors, int64_t added) {
@@ -63,9 +214,9 @@ class FlatKind final : public IndexKind {
   }
 
   // Layouts are left out where there is no room for them.
-  int64_t added_bytes(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
+  Footprint add_footprint(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
     const Vectors old = vectors_of(flat(state));
-    return (old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows) * rows.row_bytes();
+    return {(old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows) * rows.row_bytes()};
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& state, const KeptRows& kept,

@@ -8,7 +8,8 @@
 #include <kith/view.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "rows/rows_info.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/counted_work.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,8 @@ class HostRows {
     const int device = rows.space().device;
     copy_ = MatrixBuffer(rows.dtype(), rows.rows(), rows.cols(), "a copy of the queries", resources);
     const MutableMatrixView to = copy_.mutable_view();
+    view_ = to;
+    if (only_counts(resources)) return;
     const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
     wait_for_stream(device, resources);
     if (rows.row_stride() == rows.cols()) {
@@ -29,14 +32,9 @@ class HostRows {
     } else {
       for (int64_t i = 0; i < rows.rows(); ++i) copy_to_host(rows.row(i), row_bytes, device, to.row(i));
     }
-    view_ = to;
   }
 
   const MatrixView& view() const { return view_; }
-  // Of the copy.
-  static int64_t bytes_for(const RowsInfo& rows) {
-    return rows.space.host_readable() ? 0 : rows.rows * rows.row_bytes();
-  }
 
  private:
   MatrixBuffer copy_;
@@ -56,19 +54,10 @@ class HostNeighbors {
 
   // To where the caller wants them.
   void deliver(const Resources& resources) const {
-    if (out_.space.host_readable()) return;
-    const int64_t count = out_.queries * out_.k;
-    copy(view_.ids, count * static_cast<int64_t>(sizeof(int64_t)), out_.ids, resources);
-    copy(view_.distances, count * static_cast<int64_t>(sizeof(float)), out_.distances, resources);
+    if (!out_.space.host_readable()) copy_neighbors(view_, out_, resources);
   }
 
  private:
-  void copy(const void* from, int64_t bytes, void* to, const Resources& resources) const {
-    if (bytes == 0) return;
-    const MatrixView run(from, DType::u8, {1, bytes, bytes});
-    copy_to_device(run, static_cast<std::byte*>(to), out_.space.device, resources);
-  }
-
   NeighborsView out_;
   Neighbors found_;
   NeighborsView view_;

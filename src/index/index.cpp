@@ -21,10 +21,11 @@ namespace {
 
 // What an add takes on the host at least, with what it leaves there.
 template <typename Impl>
-int64_t added_bytes(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
+Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
   const auto version = impl.versions.current();
   const IdTable ids = version == nullptr ? IdTable() : version->ids;
-  return ids.added_bytes(gives_ids, rows.rows) + impl.kind->added_bytes(state_of(version.get()), rows, resources);
+  return impl.kind->add_footprint(state_of(version.get()), rows, resources)
+      .beside({ids.added_bytes(gives_ids, rows.rows)});
 }
 
 // Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come.
@@ -58,7 +59,7 @@ void publish_trained(Impl& impl, const RowsInfo& rows, const Footprint& narrowed
         }
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
         if (!impl.kind->needs_training()) return after;
-        const auto least = [&] { return narrowed.beside({impl.kind->trained_bytes(rows, resources)}); };
+        const auto least = [&] { return narrowed.beside(impl.kind->training_footprint(rows, resources)); };
         return within_index_limits("training", works_on_gpu(resources, {rows.space}), resources, least, [&] {
           train(after);
           return after;
@@ -74,14 +75,14 @@ NarrowedRows narrowed_for(const IndexVersion& version, const MatrixView& rows, M
   return {"x", rows, version.offset, OfRounding::warns, resources};
 }
 
-// What is known of them then, and what that takes on the host.
+// What is known of them then, and what that takes.
 RowsInfo narrowed_info(const MatrixView& rows, const Offset& offset) {
   RowsInfo info(rows);
   if (is_narrowed(rows, offset)) info.dtype = DType::f32;
   return info;
 }
-Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset) {
-  return {is_narrowed(rows, offset) && rows.space().host_readable() ? NarrowedRows::bytes_for(rows) : 0};
+Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset, const Resources& resources) {
+  return footprint_of<NarrowedRows>(resources, "x", rows, offset, OfRounding::silent);
 }
 
 }  // namespace
@@ -102,7 +103,7 @@ void Index::train(const MatrixView& rows, const Resources& given) {
   }
   const Offset known = offset_of(impl_->versions.current().get());
   if (!is_narrowed(rows, known)) check_training_values(rows, own, resources);
-  publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known), resources,
+  publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known, resources), resources,
                   [&](IndexVersion& version) {
                     const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
                     if (is_narrowed(rows, version.offset)) check_training_values(narrowed.view(), own, resources);
@@ -117,7 +118,7 @@ void Index::train(const VectorFile& rows, const Resources& given) {
   check_trained_on(RowsInfo(rows), impl_->params.metric);
   FileSource source(rows);
   const auto least = [&] {
-    return Footprint{rows.memory_bytes()}.beside({impl_->kind->trained_bytes(RowsInfo(rows), resources)});
+    return Footprint{rows.memory_bytes()}.beside(impl_->kind->training_footprint(RowsInfo(rows), resources));
   };
   within_index_limits("training", works_on_gpu(resources, {}), resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
@@ -160,8 +161,8 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   const auto least = [&] {
     if (borrows) return Footprint();
     const Offset offset = offset_of(now.get());
-    return narrowed_footprint(rows, offset)
-        .beside({added_bytes(*impl_, narrowed_info(rows, offset), ids.size > 0, resources)});
+    return narrowed_footprint(rows, offset, resources)
+        .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
   within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](IndexVersion& version) {
@@ -188,8 +189,8 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
-    const int64_t behind = 2 * added_bytes(*impl_, info, ids.size > 0, resources) + file.memory_bytes();
-    return behind + std::max(behind / 7, 2 * info.row_bytes());
+    const Footprint behind = add_footprint(*impl_, info, ids.size > 0, resources).times(2).beside({file.memory_bytes()});
+    return beside_share(behind, 8, 2 * info.row_bytes()).host;
   };
   naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);

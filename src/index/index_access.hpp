@@ -19,10 +19,6 @@ class KITH_EXPORT IndexAccess {
   // `factory` is only its name.
   static Index make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params = {});
 
-  // What a search takes on the host at least, beside its results: for an error that names the limit.
-  static int64_t smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
-                                       const Resources& resources);
-
   // Whether ids are row numbers, by nobody's or the caller's choice.
   static bool ids_are_rows(const Index& index);
 

@@ -6,8 +6,7 @@
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"
-#include "io/container/container_writer.hpp"
-#include "quantize/additive/norm_levels.hpp"
+#include "quantize/additive/code_norms.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +21,7 @@ constexpr int64_t kMostAboutBytes = 1 << 20;
 
 // --- saving
 
-ContainerWriter::Piece bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+ContainerWriter::Piece piece_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 template <typename T>
 void add_array(ContainerWriter& writer, std::string_view name, SectionType type, const PartArray<T>& values) {
@@ -46,7 +45,7 @@ void add_codec(ContainerWriter& writer, std::string_view name, const CodecParts&
   writer.add(norm_section(name), SectionType::f32, {static_cast<int64_t>(norms)}, {std::as_bytes(values.last(norms))});
 }
 
-int64_t table_bytes(const CodecParts& codec) { return codec.recipe().code->table_bytes(codec.format); }
+int64_t table_bytes(const CodecParts& codec) { return codec.recipe().code->tables_footprint(codec.format).host; }
 
 void add_codes(ContainerWriter& writer, std::string_view name, const PartArray<uint8_t>& codes, int64_t rows,
                const CodeFormat& format) {
@@ -286,7 +285,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
   check_parts(parts, resources);
   const std::string about = about_index(parts);
   ContainerWriter writer("index", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_transforms(writer, parts.transforms);
   if (parts.lists) {
     add_lists(writer, *parts.lists, parts.rows);
@@ -333,7 +332,7 @@ void save_codec(const QuantizerParts& parts, const std::string& path, const Reso
   check_codec(parts.codec, "codec");
   const std::string about = about_codec(parts);
   ContainerWriter writer("codec", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_codec(writer, "codec", parts.codec);
   writer.write(path, resources);
 }
@@ -355,7 +354,7 @@ void save_transforms(const SavedTransforms& parts, const std::string& path, cons
   check_transforms(parts.transforms);
   const std::string about = about_transforms(parts);
   ContainerWriter writer("transforms", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
   add_transforms(writer, parts.transforms);
   writer.write(path, resources);
 }

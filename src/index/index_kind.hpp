@@ -25,19 +25,16 @@ class IndexKind {
   virtual std::shared_ptr<const IndexState> trained(RowSource&, const Resources&) const {
     throw InvalidState("this kind of index needs no training");
   }
-
-  // What that takes on the host at least, for an error that names the limit. 0: not known.
-  virtual int64_t trained_bytes(const RowsInfo&, const Resources&) const { return 0; }
+  // What that takes on the host at least, for an error that names the limit; nothing: not known.
+  virtual Footprint training_footprint(const RowsInfo&, const Resources&) const { return {}; }
 
   // The state `before` with `rows` behind its own. `before` is of this kind and stays as it is; it is null where there
   // is none, which a kind that needs training never sees. There is at least one row; shape, dtype and place fit those
   // before. Values have been checked in host memory, and are to be checked here, or at the search, in a device's.
   virtual std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership ownership,
                                                   const Resources& resources) const = 0;
-
-  // What added() takes on the host at least, with the new state, for an error that names the limit: of rows in host
-  // memory. 0: not known.
-  virtual int64_t added_bytes(const IndexState*, const RowsInfo&, const Resources&) const { return 0; }
+  // What that takes on the host at least, with the new state, of rows in host memory.
+  virtual Footprint add_footprint(const IndexState*, const RowsInfo&, const Resources&) const { return {}; }
 
   // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
   // bits. Removed rows are marked by the Index; this drops them.

@@ -1,15 +1,17 @@
 // How calls of an index meet the host's memory limit (core/within_limits.hpp).
 //
-// Footprints are stated for the CPU. A GPU takes less of the host, so there the call is tried, and a limit is named that
-// would do for either once it was too small.
+// Calls are counted for the CPU. A GPU takes less of the host, so there the call is tried, and a limit is named that would
+// do for either once it was too small.
 #pragma once
 
 #include <kith/memory_space.hpp>
 #include <kith/resources.hpp>
 
 #include "core/named_limit.hpp"
-#include "core/within_limits.hpp"
+#include "graph/lists/counted_work.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <string_view>
 
@@ -25,8 +27,20 @@ inline bool works_on_gpu(const Resources& resources, std::initializer_list<Memor
 template <typename Least, typename Work>
 decltype(auto) within_index_limits(std::string_view job, bool on_gpu, const Resources& resources, const Least& least,
                                    const Work& work) {
-  if (!on_gpu || resources.host_memory()->counts_only()) return within_limits(job, resources, least, work);
+  if (!on_gpu || only_counts(resources)) return within_limits(job, resources, least, work);
   return naming_whole_host_limit([&] { return least().host; }, resources, work);
+}
+
+// The same for a call that is counted by making it.
+template <typename Call>
+decltype(auto) within_index_limits(std::string_view job, bool on_gpu, const Resources& resources, const Call& call) {
+  return within_index_limits(
+      job, on_gpu, resources, [&] { return footprint_of_call(resources, call); }, [&] { return call(resources); });
+}
+
+// Work that takes `behind`, beside pieces for each of which a share of what is left is taken, and `each` at least.
+inline Footprint beside_share(const Footprint& behind, int64_t share, int64_t each) {
+  return behind.beside({std::max(behind.host / (share - 1) + 1, each)});
 }
 
 }  // namespace kith

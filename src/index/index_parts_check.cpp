@@ -66,7 +66,7 @@ void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64
 void check_stored_codes(const IndexParts& parts, const CodecParts& codec, const PartArray<uint8_t>& codes,
                         std::string_view section, const Resources& resources) {
   check_codes(codec, codes, parts.rows, section);
-  if (codec.format.kind != CodeKind::stored || parts.rows == 0) return;
+  if (!codec.format.stores_values() || parts.rows == 0) return;
   const int64_t cols = codec.format.cols;
   check_values(parts, MatrixView(codes.data(), codec.format.dtype, {parts.rows, cols, cols}), 0, section, resources);
 }
@@ -197,7 +197,7 @@ void check_codec(const CodecParts& codec, std::string_view section) {
   check_code_format(codec);
   require_size(static_cast<int64_t>(codec.values.size()), codec.recipe().code->value_count(codec.format), section);
   require_finite(codec.values, section);
-  if (codec.format.kind != CodeKind::scalar) return;
+  if (!codec.format.steps_columns()) return;
   const std::span<const float> spans = std::span(codec.values).subspan(static_cast<size_t>(codec.format.cols));
   require(std::all_of(spans.begin(), spans.end(), [](float v) { return v >= 0; }), section, "a span is negative");
 }

@@ -21,7 +21,11 @@ void Index::save(const std::string& path, const Resources& resources) const {
     const int64_t rows = state->content().rows;
     // Ids, and the checks of ids and of row numbers.
     const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
-    return Footprint{compacted_bytes(version.get()) + state->give_parts_bytes() + ids + rows / 8 + 8};
+    const Footprint parts = footprint_of_call(resources, [&](const Resources& used) {
+      IndexParts counted;
+      state->give_parts(counted, used);
+    });
+    return Footprint{compacted_bytes(version.get()) + ids + rows / 8 + 8}.beside(parts);
   };
   within_limits("the file", resources, least,
                 [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });

@@ -3,25 +3,122 @@
 #include <kith/index.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "rows/knn_checks.hpp"
 #include "exact/range_loop.hpp"
-#include "exact/search_limit.hpp"
-#include "index/file_vectors.hpp"
 #include "index/host_rows.hpp"
-#include "index/id_filter.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
 #include "index/index_limits.hpp"
 #include "index/refine.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace kith {
 namespace {
+
+// A caller's filter in the stored rows of one version: a list names ids, which become rows; masks and bits are of the
+// live rows. Without one the dead rows are left out, where there are any.
+class IdFilter {
+ public:
+  // InvalidArgument for an id that is not there, and for a mask of another size. The caller's memory is read until the
+  // filter is used up.
+  IdFilter(const RowFilter& filter, const IdTable& ids, const Resources& resources) : filter_(shape_of(filter, ids)) {
+    const LiveRows& live = ids.live();
+    if (lists_ids(filter, ids)) {
+      rows_ = HostArray<int64_t>(filter.size(), "the filter's rows", resources);
+      if (only_counts(resources)) return;
+      const auto* const listed = static_cast<const int64_t*>(filter.data());
+      for (int64_t i = 0; i < filter.size(); ++i) {
+        rows_[i] = ids.row(listed[i]);
+        if (rows_[i] >= 0) continue;
+        throw InvalidArgument(fmt::format("the filter's id {} at position {} is not in the index", listed[i], i));
+      }
+      filter_ = RowFilter::rows(rows_.data(), rows_.size());
+    } else if (masks_live(filter, ids)) {
+      if (only_counts(resources)) {
+        bits_ = HostArray<uint64_t>(KeptRows::words_for(live.stored()), "the filter's rows", resources);
+        count_work(KeptRows::footprint(filter, live.count()), resources);
+        return;
+      }
+      bits_ = live.spread(KeptRows(filter, live.count(), resources).bits(), resources);
+      filter_ = RowFilter::bits(reinterpret_cast<const uint8_t*>(bits_.data()), live.stored());
+    }
+  }
+
+  const RowFilter& of_rows() const { return filter_; }
+
+ private:
+  // A filter of the form and size that such a one has: for what depends on these alone.
+  static RowFilter shape_of(const RowFilter& filter, const IdTable& ids) {
+    return filter.form() == RowFilter::Form::rows || ids.live().all() ? filter : ids.live().filter();
+  }
+  static bool lists_ids(const RowFilter& filter, const IdTable& ids) {
+    return filter.form() == RowFilter::Form::rows && (!ids.plain() || !ids.live().all());
+  }
+  static bool masks_live(const RowFilter& filter, const IdTable& ids) {
+    return (filter.form() == RowFilter::Form::mask || filter.form() == RowFilter::Form::bits) && !ids.live().all();
+  }
+
+  HostArray<int64_t> rows_;
+  HostArray<uint64_t> bits_;
+  RowFilter filter_;
+};
+
+// InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that keeps
+// vectors for a second look itself.
+void check_refine_from(const VectorFile& file, const IndexState* state, const IndexParams& params) {
+  if (params.metric == Metric::hamming) {
+    throw InvalidArgument("refine_from compares vectors of numbers, and hamming bits: such searches are exact already");
+  }
+  if (state == nullptr) return;
+  if (state->refines()) {
+    throw InvalidArgument(
+        "the index keeps vectors to refine with itself (RFlat, Refine): search it without refine_from");
+  }
+  if (file.cols() == state->content().cols) return;
+  throw InvalidArgument(fmt::format("refine_from: '{}' holds vectors of {} columns, and the index of {}", file.path(),
+                                    file.cols(), state->content().cols));
+}
+
+// The original vectors of an index in a file, for a second look at candidates: the vector with id i is row i of the
+// file. So a file that an index was built from goes with it, also after a remove. Rows are read as they are asked for,
+// into memory that counts against the limit; nothing is mapped.
+class FileVectors final : public RefineVectors {
+ public:
+  // All but the resources must outlive it.
+  FileVectors(const VectorFile& file, const IndexVersion& version, const IndexParams& params,
+              const Resources& resources)
+      : file_(file), version_(version), params_(params), memory_(file.reserve_memory(resources)) {}
+
+  // InvalidArgument for a vector whose id is no row of the file, and for values that cannot be searched.
+  void fetch(const int64_t* rows, int64_t count, float* out) const override {
+    const int64_t cols = file_.cols();
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t id = version_.ids.id(rows[i]);
+      if (id >= file_.rows()) {
+        throw InvalidArgument(
+            fmt::format("refine_from: the vector with id {} was found, and '{}' has {} rows: row i of the file must be "
+                        "the vector with id i",
+                        id, file_.path(), file_.rows()));
+      }
+      const MutableMatrixView row(out + i * cols, 1, cols);
+      file_.read(id, row);
+      if (params_.check_finite && !row_is_finite(row, 0)) throw_not_finite("refine_from", id);
+      if (params_.metric == Metric::chi_square && row_has_negative(row, 0)) throw_negative("refine_from", id);
+    }
+  }
+
+ private:
+  const VectorFile& file_;
+  const IndexVersion& version_;
+  const IndexParams& params_;
+  const ReadMemory memory_;
+};
 
 // What any queries are searched in before the first add.
 MatrixView no_rows(const MatrixView& queries) {
@@ -30,7 +127,7 @@ MatrixView no_rows(const MatrixView& queries) {
 
 // Rows become ids where they lie.
 void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
-  if (ids.plain() || rows.size == 0) return;
+  if (ids.plain() || rows.size == 0 || only_counts(resources)) return;
   if (rows.space.host_readable()) return ids.rows_to_ids(rows.data, rows.size);
   HostArray<int64_t> found(rows.size, "the ids found", resources);
   const int device = rows.space.device;
@@ -54,117 +151,11 @@ void search_and_refine_from(const VectorFile& file, const IndexVersion& version,
   const HostRows on_host(queries, resources);
   const HostNeighbors results(out, resources);
   const SearchParams coarse = for_candidates(params, rows_of(&version));
-  const auto search = [&](const MatrixView& some, const NeighborsView& candidates) {
-    version.state->search(some, candidates, coarse, resources);
+  const auto search = [&](const MatrixView& some, const NeighborsView& candidates, const Resources& used) {
+    version.state->search(some, candidates, coarse, used);
   };
   search_and_refine({vectors, own.metric, coarse.k}, search, on_host.view(), results.view(), resources);
   results.deliver(resources);
-}
-
-// What a search takes on the host beside its results.
-int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, SearchParams params,
-                       const Resources& resources) {
-  const IndexState* const state = state_of(version);
-  if (rows_of(version) == 0) return 0;
-  const int64_t filter = IdFilter::bytes_for(params.filter, version->ids);
-  params.filter = IdFilter::shape_of(params.filter, version->ids);
-  if (params.refine_from == nullptr) return filter + state->smallest_host_bytes(queries, params, resources);
-  const SearchParams coarse = for_candidates(params, rows_of(version));
-  return filter + HostRows::bytes_for(queries) + params.refine_from->memory_bytes() +
-         refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
-}
-
-// A search of the version. The queries have lost the offset that its vectors lost.
-template <typename Impl>
-void search_version(const Impl& impl, const IndexVersion* version, const MatrixView& queries, const NeighborsView& out,
-                    const SearchParams& params, const Resources& resources) {
-  const IndexParams& own = impl.params;
-  KnnParams{params.k, own.metric}.validate();
-  check_search_params(params.probes, params.refine);
-  check_output(out, queries.rows(), params.k);
-  impl.refuse_untrained(version, "it is searched");
-  const IndexState* const state = state_of(version);
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (params.refine_from != nullptr) {
-    refuse_unshifted_file(offset_of(version), params.refine_from->path());
-    check_refine_from(*params.refine_from, state, own);
-  }
-  if (rows_of(version) == 0) {
-    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
-  }
-  warn_of_short_base(queries.rows(), rows_of(version), params.k, resources);
-  const auto least = [&](int64_t probes) {
-    SearchParams probing = params;
-    probing.probes = probes;
-    return Footprint{smallest_bytes(version, RowsInfo(queries), probing, resources)};
-  };
-  const auto search_rows = [&] {
-    const IdFilter filter(params.filter, version->ids, resources);
-    SearchParams of_rows = params;
-    of_rows.filter = filter.of_rows();
-    if (params.refine_from != nullptr) {
-      search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, resources);
-    } else {
-      state->search(queries, out, of_rows, resources);
-    }
-    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
-  };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
-  const auto work = [&] {
-    try {
-      search_rows();
-    } catch (const OutOfMemory&) {  // a query whose lists hold too few vectors looks at more of them
-      if (!on_gpu && counts_memory(resources)) {
-        require_memory("the search", least(std::numeric_limits<int64_t>::max()), resources);
-      }
-      throw;
-    }
-  };
-  within_index_limits("the search", on_gpu, resources, [&] { return least(params.probes); }, work);
-}
-
-template <typename Impl>
-RangeNeighbors range_search_version(const Impl& impl, const IndexVersion* version, const MatrixView& queries,
-                                    const RangeSearchParams& params, const Resources& resources) {
-  const IndexParams& own = impl.params;
-  const RangeParams whole{params.radius, own.metric,          own.check_finite,
-                          params.filter, params.result_space, params.allocate};
-  whole.validate();
-  check_search_params(params.probes, 0);
-  impl.refuse_untrained(version, "it is searched");
-  const IndexState* const state = state_of(version);
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
-  if (rows_of(version) == 0) {
-    return kith::range_search(queries, no_rows(queries), whole, resources);
-  }
-  const auto least = [&] {
-    RangeSearchParams of_rows = params;
-    of_rows.filter = IdFilter::shape_of(params.filter, version->ids);
-    return Footprint{IdFilter::bytes_for(params.filter, version->ids) +
-                         state->smallest_range_bytes(RowsInfo(queries), of_rows, resources),
-                     0, true};
-  };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
-  return within_index_limits("the search", on_gpu, resources, least, [&] {
-    const IdFilter filter(params.filter, version->ids, resources);
-    RangeSearchParams of_rows = params;
-    of_rows.filter = filter.of_rows();
-    RangeNeighbors found = state->range_search(queries, of_rows, resources);
-    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
-    // A kind of index may know host memory alone.
-    return in_space(std::move(found), params.result_space, params.allocate, resources);
-  });
-}
-
-// call(queries, resources) with queries that have lost the version's offset.
-template <typename Call>
-decltype(auto) with_narrowed_queries(const MatrixView& queries, const Offset& offset, const Resources& resources,
-                                     const Call& call) {
-  if (!is_narrowed(queries, offset)) return call(queries, resources);
-  return within_limits("the search", resources, [&](const Resources& used) {
-    const NarrowedRows narrowed("queries", queries, offset, OfRounding::silent, used);
-    return call(narrowed.view(), used);
-  });
 }
 
 }  // namespace
@@ -181,12 +172,6 @@ bool IndexAccess::ids_are_rows(const Index& index) {
   return true;
 }
 
-int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
-                                           const Resources& resources) {
-  const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
-  return smallest_bytes(version.get(), RowsInfo(queries), params, resources);
-}
-
 Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
   KnnParams{params.k, impl_->params.metric}.validate();
   check_result_size(queries.rows(), params.k);
@@ -200,31 +185,71 @@ Neighbors Index::search(const MatrixView& queries, const SearchParams& params, c
 void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                    const Resources& given) const {
   const Resources resources = impl_->on_device(given);
+  const IndexParams& own = impl_->params;
+  KnnParams{params.k, own.metric}.validate();
+  check_search_params(params.probes, params.refine);
+  check_output(out, queries.rows(), params.k);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  with_narrowed_queries(queries, offset_of(version.get()), resources,
-                        [&](const MatrixView& rows, const Resources& used) {
-                          search_version(*impl_, version.get(), rows, out, params, used);
-                        });
+  impl_->refuse_untrained(version.get(), "it is searched");
+  const IndexState* const state = state_of(version.get());
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (params.refine_from != nullptr) {
+    refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
+    check_refine_from(*params.refine_from, state, own);
+  }
+  if (rows_of(version.get()) == 0) {
+    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
+  }
+  warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
+  within_index_limits("the search", on_gpu, resources, [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
+    const IdFilter filter(params.filter, version->ids, used);
+    SearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    if (params.refine_from != nullptr) {
+      search_and_refine_from(*params.refine_from, *version, narrowed.view(), out, of_rows, own, used);
+    } else {
+      state->search(narrowed.view(), out, of_rows, used);
+    }
+    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
+  });
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                    const Resources& given) const {
   const Resources resources = impl_->on_device(given);
+  const IndexParams& own = impl_->params;
+  const RangeParams whole{params.radius, own.metric,          own.check_finite,
+                          params.filter, params.result_space, params.allocate};
+  whole.validate();
+  check_search_params(params.probes, 0);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  const auto search = [&](const MatrixView& rows, const Resources& used) {
-    return range_search_version(*impl_, version.get(), rows, params, used);
+  impl_->refuse_untrained(version.get(), "it is searched");
+  const IndexState* const state = state_of(version.get());
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (rows_of(version.get()) == 0) {
+    return kith::range_search(queries, no_rows(queries), whole, resources);
+  }
+  const auto search = [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
+    const IdFilter filter(params.filter, version->ids, used);
+    RangeSearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    RangeNeighbors found = state->range_search(narrowed.view(), of_rows, used);
+    if (only_counts(used)) return found;
+    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);
+    // A kind of index may know host memory alone.
+    return in_space(std::move(found), params.result_space, params.allocate, used);
   };
-  return with_narrowed_queries(queries, offset_of(version.get()), resources, search);
+  const auto least = [&] {
+    Footprint needed = footprint_of_call(resources, search);
+    needed.at_least = true;
+    return needed;
+  };
+  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
+  return within_index_limits("the search", on_gpu, resources, least, [&] { return search(resources); });
 }
-
-namespace {
-
-int64_t reconstruct_bytes_of(const IndexState* state, int64_t count, const MutableMatrixView& out, int threads) {
-  return array_bytes<uint32_t>(count) + (state == nullptr ? 0 : state->reconstruct_bytes(count, threads)) +
-         (out.dtype() == DType::f64 ? NarrowedRows::bytes_for(out) : 0);
-}
-
-}  // namespace
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
   const Resources resources = impl_->on_device(given);
@@ -232,21 +257,21 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const auto least = [&] { return Footprint{reconstruct_bytes_of(state, ids.size, out, resources.threads())}; };
   const bool on_gpu = state != nullptr && works_on_gpu(resources, {state->content().space});
-  within_index_limits("the reconstructed vectors", on_gpu, resources, least, [&] {
-    HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
-    for (int64_t i = 0; i < ids.size; ++i) {
+  within_index_limits("the reconstructed vectors", on_gpu, resources, [&](const Resources& used) {
+    const HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", used);
+    for (int64_t i = 0; i < ids.size && !only_counts(used); ++i) {
       const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
       if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
       rows[i] = static_cast<uint32_t>(row);
     }
-    if (ids.size == 0) return;
-    MatrixBuffer narrow;
+    if (ids.size == 0 || state == nullptr) return;
     const bool wide = out.dtype() == DType::f64;
-    if (wide) narrow = MatrixBuffer(DType::f32, out.rows(), out.cols(), "the reconstructed vectors", resources);
+    MatrixBuffer narrow;
+    if (wide) narrow = MatrixBuffer(DType::f32, out.rows(), out.cols(), "the reconstructed vectors", used);
     const MutableMatrixView found = wide ? narrow.mutable_view() : out;
-    state->reconstruct(rows.data(), found, resources);
+    state->reconstruct(rows.data(), found, used);
+    if (only_counts(used)) return;
     if (wide || version->offset != nullptr) restore_rows(found, version->offset, out);
   });
 }

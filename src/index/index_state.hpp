@@ -2,6 +2,9 @@
 // changes, so any number of threads may read it; a search keeps the state that it began with alive. It speaks of stored
 // rows: 0, 1, 2, ... in the order of add. Which of them are live, and the ids that callers know them by, are not its
 // concern: a search's filter leaves the dead ones out.
+//
+// Under a memory limit every call is counted before it is made, with resources that count (core/footprint.hpp): then it
+// allocates as always, for the CPU, and touches neither that memory nor what it is given to fill.
 #pragma once
 
 #include <kith/index.hpp>
@@ -45,20 +48,11 @@ class IndexState {
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                                       const Resources& resources) const = 0;
-
-  // What such a search takes on the host at least, beside its results: for an error that names the limit. 0: not known.
-  virtual int64_t smallest_host_bytes(const RowsInfo&, const SearchParams&, const Resources&) const { return 0; }
-  // The same of a range search, with room for what it finds where that cannot be much.
-  virtual int64_t smallest_range_bytes(const RowsInfo&, const RangeSearchParams&, const Resources&) const { return 0; }
   // Whether its searches look at candidates a second time, with vectors of its own.
   virtual bool refines() const { return false; }
 
   // The listed vectors as they are found, in the caller's columns, f32 in host memory.
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;
-
-  // What these take on the host at least, beside their output: for errors that name the limit. 0: not known.
-  virtual int64_t reconstruct_bytes(int64_t, int) const { return 0; }  // of so many rows, by so many threads
-  virtual int64_t give_parts_bytes() const { return 0; }
 
   // What it holds in memory of Kith's own; states that share memory count it each.
   virtual IndexBytes bytes() const = 0;

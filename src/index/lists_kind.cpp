@@ -1,19 +1,265 @@
-// How an index of lists grows: an add makes a segment and merges it with the small ones before it, as a Flat index
-// merges blocks, so that n single adds cost n log n copies and leave log n segments.
-#include "index/lists_kind.hpp"
-
+// "IVF4096,PQ32", "IVF100,Flat", "SQ8", ...: an index of codes in lists. Without IVF there is one list without a
+// centre.
+//
+// A state is what was learned, and segments of codes that are shared with the states before and after it. How it grows:
+// an add makes a segment and merges it with the small ones before it, as a Flat index merges blocks, so that n single
+// adds cost n log n copies and leave log n segments.
 #include <kith/error.hpp>
 
-#include "index/lists_state.hpp"
+#include "core/metric_unit.hpp"
+#include "cuda/resolve_device.hpp"
+#include "graph/lists/counted_work.hpp"
+#include "index/factory.hpp"
+#include "index/host_rows.hpp"
+#include "ivf/model/ivf_model.hpp"
 #include "ivf/model/norm_training.hpp"
+#include "ivf/search/ivf_search.hpp"
+#include "ivf/segment/segment_copies.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/kept_rows.hpp"
+#include "transform/transform_cuda.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <numeric>
+#include <type_traits>
 
 namespace kith {
 namespace {
 
 using Lists = Segments<SegmentCopies>;
+
+class ListsState final : public IndexState {
+ public:
+  using Model = std::shared_ptr<const IvfModel>;
+
+  // `probes`: the default of a search; 0: kith chooses.
+  ListsState(const IndexContent& content, const IndexParams& params, Model model, Lists segments, int64_t probes)
+      : IndexState(content),
+        params_(params),
+        model_(std::move(model)),
+        segments_(std::move(segments)),
+        probes_(probes) {}
+
+  void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+              const Resources& resources) const override {
+    const IvfSearch wanted{.k = params.k, .probes = probes_for(params.probes)};
+    if (only_counts(resources)) return count_search(queries, wanted, params.filter, resources);
+    search_somewhere(queries, out.space, wanted, params.filter, resources,
+                     [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
+                       lists.search(asked, all, out, resources);
+                     });
+  }
+
+  RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
+                              const Resources& resources) const override {
+    const IvfSearch wanted{.probes = probes_for(params.probes), .most = key_of(params_.metric, params.radius)};
+    if (only_counts(resources)) {
+      count_search(queries, wanted, params.filter, resources);
+      return {};
+    }
+    return search_somewhere(queries, MemorySpace::host(), wanted, params.filter, resources,
+                            [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
+                              return lists.range_search(asked, all, resources);
+                            });
+  }
+
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
+    const HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
+    if (only_counts(resources)) {  // which were found, and a table of places
+      return count_work({copied_bytes() + out.rows() + array_bytes<uint32_t>(content().rows)}, resources);
+    }
+    std::copy(rows, rows + out.rows(), wide.begin());
+    reconstruct_rows(*model_, on_host(resources), wide.data(), out.rows(), out, resources);
+  }
+
+  IndexBytes bytes() const override {
+    int64_t there = model_->on_gpus->bytes(DeviceKind::cuda);
+    for (const SharedSegment& segment : segments_) there += segment->bytes(DeviceKind::cuda);
+    return {model_->bytes() + codes_bytes(), there};
+  }
+
+  void describe(IndexInfo& info, const LiveRows& live) const override {
+    const int64_t lists = model_->lists();
+    info.lists = lists;
+    info.code_bytes = model_->codec->format().bytes();
+    std::vector<int64_t> sizes(static_cast<size_t>(lists));
+    for (const SharedSegment& segment : segments_) segment->made().add_sizes(live.bits(), sizes.data(), Resources());
+    double squares = 0;
+    for (const int64_t size : sizes) {
+      info.longest = std::max(info.longest, size);
+      squares += static_cast<double>(size) * static_cast<double>(size);
+    }
+    const auto rows = static_cast<double>(live.count());
+    info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
+    info.parts.emplace_back("centres and code", model_->bytes());
+    info.parts.emplace_back("lists", codes_bytes());
+  }
+
+  void give_parts(IndexParts& parts, const Resources& resources) const override {
+    if (only_counts(resources)) {
+      return count_work({copied_bytes() + (segments_.count() == 1 ? 0 : segment_bytes(content().rows))}, resources);
+    }
+    ListParts own;
+    own.lists = model_->lists();
+    own.centres = PartMatrix(model_->centres.view(), model_);
+    own.residual = model_->residual;
+    own.codec = {model_->codec->format(), model_->codec->values(), model_->codec->recipe().code,
+                 model_->codec->recipe().effort};
+    const Segment all = whole(resources);
+    const auto size = static_cast<size_t>(all->size());
+    own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);
+    own.codes = PartArray<uint8_t>({all->codes(), size * static_cast<size_t>(all->code_bytes())}, all);
+    own.rows = PartArray<uint32_t>({all->rows(), size}, all);
+    parts.lists = std::move(own);
+    parts.probes = probes_;
+  }
+
+  const Model& model() const { return model_; }
+  const Lists& segments() const { return segments_; }
+  int64_t probes() const { return probes_; }
+  // What a segment of so many vectors takes on the host.
+  int64_t segment_bytes(int64_t rows) const {
+    return ListSegment::bytes_for(model_->lists(), rows, model_->codec->format().bytes());
+  }
+
+ private:
+  int64_t probes_for(int64_t asked) const {
+    const int64_t lists = model_->lists();
+    if (asked == 0) asked = probes_;
+    if (asked == 0) asked = default_probes(lists);
+    return std::min(asked, lists);
+  }
+
+  Device device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,
+                    const Resources& resources) const {
+    const auto pairs = static_cast<double>(queries.rows()) * static_cast<double>(content().rows) *
+                       static_cast<double>(probes) / static_cast<double>(model_->lists());
+    std::vector<MemorySpace> spaces = {queries.space(), out};
+    // Lists that lie on a GPU are searched there, unless the CPU is asked for: that gets a copy.
+    if (resources.device().kind == DeviceKind::automatic) spaces.push_back(content().space);
+    const DeviceJob job{"a search of lists", [&] {
+                          return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes,
+                                             model_->lists(), content().rows);
+                        }};
+    return choose_device(job, spaces,
+                         {{CostUnit::ranked_product, 2 * pairs * static_cast<double>(model_->cols())},
+                          {CostUnit::copied_byte, static_cast<double>(bytes_to_come())}},
+                         {}, resources);
+  }
+
+  // Calls search(lists, queries, what is wanted) where that is to be done; the queries are as lists on that device take
+  // them, and checked.
+  template <typename Search>
+  auto search_somewhere(const MatrixView& queries, const MemorySpace& out, IvfSearch wanted, const RowFilter& filter,
+                        const Resources& resources, const Search& search) const
+      -> std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&> {
+    const bool there = !queries.space().host_readable() && queries.dtype() == DType::f32;
+    const HostRows on_host(there ? MatrixView() : queries, resources);
+    if (params_.check_finite && !there) refuse_not_finite("query", on_host.view(), {0}, resources);
+    // The ranking of lists looks at values, where there are any to rank.
+    wanted.check_finite = params_.check_finite && there;
+    if (wanted.check_finite && !model_->has_centres()) refuse_not_finite_cuda("query", queries, resources);
+    KeptRows kept(filter, content().rows, resources);
+    wanted.kept = kept.leaves_some_out() ? kept.bits(resources) : nullptr;
+    const auto search_on = [&](Device device) {
+      return search(*lists_on(device, model_, segments_.all(), resources), there ? queries : on_host.view(), wanted);
+    };
+    const Device device = device_for(queries, out, wanted.probes, resources);
+    if (device.kind == DeviceKind::cuda) {
+      const int64_t most = std::min(wanted.k, kept.count());  // that every query finds
+      const bool enough = wanted.probes == model_->lists() ||
+                          (wanted.kept == nullptr && (most == 0 || fewest_in(wanted.probes) >= most));
+      wanted.fewest = enough ? 0 : most;
+      try {
+        return search_on(device);
+      } catch (const OutOfMemory& error) {
+        const bool data_on_host = queries.space().host_readable() && out.host_readable();
+        if (resources.device().kind != DeviceKind::automatic || !data_on_host) throw;
+        resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
+      }
+    }
+    return search_on(Device::cpu());
+  }
+
+  void count_search(const MatrixView& queries, IvfSearch wanted, const RowFilter& filter,
+                    const Resources& resources) const {
+    const int64_t rows = content().rows;
+    const bool filtered = filter.form() != RowFilter::Form::none;
+    // A query whose lists may hold too few vectors looks at more of them.
+    const int64_t least = std::min(wanted.k, rows);
+    if (least > 0 && (filtered || fewest_in(wanted.probes) < least)) wanted.probes = model_->lists();
+    const HostRows on_host(queries, resources);
+    count_work(search_ivf_footprint(*model_, rows, wanted, filtered, queries.rows(), resources)
+                   .beside(KeptRows::footprint(filter, rows)),
+               resources);
+  }
+
+  // The vectors of so many lists, at least.
+  int64_t fewest_in(int64_t probes) const {
+    std::call_once(counted_, [&] {
+      std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
+      for (const SharedSegment& segment : segments_) segment->made().add_sizes(nullptr, sizes.data(), Resources());
+      std::sort(sizes.begin(), sizes.end());
+      std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
+      fewest_ = std::move(sizes);
+    });
+    return fewest_[static_cast<size_t>(probes - 1)];
+  }
+
+  // The segments on the host.
+  std::vector<Segment> on_host(const Resources& resources) const {
+    std::vector<Segment> segments;
+    segments.reserve(segments_.count());
+    for (const SharedSegment& segment : segments_) segments.push_back(segment->on(Device::cpu(), resources));
+    return segments;
+  }
+
+  // Of copies of the segments that lie on a GPU alone.
+  int64_t copied_bytes() const {
+    int64_t bytes = 0;
+    for (const SharedSegment& segment : segments_) {
+      if (!segment->space().host_readable()) bytes += segment_bytes(segment->size());
+    }
+    return bytes;
+  }
+
+  // Of the segments that no GPU has.
+  int64_t bytes_to_come() const {
+    int64_t total = 0;
+    for (const SharedSegment& segment : segments_) {
+      const bool on_gpu = segment->copies().bytes(DeviceKind::cuda) > 0;
+      total += on_gpu ? 0 : segment->copies().bytes(DeviceKind::cpu);
+    }
+    return total;
+  }
+
+  int64_t codes_bytes() const {
+    int64_t total = 0;
+    for (const SharedSegment& segment : segments_) total += segment->bytes(DeviceKind::cpu);
+    return total;
+  }
+
+  // All vectors as one segment, also where there are none.
+  Segment whole(const Resources& resources) const {
+    if (segments_.count() == 1) return segments_.all()[0]->on(Device::cpu(), resources);
+    if (!segments_.empty()) return merge_segments(on_host(resources), resources);
+    HostArray<int64_t> offsets(model_->lists() + 1, "the offsets of no vectors", resources);
+    std::fill(offsets.begin(), offsets.end(), int64_t{0});
+    return std::make_shared<ListSegment>(std::move(offsets), HostArray<uint8_t>(), HostArray<uint32_t>(),
+                                         model_->codec->format().bytes(), resources);
+  }
+
+  const IndexParams params_;
+  const Model model_;
+  const Lists segments_;
+  const int64_t probes_;
+  mutable std::once_flag counted_;
+  mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for
+};
 
 // Where all segments lie; the host's memory where that is not one place.
 MemorySpace place_of(const Lists& lists) {
@@ -21,8 +267,8 @@ MemorySpace place_of(const Lists& lists) {
   return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
 }
 
-// The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory, far
-// faster than it codes, and searches few segments sooner: there few are left.
+// The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory,
+// far faster than it codes, and searches few segments sooner: there few are left.
 Lists grown(const Lists& before, SharedSegment added, const Resources& resources) {
   constexpr int64_t kTimesOnHost = 2;
   constexpr int64_t kTimesOnGpu = 64;
@@ -53,7 +299,7 @@ const ListsState& lists(const IndexState& state) { return static_cast<const List
 
 class ListsKind final : public IndexKind {
  public:
-  ListsKind(const ListsSpec& spec, const IndexParams& params) : spec_(spec), params_(params) {}
+  ListsKind(const FactorySpec& spec, const IndexParams& params) : spec_(spec), params_(params) {}
 
   bool needs_training() const override { return true; }
 
@@ -62,30 +308,26 @@ class ListsKind final : public IndexKind {
     return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), Lists(), 0);
   }
 
-  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
-    return train_ivf_bytes(training_for(rows), params_.metric, rows, resources);
+  Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    return train_ivf_footprint(training_for(rows), params_.metric, rows, resources);
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    const Lists segments =
-        grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
+    const Lists segments = grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
     IndexContent content = state.content().with_rows(first_row + rows.rows());
     content.space = place_of(segments);
     return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
   }
 
-  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+  Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const ListsState& state = lists(*before);
-    const IvfModel& model = *state.model();
     const Lists& segments = state.segments();
     const int64_t joined = segments.rows() - segments.first_row(segments.staying(rows.rows)) + rows.rows;
-    const auto segment = [&](int64_t size) {
-      return ListSegment::bytes_for(model.lists(), size, model.codec->format().bytes());
-    };
-    return std::max(build_segment_bytes(model, rows, resources), segment(rows.rows) + segment(joined));
+    return build_segment_footprint(*state.model(), rows, resources)
+        .then({state.segment_bytes(rows.rows) + state.segment_bytes(joined)});
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
@@ -110,7 +352,8 @@ class ListsKind final : public IndexKind {
     Lists segments = state.segments();
     const int64_t rows = state.content().rows;
     for (const SharedSegment& segment : more->segments()) {
-      auto numbered = std::make_shared<SegmentCopies>(renumbered(*segment->on(Device::cpu(), resources), rows, resources));
+      auto numbered =
+          std::make_shared<SegmentCopies>(renumbered(*segment->on(Device::cpu(), resources), rows, resources));
       segments = grown(segments, std::move(numbered), resources);
     }
     IndexContent content = state.content().with_rows(rows + more->content().rows);
@@ -152,13 +395,13 @@ class ListsKind final : public IndexKind {
     return {rows, format.cols, format.dtype, {}, spec_.code.has_value() || format.dtype == DType::f32, true};
   }
 
-  const ListsSpec spec_;
+  const FactorySpec spec_;
   const IndexParams params_;
 };
 
 }  // namespace
 
-std::shared_ptr<const IndexKind> make_lists_kind(const ListsSpec& spec, const IndexParams& params) {
+std::shared_ptr<const IndexKind> make_lists_kind(const FactorySpec& spec, const IndexParams& params) {
   check_ivf_metric(params.metric);
   if (spec.code) check_norm_metric(spec.code->norm, params.metric);
   return std::make_shared<ListsKind>(spec, params);

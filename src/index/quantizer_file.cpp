@@ -4,7 +4,7 @@
 
 #include "index/factory.hpp"
 #include "index/index_file.hpp"
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "quantize/trained_codec.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ Quantizer make_quantizer(std::string_view name, uint64_t seed, bool check_finite
 std::string name_of(const Quantizer& quantizer) {
   return std::visit(
       [](const VectorQuantizer& any) {
-        const CodeRecipe& recipe = QuantizerAccess::codec(any).recipe();
+        const CodeRecipe& recipe = QuantizerAccess::codec(any).recipe;
         return recipe.code->name(recipe);
       },
       quantizer);
@@ -45,11 +45,11 @@ std::string name_of(const Quantizer& quantizer) {
 void save_quantizer(const VectorQuantizer& quantizer, const std::string& path, const Resources& resources) {
   if (!quantizer.trained()) throw InvalidState("the quantizer must be trained before it is saved: call train() first");
   const TrainedCodec& codec = QuantizerAccess::codec(quantizer);
-  const auto trained = codec.get()->codec;
-  const CodeRecipe& recipe = codec.recipe();
+  const auto trained = codec.codec();
+  const CodeRecipe& recipe = codec.recipe;
   save_codec({{trained->format(), trained->values(), recipe.code, recipe.effort},
-              codec.check_finite(),
-              codec.seed(),
+              codec.check_finite,
+              codec.seed,
               {recipe.local.sweeps, recipe.local.perturbed, recipe.local.order == SweepOrder::random}},
              path, resources);
 }
@@ -68,8 +68,8 @@ Quantizer load_quantizer(const std::string& path, const Resources& resources) {
   const std::vector<float>& values = parts.codec.values;
   std::visit(
       [&](VectorQuantizer& any) {
-        QuantizerAccess::codec(any).set_values(parts.codec.format.cols,
-                                               {values.data(), static_cast<int64_t>(values.size()), {}});
+        QuantizerAccess::set_values(any, parts.codec.format.cols,
+                                    {values.data(), static_cast<int64_t>(values.size()), {}});
       },
       *made);
   return std::move(*made);

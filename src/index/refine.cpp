@@ -2,11 +2,11 @@
 
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
+#include "core/metric_unit.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
-#include "core/metric_unit.hpp"
-#include "exact/search_limit.hpp"
+#include "index/index_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -23,16 +23,13 @@ constexpr int64_t kCandidateShare = 4;            // of what is left, for them: 
 // Scores rows, on any thread.
 class RowComparer {
  public:
-  static int64_t bytes_for(int64_t cols, int threads) {
-    return threads * array_bytes<float>(floats_for(cols)) + array_bytes<uint32_t>(kBlock);
-  }
-
   RowComparer(const RefineVectors& vectors, Metric metric, int64_t cols, const Resources& resources)
       : vectors_(vectors),
         kind_(key_kind(metric)),
         cols_(cols),
         scratch_(resources.threads() * floats_for(cols), "vectors to refine with", resources),
         places_(kBlock, "vectors to refine with", resources) {
+    if (only_counts(resources)) return;
     std::iota(places_.begin(), places_.end(), 0u);
   }
 
@@ -77,10 +74,7 @@ void refine(const RefineTask& task, const MatrixView& queries, const NeighborsVi
     auto* const packed = reinterpret_cast<uint64_t*>(rows);
     std::fill(packed + count, packed + candidates.k, kPadding);
     std::partial_sort(packed, packed + out.k, packed + candidates.k);
-    for (int64_t i = 0; i < out.k; ++i) {
-      out.ids[query * out.k + i] = exit.id(packed[i]);
-      out.distances[query * out.k + i] = exit.distance(packed[i]);
-    }
+    write_results(exit, packed, out.k, out.ids + query * out.k, out.distances + query * out.k);
     meter.add(1);
   });
   meter.finish();
@@ -95,7 +89,14 @@ int64_t candidates_for(int64_t factor, int64_t k, int64_t rows) {
 void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources) {
   if (out.queries == 0) return;
-  const int64_t fit = resources.host_memory()->available() / kCandidateShare / neighbors_bytes(1, task.candidates);
+  const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, task.candidates).host;
+  if (only_counts(resources)) {
+    const NeighborsView some{out.ids, out.distances, out.queries, task.candidates};
+    const Footprint first = footprint_of_call(resources, [&](const Resources& used) { search(queries, some, used); });
+    const Footprint second = footprint_of<RowComparer>(resources, task.vectors, task.metric, queries.cols());
+    return count_work(beside_share(first.then(second), kCandidateShare, each), resources);
+  }
+  const int64_t fit = resources.host_memory()->available() / kCandidateShare / each;
   const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / task.candidates, fit), 1, out.queries);
   Neighbors candidates(together, task.candidates, resources);
   for (int64_t first = 0; first < out.queries; first += together) {
@@ -103,15 +104,10 @@ void search_and_refine(const RefineTask& task, const CandidateSearch& search, co
     NeighborsView some = candidates.view();
     some.queries = count;
     const MatrixView part = queries.slice(first, count);
-    search(part, some);
+    search(part, some, resources);
     refine(task, part, some, {out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space},
            resources);
   }
-}
-
-int64_t refine_bytes(int64_t candidates, int64_t cols, int64_t search_bytes, const Resources& resources) {
-  const int64_t beside = std::max(search_bytes, RowComparer::bytes_for(cols, resources.threads()));
-  return beside + std::max(beside / (kCandidateShare - 1) + 1, neighbors_bytes(1, candidates));
 }
 
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,
@@ -141,10 +137,8 @@ RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float r
   found.offsets()[0] = 0;
   for (int64_t query = 0; query < near.queries(); ++query) {
     const uint64_t* const begin = packed + near.offsets()[query];
-    for (int64_t i = 0; i < counts[query]; ++i, ++at) {
-      found.ids()[at] = exit.id(begin[i]);
-      found.distances()[at] = exit.distance(begin[i]);
-    }
+    write_results(exit, begin, counts[query], found.ids() + at, found.distances() + at);
+    at += counts[query];
     found.offsets()[query + 1] = at;
   }
   return found;

@@ -39,14 +39,12 @@ struct RefineTask {
 };
 
 // Rows near some queries to room for task.candidates of each, padded: the first search.
-using CandidateSearch = std::function<void(const MatrixView& queries, const NeighborsView& candidates)>;
+using CandidateSearch =
+    std::function<void(const MatrixView& queries, const NeighborsView& candidates, const Resources& resources)>;
 
 // Queries of any dtype, and `out`, are in host memory. What is found are rows.
 void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources);
-
-// What it takes on the host at least, for a first search that takes `search_bytes`.
-int64_t refine_bytes(int64_t candidates, int64_t cols, int64_t search_bytes, const Resources& resources);
 
 // Of what was found within a radius, in host memory, that which is within it by these vectors too. `near` is used up.
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,

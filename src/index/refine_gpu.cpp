@@ -2,18 +2,18 @@
 
 #include <kith/matrix_buffer.hpp>
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
-#include "exact/search_limit.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "index/host_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace kith {
 namespace {
@@ -21,27 +21,6 @@ namespace {
 constexpr int64_t kDeviceShare = 8;  // of the device's free memory: the first search needs the most
 constexpr int64_t kMostCandidates = 4096;
 constexpr int64_t kSharedBytes = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
-
-// Room for neighbours in a GPU's memory.
-class NeighborsOnDevice {
- public:
-  NeighborsOnDevice(int device, int64_t queries, int64_t k, const Resources& resources)
-      : device_(device),
-        ids_(allocate_on_device(array_bytes<int64_t>(queries * k), "candidates on the device", device, resources)),
-        distances_(allocate_on_device(array_bytes<float>(queries * k), "candidates on the device", device, resources)),
-        k_(k) {}
-
-  NeighborsView view(int64_t queries) const {
-    return {reinterpret_cast<int64_t*>(ids_.get()), reinterpret_cast<float*>(distances_.get()), queries, k_,
-            MemorySpace::cuda(device_)};
-  }
-
- private:
-  int device_;
-  std::shared_ptr<std::byte> ids_;
-  std::shared_ptr<std::byte> distances_;
-  int64_t k_;
-};
 
 // Queries as f32 on a GPU, some at a time: as they are where they are so already.
 class QueriesOnDevice {
@@ -98,35 +77,35 @@ bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidate
   const bool known = metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::inner_product ||
                      metric == Metric::cosine;
   const int64_t bytes = array_bytes<uint64_t>(candidates) + array_bytes<double>(format.cols + 16);
-  return known && format.kind != CodeKind::additive && candidates <= kMostCandidates && bytes <= kSharedBytes;
+  return known && !format.adds_codewords() && candidates <= kMostCandidates && bytes <= kSharedBytes;
 }
 
 void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
                               const MatrixView& queries, const NeighborsView& out, const Resources& resources) {
   if (out.queries == 0) return;
   const int device = codes.device;
-  const int64_t each = neighbors_bytes(1, candidates) + neighbors_bytes(1, out.k) + QueriesOnDevice::bytes_for_each(queries);
+  const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates + out.k).host +
+                       QueriesOnDevice::bytes_for_each(queries);
   const int64_t room =
       std::min(cuda_device(device).memory_free, resources.device_memory(device)->available()) / kDeviceShare;
   const int64_t together = std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
-  const NeighborsOnDevice found(device, together, candidates, resources);
+  const GraphOutput found({together, candidates, MemorySpace::cuda(device)}, resources);
   const bool to_host = out.space.host_readable();
-  std::optional<NeighborsOnDevice> refined;
-  if (to_host) refined.emplace(device, together, out.k, resources);
+  const GraphOutput refined({to_host ? together : 0, out.k, MemorySpace::cuda(device)}, resources);
   ProgressMeter meter("refine", out.queries, resources);
   for (int64_t first = 0; first < out.queries; first += together) {
     resources.check_cancelled();
     const int64_t count = std::min(together, out.queries - first);
     const MatrixView some = there.load(first, count);
-    search(some, found.view(count));
+    NeighborsView near = found.view();
+    near.queries = count;
+    search(some, near, resources);
     const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space};
-    const NeighborsView to = to_host ? refined->view(count) : part;
-    refine_on_gpu(codes, metric, some, found.view(count), to, resources);
-    if (to_host) {
-      copy_to_host(to.ids, array_bytes<int64_t>(count * out.k), device, part.ids);
-      copy_to_host(to.distances, array_bytes<float>(count * out.k), device, part.distances);
-    }
+    NeighborsView to = to_host ? refined.view() : part;
+    to.queries = count;
+    refine_on_gpu(codes, metric, some, near, to, resources);
+    if (to_host) copy_neighbors(to, part, resources);
     meter.add(count);
   }
   meter.finish();

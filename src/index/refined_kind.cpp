@@ -1,19 +1,22 @@
-#include "index/refined_kind.hpp"
-
-#include "rows/row_sample.hpp"
+// "...,RFlat" and "...,Refine(SQ8)": an index whose candidates are compared again. Beside another index it keeps all
+// vectors once more, as they are or as finer codes. A search asks the other for `refine` times k candidates and returns
+// the first k of them by (distance to these vectors, row).
+#include "core/placed.hpp"
 #include "core/typed_row.hpp"
-#include "index/code_store.hpp"
+#include "index/factory.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
 #include "index/refine_gpu.hpp"
-#include "ivf/model/streamed_training.hpp"
+#include "ivf/model/training_sample.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/segments.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 namespace kith {
@@ -21,6 +24,125 @@ namespace {
 
 constexpr int64_t kTrainingRows = 1 << 16;  // for the range of each column
 constexpr uint64_t kSampleStream = 0x7265;  // of random numbers
+
+constexpr std::string_view kCodesPurpose = "the index's codes";
+
+// Codes of an index's rows in the order of rows, in segments that versions share (rows/segments.hpp).
+class CodeStore {
+ public:
+  explicit CodeStore(std::shared_ptr<const Codec> codec)
+      : codec_(std::move(codec)), codec_there_(std::make_shared<Placed<CodecOnDevice>>()) {}
+  // Takes codes of so many rows.
+  CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes);
+
+  const Codec& codec() const { return *codec_; }
+  int64_t rows() const { return codes_.rows(); }
+  int64_t bytes() const { return rows() * codec_->format().bytes(); }
+  int64_t device_bytes() const;  // of copies on GPUs
+
+  // With rows of any dtype, in host memory, behind the others.
+  CodeStore added(const MatrixView& rows, const Resources& resources) const;
+  Footprint add_footprint(const RowsInfo& rows, const Resources& resources) const;  // what that takes
+  // With the codes of another, of the same codec, behind the others.
+  CodeStore joined(const CodeStore& other, const Resources& resources) const;
+  // Less the rows that are not kept.
+  CodeStore kept(const KeptRows& kept, const Resources& resources) const;
+
+  const uint8_t* code(int64_t row) const;
+  // Of all rows, one after the other.
+  HostArray<uint8_t> copy(const Resources& resources) const;
+
+  // What that GPU lacks comes to it. OutOfMemory where there is no room.
+  GpuCodes on_gpu(int device, const Resources& resources) const;
+
+ private:
+  using Codes = PlacedSegment<RowCodes>;
+
+  // With `count` more codes, which write(to) puts behind the others.
+  template <typename Write>
+  CodeStore grown(int64_t count, const Resources& resources, const Write& write) const;
+  uint8_t* copy_from(size_t segment, uint8_t* to) const;  // of all from that one on; returns their end
+
+  std::shared_ptr<const Codec> codec_;
+  std::shared_ptr<const Placed<CodecOnDevice>> codec_there_;
+  Segments<Codes> codes_;
+};
+
+CodeStore::CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes) : CodeStore(std::move(codec)) {
+  const int64_t rows = codes.size() / codec_->format().bytes();
+  if (rows > 0) codes_.push_back(std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
+}
+
+template <typename Write>
+CodeStore CodeStore::grown(int64_t count, const Resources& resources, const Write& write) const {
+  CodeStore after = *this;
+  if (count == 0) return after;
+  const size_t stay = codes_.staying(count);
+  const int64_t rows = codes_.rows() - codes_.first_row(stay) + count;
+  HostArray<uint8_t> codes(rows * codec_->format().bytes(), kCodesPurpose, resources);
+  write(copy_from(stay, codes.data()));
+  after.codes_ = codes_.with(stay, std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
+  return after;
+}
+
+CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) const {
+  return grown(rows.rows(), resources, [&](uint8_t* to) { codec_->encode(rows, to, resources); });
+}
+
+Footprint CodeStore::add_footprint(const RowsInfo& rows, const Resources& resources) const {
+  const int64_t joined = codes_.rows() - codes_.first_row(codes_.staying(rows.rows)) + rows.rows;
+  return Footprint{joined * codec_->format().bytes()}.beside(codec_->encoding_footprint(rows, resources));
+}
+
+CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) const {
+  return grown(other.rows(), resources, [&](uint8_t* to) { other.copy_from(0, to); });
+}
+
+CodeStore CodeStore::kept(const KeptRows& kept, const Resources& resources) const {
+  const int64_t each = codec_->format().bytes();
+  HostArray<uint8_t> left(kept.count() * each, kCodesPurpose, resources);
+  int64_t at = 0;
+  for (int64_t row = 0; row < rows(); ++row) {
+    if (!keeps(kept.bits(), row)) continue;
+    std::memcpy(left.data() + at++ * each, code(row), static_cast<size_t>(each));
+  }
+  return {codec_, std::move(left)};
+}
+
+const uint8_t* CodeStore::code(int64_t row) const {
+  const size_t segment = codes_.number_of(row);
+  return codes_.all()[segment]->made().data() + (row - codes_.first_row(segment)) * codec_->format().bytes();
+}
+
+HostArray<uint8_t> CodeStore::copy(const Resources& resources) const {
+  HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
+  copy_from(0, all.data());
+  return all;
+}
+
+int64_t CodeStore::device_bytes() const {
+  int64_t total = codec_there_->bytes(DeviceKind::cuda);
+  for (const auto& segment : codes_) total += segment->bytes(DeviceKind::cuda);
+  return total;
+}
+
+GpuCodes CodeStore::on_gpu(int device, const Resources& given) const {
+  const Resources resources = given.with_progress({});
+  GpuCodes there{device, codec_->format(), nullptr, {}};
+  there.codec = codec_there_->get(Device::cuda(device), [&] { return codec_on_gpu(device, *codec_, resources); });
+  for (size_t i = 0; i < codes_.count(); ++i) {
+    there.blocks.push_back({codes_.all()[i]->on(Device::cuda(device), resources), codes_.first_row(i)});
+  }
+  return there;
+}
+
+uint8_t* CodeStore::copy_from(size_t segment, uint8_t* to) const {
+  for (; segment < codes_.count(); ++segment) {
+    const RowCodes& codes = codes_.all()[segment]->made();
+    to = std::copy_n(codes.data(), codes.bytes(), to);
+  }
+  return to;
+}
 
 // Vectors in the order of rows, behind a codec.
 class StoredVectors final : public RefineVectors {
@@ -52,13 +174,16 @@ class RefinedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
+    const bool counts = only_counts(resources);
     // All of them, so that the error names the query's own number: the first search gets some at a time.
-    if (params_.check_finite && queries.space().host_readable()) refuse_not_finite("query", queries, {0}, resources);
+    if (params_.check_finite && queries.space().host_readable() && !counts) {
+      refuse_not_finite("query", queries, {0}, resources);
+    }
     const SearchParams coarse = for_candidates(params);
-    const auto search = [&](const MatrixView& some, const NeighborsView& candidates) {
-      inner_->search(some, candidates, coarse, resources);
+    const auto search = [&](const MatrixView& some, const NeighborsView& candidates, const Resources& used) {
+      inner_->search(some, candidates, coarse, used);
     };
-    const std::optional<int> gpu = gpu_for(queries, out, coarse.k, resources);
+    const std::optional<int> gpu = counts ? std::nullopt : gpu_for(queries, out, coarse.k, resources);
     if (gpu.has_value()) {
       try {
         return search_and_refine_on_gpu(vectors_.on_gpu(*gpu, resources), params_.metric, coarse.k, search, queries,
@@ -80,31 +205,23 @@ class RefinedState final : public IndexState {
     RangeSearchParams to_host = params;
     to_host.result_space = MemorySpace::host();
     to_host.allocate = {};
-    return refine_range(StoredVectors(vectors_), params_.metric, params.radius, on_host.view(),
-                        inner_->range_search(on_host.view(), to_host, resources), resources);
+    const auto first = [&](const Resources& used) { return inner_->range_search(on_host.view(), to_host, used); };
+    if (only_counts(resources)) {  // what both looks leave in range
+      count_work(footprint_of_call(resources, first).times(2), resources);
+      return {};
+    }
+    return refine_range(StoredVectors(vectors_), params_.metric, params.radius, on_host.view(), first(resources),
+                        resources);
   }
 
-  int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
-                              const Resources& resources) const override {
-    const SearchParams coarse = for_candidates(params);
-    const int64_t copies = HostRows::bytes_for(queries);
-    return copies +
-           refine_bytes(coarse.k, content().cols, inner_->smallest_host_bytes(queries, coarse, resources), resources);
-  }
-
-  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources&) const override {
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     const StoredVectors stored(vectors_);
-    for (int64_t i = 0; i < out.rows(); ++i) {
+    for (int64_t i = 0; i < out.rows() && !only_counts(resources); ++i) {
       const int64_t row = rows[i];
       stored.fetch(&row, 1, typed_row<float>(out, i));
     }
   }
 
-  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
-                               const Resources& resources) const override {
-    return HostRows::bytes_for(queries) + 2 * inner_->smallest_range_bytes(queries, params, resources);
-  }
-  int64_t give_parts_bytes() const override { return inner_->give_parts_bytes() + vectors_.bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += vectors_.bytes() + vectors_.codec().bytes();
@@ -116,10 +233,15 @@ class RefinedState final : public IndexState {
     info.parts.emplace_back("refine", vectors_.bytes() + vectors_.codec().bytes());
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
-    inner_->give_parts(parts, resources);
+    const auto inner = [&](const Resources& used) { inner_->give_parts(parts, used); };
+    if (only_counts(resources)) {
+      return count_work(footprint_of_call(resources, inner).beside({vectors_.bytes()}), resources);
+    }
+    inner(resources);
     const Codec& codec = vectors_.codec();
     parts.refine = RefineParts{{codec.format(), codec.values(), codec.recipe().code, codec.recipe().effort},
-                               vectors_.copy(resources), factor_};
+                               vectors_.copy(resources),
+                               factor_};
   }
 
   const std::shared_ptr<const IndexState>& inner() const { return inner_; }
@@ -170,10 +292,10 @@ class RefinedKind final : public IndexKind {
     return std::make_shared<RefinedState>(std::move(state), CodeStore(train_code(rows, resources)), params_, 0);
   }
 
-  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
-    const int64_t inner = inner_->trained_bytes(rows, resources);
+  Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    const Footprint inner = inner_->training_footprint(rows, resources);
     if (!code_.has_value()) return inner;
-    return inner + code_training_bytes(*code_, 0, params_.metric, rows, kTrainingRows, resources);
+    return inner.beside(code_training_footprint(*code_, 0, params_.metric, rows, kTrainingRows, resources));
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
@@ -187,12 +309,11 @@ class RefinedKind final : public IndexKind {
                                           state.vectors().added(rows, resources), params_, state.factor());
   }
 
-  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
-    if (before == nullptr) {
-      return inner_->added_bytes(nullptr, rows, resources) + no_vectors(rows, resources).added_bytes(rows, resources);
-    }
-    const RefinedState& state = refined(*before);
-    return inner_->added_bytes(state.inner().get(), rows, resources) + state.vectors().added_bytes(rows, resources);
+  Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    const RefinedState* const state = before == nullptr ? nullptr : &refined(*before);
+    const CodeStore vectors = state == nullptr ? no_vectors(rows, resources) : state->vectors();
+    return inner_->add_footprint(state == nullptr ? nullptr : state->inner().get(), rows, resources)
+        .beside(vectors.add_footprint(rows, resources));
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
@@ -240,15 +361,8 @@ class RefinedKind final : public IndexKind {
   std::shared_ptr<const Codec> train_code(RowSource& rows, const Resources& resources) const {
     const RowsInfo info = rows.info();
     if (!code_.has_value()) return Codec::from_parts({.cols = info.cols, .dtype = info.dtype}, {}, resources);
-    const int64_t count = std::min(info.rows, kTrainingRows);
     const CounterRng rng(params_.seed, kSampleStream);
-    if (!sample_fits(count, info.cols, resources)) {
-      return train_code_streamed(*code_, {}, rows, count, rng, params_.seed, resources);
-    }
-    MatrixBuffer sample(DType::f32, count, info.cols, "the training sample", resources);
-    gather_as_floats(rows, sample_rows(rng, info.rows, count, resources),
-                     static_cast<float*>(sample.mutable_view().data()), resources);
-    return Codec::train(*code_, sample.view(), params_.seed, resources);
+    return kith::train_code(*code_, {}, rows, kTrainingRows, rng, params_.seed, resources);
   }
 
   const std::optional<CodeRecipe> code_;

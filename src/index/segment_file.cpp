@@ -3,7 +3,6 @@
 #include <kith/error.hpp>
 
 #include "io/container/container_file.hpp"
-#include "io/container/container_writer.hpp"
 #include "io/file_mapping.hpp"
 
 #include <fmt/format.h>

@@ -1,13 +1,18 @@
-#include "index/transformed_kind.hpp"
+// "OPQ16,...", "PCA64,...": an index of transformed vectors. Vectors and queries go through the transforms, rounded
+// once for each, and on to the index behind; distances are between transformed vectors, as in FAISS.
+#include <kith/matrix_buffer.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
+#include "index/factory.hpp"
 #include "index/host_rows.hpp"
-#include "index/range_parts.hpp"
-#include "index/transformed_source.hpp"
+#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/row_source.hpp"
+#include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
 
 #include <algorithm>
@@ -23,20 +28,23 @@ using Chain = std::shared_ptr<const TransformChain>;
 // Of the memory that is free, for transformed vectors: the search behind needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
-// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie.
+// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
+// limit of the host's no more than leave room for behind(rows), where that is given.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
-                     const std::function<void(const MatrixView&, int64_t)>& use) {
+                     const std::function<void(const MatrixView&, int64_t)>& use,
+                     const std::function<Footprint(int64_t)>& behind = {}) {
   constexpr int64_t kPieceBytes = 256 << 20;
   constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   const bool here = rows.space().host_readable();
   const int device = rows.space().device;
   const int64_t cols = chain.out();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
-  const int64_t left =
-      here ? resources.host_memory()->available()
-           : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
+  const int64_t left = here ? resources.host_memory()->available()
+                            : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
-  const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
+  int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
+  const bool limited = here && behind && counts_memory(resources);
+  while (limited && piece > 1 && behind(piece).host > left - piece * row_bytes) piece = divide_up(piece, 2);
   constexpr std::string_view kPurpose = "transformed vectors";
   MatrixBuffer buffer;
   std::shared_ptr<std::byte> there;
@@ -59,6 +67,97 @@ void check_queries_finite(const MatrixView& queries, const Resources& resources)
   refuse_not_finite("query", queries, {0}, resources);
 }
 
+// Rows as they are after transforms: what an index behind them is trained on. They lie where those before them do.
+class TransformedSource final : public RowSource {
+ public:
+  // Both must outlive it.
+  TransformedSource(const TransformChain& chain, RowSource& rows) : chain_(chain), rows_(rows) {}
+
+  RowsInfo info() const override {
+    RowsInfo info = rows_.info();
+    info.cols = chain_.out();
+    info.dtype = DType::f32;
+    if (info.space.host_readable()) info.space = {};
+    return info;
+  }
+  int64_t together(int64_t first) const override { return rows_.together(first); }
+  void open(int64_t most, const Resources& resources) override {
+    resources_ = resources;
+    rows_.open(most, resources);
+    if (!rows_.space().host_readable()) return;
+    buffer_ = MatrixBuffer(DType::f32, std::min(most, rows_.rows()), chain_.out(), "transformed vectors", resources);
+  }
+  MatrixView fetch(int64_t first, int64_t count) override {
+    if (!rows_.space().host_readable()) return fetch_there(first, count);
+    if (buffer_.rows() < count) {
+      buffer_ = MatrixBuffer(DType::f32, count, chain_.out(), "transformed vectors", resources_);
+    }
+    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
+    chain_.apply(rows_.fetch(first, count), out, resources_);
+    return out;
+  }
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
+    const RowsInfo info = rows_.info();
+    MatrixBuffer before(info.dtype, count, info.cols, "rows to transform", resources);
+    rows_.gather(rows, count, before.mutable_view(), resources);
+    chain_.apply(before.view(), out, resources);
+  }
+  RowSource* made_from() override { return &rows_; }
+  void make(const MatrixView& from, const MutableMatrixView& out, const Resources& resources) override {
+    chain_.apply(from, out, resources.with_progress({}));
+  }
+
+ private:
+  MatrixView fetch_there(int64_t first, int64_t count) {
+    const MemorySpace space = rows_.space();
+    const int64_t bytes = count * chain_.out() * static_cast<int64_t>(sizeof(float));
+    there_ = allocate_on_device(bytes, "transformed vectors", space.device, resources_);
+    const MutableMatrixView out(there_.get(), DType::f32, {count, chain_.out(), chain_.out()}, space);
+    chain_.apply(rows_.fetch(first, count), out, resources_);
+    return out;
+  }
+
+  const TransformChain& chain_;
+  RowSource& rows_;
+  Resources resources_;
+  MatrixBuffer buffer_;               // for rows on the host
+  std::shared_ptr<std::byte> there_;  // for rows on a GPU
+};
+
+// Results of a range search that was made some queries at a time, put together. Memory: that of the results twice, for
+// a moment; once where there is one part.
+class RangeParts {
+ public:
+  // Of the queries behind those before, in host memory.
+  void add(RangeNeighbors part) { parts_.push_back(std::move(part)); }
+
+  RangeNeighbors joined(const Resources& resources) && {
+    if (parts_.size() == 1) return std::move(parts_.front());
+    int64_t queries = 0;
+    int64_t size = 0;
+    for (const RangeNeighbors& part : parts_) {
+      queries += part.queries();
+      size += part.size();
+    }
+    RangeNeighbors all(queries, size, resources);
+    all.offsets()[0] = 0;
+    int64_t query = 0;
+    int64_t at = 0;
+    for (RangeNeighbors& part : parts_) {
+      const int64_t found = part.size();
+      std::copy_n(part.ids(), found, all.ids() + at);
+      std::copy_n(part.distances(), found, all.distances() + at);
+      for (int64_t i = 1; i <= part.queries(); ++i) all.offsets()[++query] = at + part.offsets()[i];
+      at += found;
+      part = RangeNeighbors();
+    }
+    return all;
+  }
+
+ private:
+  std::vector<RangeNeighbors> parts_;
+};
+
 IndexContent outer_content(const TransformChain& chain, const IndexState& inner) {
   IndexContent content = inner.content();
   content.cols = chain.in();
@@ -76,6 +175,16 @@ class TransformedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
+    if (only_counts(resources)) {
+      const HostRows on_host(queries, resources);
+      const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
+        inner_->search(counted_queries(queries.rows()), out, params, used);
+      });
+      // Steps between the first and the last make rows of their own.
+      const Footprint steps = array_footprint<float>(2 * chain_->widest());
+      return count_work(beside_share(behind.then(steps), kTransformedShare, array_bytes<float>(chain_->out())),
+                        resources);
+    }
     if (params_.check_finite) check_queries_finite(queries, resources);
     for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
       const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
@@ -86,46 +195,40 @@ class TransformedState final : public IndexState {
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
     const HostRows on_host(queries, resources);
-    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
     RangeSearchParams to_host = params;
     to_host.result_space = MemorySpace::host();
     to_host.allocate = {};
+    const auto behind = [&](int64_t count) {
+      return footprint_of_call(
+                 resources,
+                 [&](const Resources& used) { (void)inner_->range_search(counted_queries(count), to_host, used); })
+          .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
+    };
+    if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
+      count_work(
+          behind(1).beside(array_footprint<float>(chain_->out())).beside(array_footprint<int64_t>(queries.rows(), 8)),
+          resources);
+      return {};
+    }
+    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
     RangeParts parts;
-    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t) {
-      parts.add(inner_->range_search(some, to_host, resources));
-    });
+    for_transformed(
+        *chain_, on_host.view(), resources,
+        [&](const MatrixView& some, int64_t) { parts.add(inner_->range_search(some, to_host, resources)); }, behind);
     return std::move(parts).joined(resources);
-  }
-
-  int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
-                              const Resources& resources) const override {
-    const int64_t row_bytes = array_bytes<float>(chain_->out());
-    const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
-    const int64_t behind = inner_->smallest_host_bytes(transformed, params, resources);
-    // Steps between the first and the last make rows of their own.
-    return HostRows::bytes_for(queries) + behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
-           2 * array_bytes<float>(chain_->widest());
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     MatrixBuffer inner(DType::f32, out.rows(), chain_->out(), "reconstructed vectors", resources);
     inner_->reconstruct(rows, inner.mutable_view(), resources);
+    if (only_counts(resources)) {
+      return count_work(array_footprint<float>(out.rows(), 2 * chain_->widest())
+                            .beside(chain_->footprint({out.rows(), chain_->out(), DType::f32}, resources)),
+                        resources);
+    }
     chain_->reverse(inner.view(), out, resources);
   }
 
-  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
-                               const Resources& resources) const override {
-    const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
-    const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
-    return HostRows::bytes_for(queries) + behind + behind / (kTransformedShare - 1) +
-           array_bytes<float>(chain_->out()) + chain_->step_bytes(queries.rows, resources.threads());
-  }
-
-  int64_t reconstruct_bytes(int64_t count, int threads) const override {
-    return inner_->reconstruct_bytes(count, threads) +
-           count * array_bytes<float>(chain_->out() + 2 * chain_->widest()) + chain_->step_bytes(count, threads);
-  }
-  int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += chain_bytes();
@@ -144,6 +247,11 @@ class TransformedState final : public IndexState {
   const std::shared_ptr<const IndexState>& inner() const { return inner_; }
 
  private:
+  // As the transforms leave them, for calls that are counted.
+  MatrixView counted_queries(int64_t count) const {
+    return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}};
+  }
+
   int64_t chain_bytes() const {
     int64_t bytes = 0;
     for (const auto& step : chain_->steps()) bytes += step->bytes();
@@ -181,10 +289,10 @@ class TransformedKind final : public IndexKind {
   }
 
   // What is trained behind the transforms takes rows through them, piece by piece.
-  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
+  Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
-    const int64_t first = transform_training_bytes(transforms_, rows, resources.threads());
-    return first + (inner_->needs_training() ? 2 * inner_->trained_bytes(inside, resources) : 0);
+    const Footprint first = transform_training_footprint(transforms_, rows, resources);
+    return inner_->needs_training() ? first.beside(inner_->training_footprint(inside, resources).times(2)) : first;
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
@@ -198,19 +306,20 @@ class TransformedKind final : public IndexKind {
   }
 
   // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.
-  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+  Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
-    RowsInfo inside(rows.rows, state.chain()->out(), DType::f32);
-    const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
-    const int64_t row_bytes = array_bytes<float>(state.chain()->out());
-    return behind + std::max(behind / (kTransformedShare - 1) + 1, row_bytes) +
-           state.chain()->step_bytes(rows.rows, resources.threads());
+    const int64_t cols = state.chain()->out();
+    const Footprint behind =
+        inner_->add_footprint(state.inner().get(), RowsInfo(rows.rows, cols, DType::f32), resources).times(2);
+    return beside_share(behind, kTransformedShare, array_bytes<float>(cols))
+        .beside(state.chain()->footprint(rows, resources));
   }
 
   std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
                                               const Resources& resources) const override {
     const TransformedState& state = transformed(before);
-    return std::make_shared<TransformedState>(state.chain(), inner_->compacted(*state.inner(), kept, resources), params_);
+    return std::make_shared<TransformedState>(state.chain(), inner_->compacted(*state.inner(), kept, resources),
+                                              params_);
   }
 
   std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,

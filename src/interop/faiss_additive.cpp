@@ -1,8 +1,8 @@
 #include "interop/faiss_additive.hpp"
 
 #include "core/divide.hpp"
-#include "quantize/additive/norm_levels.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <fmt/format.h>
 
@@ -84,7 +84,8 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, const C
   if (own_cols != cols) source.corrupt(fmt::format("an additive quantizer of {} columns, not {}", own_cols, cols));
   const int64_t books = source.bounded(1, 1 << 16, "the codebooks of an additive quantizer");
   if (books > kMostCodebooks) {
-    source.unsupported(fmt::format("an additive quantizer of {} codebooks; Kith's have up to {}", books, kMostCodebooks));
+    source.unsupported(
+        fmt::format("an additive quantizer of {} codebooks; Kith's have up to {}", books, kMostCodebooks));
   }
   const HostArray<uint64_t> bits = source.array<uint64_t>(books, "the bits of codebooks");
   if (!std::all_of(bits.begin(), bits.end(), [&](uint64_t own) { return own == bits[0] && own >= 1 && own <= 8; })) {
@@ -93,10 +94,7 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, const C
   if (!source.flag("whether the quantizer is trained")) source.unsupported("an additive quantizer without training");
   FaissAdditive result;
   CodeFormat& format = result.codec.format;
-  format.kind = CodeKind::additive;
-  format.cols = cols;
-  format.bits = static_cast<int>(bits[0]);
-  format.parts = books;
+  format = CodeFormat::of_books(cols, static_cast<int>(bits[0]), books);
   result.codec.code = code;
   result.codec.values = source.floats((books << format.bits) * cols, "codebooks");
   const auto search = static_cast<FaissAdditiveSearch>(source.number<int32_t>("how the index is searched"));
@@ -137,7 +135,7 @@ void copy_books(const CodeFormat& from, const uint8_t* code, uint8_t* out) {
 }
 
 HostArray<uint8_t> known_codes(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
-                                 const Resources& resources) {
+                               const Resources& resources) {
   const CodeFormat& format = additive.codec.format;
   const int64_t bytes = format.bytes();
   HostArray<uint8_t> kept(rows * bytes, "the codes", resources);

@@ -1,8 +1,7 @@
 #include "interop/faiss_codes.hpp"
 
 #include "interop/faiss_header.hpp"
-#include "interop/faiss_tags.hpp"
-#include "quantize/additive/norm_names.hpp"
+#include "quantize/additive/code_norms.hpp"
 
 #include <fmt/format.h>
 
@@ -20,13 +19,13 @@ std::vector<float> ranges(const std::vector<float>& trained, int64_t cols) {
 }
 
 CodeFormat scalar_format(FaissSource& source, FaissScalar type, int64_t cols) {
-  CodeFormat format{.kind = CodeKind::scalar, .cols = cols};
+  const auto of_bits = [&](int bits) { return CodeRecipe{.code = kScalarCode, .bits = bits}.format_for(cols); };
   switch (type) {
     case FaissScalar::bits8:
-    case FaissScalar::bits8_uniform: format.bits = 8; return format;
-    case FaissScalar::bits6: format.bits = 6; return format;
+    case FaissScalar::bits8_uniform: return of_bits(8);
+    case FaissScalar::bits6: return of_bits(6);
     case FaissScalar::bits4:
-    case FaissScalar::bits4_uniform: format.bits = 4; return format;
+    case FaissScalar::bits4_uniform: return of_bits(4);
     case FaissScalar::fp16: return {.cols = cols, .dtype = DType::f16};
     case FaissScalar::bf16: return {.cols = cols, .dtype = DType::bf16};
     case FaissScalar::bits8_direct: return {.cols = cols, .dtype = DType::u8};
@@ -47,7 +46,7 @@ CodecParts read_product_quantizer(FaissSource& source, int64_t cols) {
     source.unsupported(fmt::format("a product quantizer of {} bits; Kith's have 4 to 8", bits));
   }
   CodecParts codec;
-  codec.format = {.kind = CodeKind::product, .cols = cols, .bits = static_cast<int>(bits), .parts = parts};
+  codec.format = CodeFormat::of_parts(cols, static_cast<int>(bits), parts);
   codec.values = source.floats(cols << bits, "codewords");
   return codec;
 }
@@ -61,7 +60,7 @@ FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols) {
   const auto bytes = static_cast<uint64_t>(format.bytes());
   source.bounded(bytes, bytes, "the bytes of a code");
   const bool uniform = type == FaissScalar::bits8_uniform || type == FaissScalar::bits4_uniform;
-  const int64_t trained = format.kind == CodeKind::stored ? 0 : uniform ? 2 : 2 * cols;
+  const int64_t trained = format.stores_values() ? 0 : uniform ? 2 : 2 * cols;
   FaissScalarCodec result;
   result.codec = {format, ranges(source.floats(trained, "the ranges of a scalar quantizer"), cols)};
   result.offset_bytes = type == FaissScalar::bits8_direct_signed;
@@ -71,6 +70,30 @@ FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols) {
 std::string code_name(const CodecParts& codec) {
   const CodeRecipe recipe = codec.recipe();
   return recipe.code->name(recipe);
+}
+
+namespace {
+
+constexpr int64_t kGroup = 32;
+constexpr int64_t kHalf = 16;
+
+}  // namespace
+
+void unpack_fast_scan(const FastScanLayout& layout, const uint8_t* blocks, int64_t rows, uint8_t* codes) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t in_block = row % layout.block_rows;
+    const int64_t in_group = in_block % kGroup;
+    const int64_t low = in_group % kHalf;
+    const int64_t byte = low < kHalf / 2 ? 2 * low : 2 * (low - kHalf / 2) + 1;
+    const int shift = in_group < kHalf ? 0 : 4;
+    const uint8_t* from = blocks + row / layout.block_rows * layout.block_bytes() + in_block / kGroup * kGroup + byte;
+    uint8_t* const code = codes + row * layout.code_bytes();
+    for (int64_t pair = 0; pair < layout.pairs(); ++pair, from += layout.block_rows) {
+      const int first = from[0] >> shift & 15;
+      const int second = 2 * pair + 1 < layout.parts ? from[kHalf] >> shift & 15 : 0;
+      code[pair] = static_cast<uint8_t>(first | second << 4);
+    }
+  }
 }
 
 }  // namespace kith

@@ -96,7 +96,7 @@ IndexParts read_faiss_scalar(FaissSource& source) {
   const CodeFormat& format = scalar.codec.format;
   HostArray<uint8_t> codes = source.array<uint8_t>(saturating_multiply(header.rows, format.bytes()), "codes");
   if (scalar.offset_bytes) undo_offset(codes);
-  if (format.kind == CodeKind::stored && size_of(format.dtype) == 1) {  // bytes as they are: flat rows
+  if (format.stores_values() && size_of(format.dtype) == 1) {  // bytes as they are: flat rows
     MatrixBuffer rows(format.dtype, header.rows, header.cols, "the vectors", source.resources());
     std::copy(codes.begin(), codes.end(), static_cast<uint8_t*>(rows.mutable_view().data()));
     parts.dtype = format.dtype;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "index/index_parts.hpp"
+#include "interop/faiss_codes.hpp"
 #include "interop/faiss_source.hpp"
-#include "interop/fast_scan_codes.hpp"
 
 #include <cstdint>
 

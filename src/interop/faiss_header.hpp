@@ -5,13 +5,28 @@
 
 #include "index/index_parts.hpp"
 #include "interop/faiss_source.hpp"
-#include "interop/faiss_tags.hpp"
 
 #include <cstdint>
 #include <limits>
 #include <string_view>
 
 namespace kith {
+
+// Numbers in FAISS's files: metrics, and types of its scalar quantizer.
+
+enum class FaissMetric : int32_t { inner_product = 0, l2 = 1, l1 = 2, linf = 3 };
+
+enum class FaissScalar : int32_t {
+  bits8 = 0,
+  bits4 = 1,
+  bits8_uniform = 2,
+  bits4_uniform = 3,
+  fp16 = 4,
+  bits8_direct = 5,
+  bits6 = 6,
+  bf16 = 7,
+  bits8_direct_signed = 8
+};
 
 inline constexpr int64_t kMostFaissRows = std::numeric_limits<int32_t>::max();
 inline constexpr uint32_t kMostFaissCols = 1 << 20;  // FAISS's own limit

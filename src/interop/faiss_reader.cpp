@@ -27,7 +27,7 @@ IndexParts read_any(FaissSource& source, int depth);
 
 std::string transform_name(const TransformParts& transform, const IndexParts& parts) {
   if (transform.name == "OPQ") {  // FAISS's file has it as any linear map
-    if (parts.lists && parts.lists->codec.format.kind == CodeKind::product) {
+    if (parts.lists && parts.lists->codec.format.copies_codewords()) {
       return fmt::format("OPQ{}_{}", parts.lists->codec.format.parts, transform.out);
     }
     return fmt::format("RR{}", transform.out);

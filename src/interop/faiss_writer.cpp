@@ -5,8 +5,8 @@
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
 #include "interop/faiss_additive.hpp"
+#include "interop/faiss_header.hpp"
 #include "interop/faiss_sink.hpp"
-#include "interop/faiss_tags.hpp"
 #include "interop/faiss_transforms.hpp"
 #include "ivf/model/ivf_model.hpp"
 
@@ -36,7 +36,7 @@ FaissMetric faiss_metric(Metric metric) {
 }
 
 FaissScalar scalar_type(const CodeFormat& format) {
-  if (format.kind == CodeKind::scalar) {
+  if (format.steps_columns()) {
     return format.bits == 8 ? FaissScalar::bits8 : format.bits == 6 ? FaissScalar::bits6 : FaissScalar::bits4;
   }
   if (format.dtype == DType::f16) return FaissScalar::fp16;
@@ -45,11 +45,11 @@ FaissScalar scalar_type(const CodeFormat& format) {
                      name_of(format.dtype)));
 }
 
-bool is_f32(const CodeFormat& format) { return format.kind == CodeKind::stored && format.dtype == DType::f32; }
+bool is_f32(const CodeFormat& format) { return format.stores_values() && format.dtype == DType::f32; }
 
 // What FAISS lacks is found before a file is begun.
 void check_code(const CodeFormat& format, bool residual) {
-  if (format.kind == CodeKind::product || format.kind == CodeKind::additive) return;
+  if (format.copies_codewords() || format.adds_codewords()) return;
   if (!is_f32(format)) {
     scalar_type(format);
   } else if (residual) {
@@ -175,14 +175,14 @@ class FaissWriter {
       sink_.number(static_cast<uint64_t>(parts_.rows * format.cols));
       return sink_.bytes(codes.data(), codes.size());
     }
-    if (format.kind == CodeKind::additive) {
+    if (format.adds_codewords()) {
       sink_.tag(codec.code == kResidualCode ? "IxRq" : "IxLS");
       header(format.cols);
       write_additive_quantizer(sink_, codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));
       return sink_.values(std::span<const uint8_t>(codes.begin(), codes.end()));
     }
-    const bool product = format.kind == CodeKind::product;
+    const bool product = format.copies_codewords();
     sink_.tag(product ? "IxPq" : "IxSQ");
     header(format.cols);
     if (product) {
@@ -202,8 +202,8 @@ class FaissWriter {
     const bool drops_norms = lists.residual && lists.codec.format.has_norm();
     const CodecParts codec = drops_norms ? without_norms(lists.codec) : lists.codec;
     const CodeFormat& format = codec.format;
-    const bool product = format.kind == CodeKind::product;
-    const bool additive = format.kind == CodeKind::additive;
+    const bool product = format.copies_codewords();
+    const bool additive = format.adds_codewords();
     const std::string_view additive_tag = codec.code == kResidualCode ? "IwRQ" : "IwLS";
     sink_.tag(additive ? additive_tag : product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);

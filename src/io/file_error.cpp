@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace kith {
@@ -18,6 +19,15 @@ void throw_corrupt(const std::string& path, int64_t offset, std::string_view rea
 
 void throw_refused(const std::string& path, int64_t offset, std::string_view reason) {
   throw InvalidArgument(fmt::format("'{}', byte {}: {}", path, offset, reason));
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kLongest = 60;
+  std::string shown(text.substr(0, kLongest));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  if (text.size() > kLongest) shown += "...";
+  return shown;
 }
 
 }  // namespace kith

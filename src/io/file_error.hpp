@@ -16,4 +16,7 @@ namespace kith {
 // InvalidArgument of the same form: the file is sound, but holds what Kith does not take.
 [[noreturn]] void throw_refused(const std::string& path, int64_t offset, std::string_view reason);
 
+// Text from a file as it can stand in a message: short, and without control characters.
+std::string printable(std::string_view text);
+
 }  // namespace kith

@@ -2,7 +2,7 @@
 // may stand, since such a file holds many: "sift.hdf5::test".
 #pragma once
 
-#include "io/element_type.hpp"
+#include "io/file_layout.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,14 +1,16 @@
 // What a gzip file holds, read from its beginning to its end: to go back, restart. Several gzip members one after the
 // other are one content. Each member's checksum is compared where it ends.
 //
-// Takes about 100 KiB, whatever the file's size. zlib is known here and in zlib_block alone; a build without it throws
+// Takes about 100 KiB, whatever the file's size. zlib is known here alone; a build without it throws
 // Unsupported.
 #pragma once
 
 #include "io/posix_file.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace kith {
@@ -33,5 +35,10 @@ class GzipStream {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Unpacks a block of memory that zlib made (deflate with zlib's header), as HDF5 stores chunks.
+//
+// How many bytes came out, or -1 where the content is damaged or has no room. A build without zlib throws Unsupported.
+int64_t inflate_block(std::span<const std::byte> packed, std::span<std::byte> out);
 
 }  // namespace kith

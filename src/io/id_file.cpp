@@ -5,7 +5,6 @@
 #include "core/host_array.hpp"
 #include "io/file_format.hpp"
 #include "io/matrix_file.hpp"
-#include "io/matrix_file_writer.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 #include "io/vecs_file.hpp"
 
+#include <kith/error.hpp>
+
 #include "io/file_error.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +20,26 @@ class VecsValues final : public ValueReader {
   VecsValues(FileDescriptor file, const FileLayout& layout, std::string path)
       : file_(std::move(file)), layout_(layout), path_(std::move(path)) {}
 
-  void read(int64_t first, int64_t count, void* out) const override;
+  void read(int64_t first, int64_t count, void* out) const override {
+    auto* to = static_cast<std::byte*>(out);
+    const int64_t cols = layout_.cols;
+    const int64_t bytes = layout_.element_bytes();
+    while (count > 0) {
+      const int64_t row = first / cols;
+      const int64_t col = first % cols;
+      int64_t part = std::min(count, cols - col);
+      if (part == cols && layout_.row_step() <= kPieceBytes) {
+        part = cols * read_whole_rows(row, count / cols, to);
+      } else {
+        if (col == 0) check_row(row);
+        const int64_t offset = row * layout_.row_step() + kVecsRowHeaderBytes + col * bytes;
+        read_fully(file_, path_, offset, to, part * bytes);
+      }
+      first += part;
+      count -= part;
+      to += part * bytes;
+    }
+  }
   const FileDescriptor* mappable() const override { return &file_; }
 
   void check_row(int64_t row) const {
@@ -28,57 +49,32 @@ class VecsValues final : public ValueReader {
   }
 
  private:
-  void check_header(int64_t row, const std::byte* header) const;
-  int64_t read_whole_rows(int64_t row, int64_t count, std::byte* out) const;
+  void check_header(int64_t row, const std::byte* header) const {
+    int32_t cols = 0;
+    std::memcpy(&cols, header, sizeof(cols));
+    if (cols == layout_.cols) return;
+    throw_corrupt(path_, row * layout_.row_step(),
+                  fmt::format("row {} has {} columns, the rows before it have {}; all rows need the same number", row,
+                              cols, layout_.cols));
+  }
+  // As many of the rows as fit a piece at once, their headers checked and left out.
+  int64_t read_whole_rows(int64_t row, int64_t count, std::byte* out) const {
+    std::array<std::byte, kPieceBytes> piece;
+    const int64_t step = layout_.row_step();
+    const int64_t bytes = layout_.row_bytes();
+    const int64_t rows = std::min(count, kPieceBytes / step);
+    read_fully(file_, path_, row * step, piece.data(), rows * step);
+    for (int64_t i = 0; i < rows; ++i) {
+      check_header(row + i, piece.data() + i * step);
+      std::memcpy(out + i * bytes, piece.data() + i * step + kVecsRowHeaderBytes, static_cast<size_t>(bytes));
+    }
+    return rows;
+  }
 
   FileDescriptor file_;
   FileLayout layout_;
   std::string path_;
 };
-
-void VecsValues::check_header(int64_t row, const std::byte* header) const {
-  int32_t cols = 0;
-  std::memcpy(&cols, header, sizeof(cols));
-  if (cols == layout_.cols) return;
-  throw_corrupt(path_, row * layout_.row_step(),
-                fmt::format("row {} has {} columns, the rows before it have {}; all rows need the same number", row,
-                            cols, layout_.cols));
-}
-
-// As many of the rows as fit a piece at once, their headers checked and left out.
-int64_t VecsValues::read_whole_rows(int64_t row, int64_t count, std::byte* out) const {
-  std::array<std::byte, kPieceBytes> piece;
-  const int64_t step = layout_.row_step();
-  const int64_t bytes = layout_.row_bytes();
-  const int64_t rows = std::min(count, kPieceBytes / step);
-  read_fully(file_, path_, row * step, piece.data(), rows * step);
-  for (int64_t i = 0; i < rows; ++i) {
-    check_header(row + i, piece.data() + i * step);
-    std::memcpy(out + i * bytes, piece.data() + i * step + kVecsRowHeaderBytes, static_cast<size_t>(bytes));
-  }
-  return rows;
-}
-
-void VecsValues::read(int64_t first, int64_t count, void* out) const {
-  auto* to = static_cast<std::byte*>(out);
-  const int64_t cols = layout_.cols;
-  const int64_t bytes = layout_.element_bytes();
-  while (count > 0) {
-    const int64_t row = first / cols;
-    const int64_t col = first % cols;
-    int64_t part = std::min(count, cols - col);
-    if (part == cols && layout_.row_step() <= kPieceBytes) {
-      part = cols * read_whole_rows(row, count / cols, to);
-    } else {
-      if (col == 0) check_row(row);
-      const int64_t offset = row * layout_.row_step() + kVecsRowHeaderBytes + col * bytes;
-      read_fully(file_, path_, offset, to, part * bytes);
-    }
-    first += part;
-    count -= part;
-    to += part * bytes;
-  }
-}
 
 }  // namespace
 
@@ -108,6 +104,29 @@ OpenedMatrix open_vecs(OpenedFile opened, ElementType element, const std::string
   auto values = std::make_unique<VecsValues>(std::move(opened.file), layout, path);
   if (layout.rows > 1) values->check_row(layout.rows - 1);
   return {layout, std::move(values)};
+}
+
+FileLayout parse_bin_header(std::string_view head, ElementType element, const std::string& path) {
+  const auto length = static_cast<int64_t>(head.size());
+  if (length < kBinHeaderBytes) {
+    throw_corrupt(path, length, fmt::format("the file ends inside its header, which has {} bytes", kBinHeaderBytes));
+  }
+  uint32_t shape[2];
+  std::memcpy(shape, head.data(), sizeof(shape));
+  const FileLayout layout{element, shape[0], shape[1], kBinHeaderBytes};
+  check_shape(layout, path, 0);
+  return layout;
+}
+
+std::string make_bin_header(int64_t rows, int64_t cols, const std::string& path) {
+  if (rows > UINT32_MAX || cols > UINT32_MAX) {
+    throw InvalidArgument(fmt::format("'{}' cannot hold {} x {}: this format counts up to {}; write an .npy instead",
+                                      path, rows, cols, UINT32_MAX));
+  }
+  const uint32_t shape[2] = {static_cast<uint32_t>(rows), static_cast<uint32_t>(cols)};
+  std::string header(sizeof(shape), '\0');
+  std::memcpy(header.data(), shape, sizeof(shape));
+  return header;
 }
 
 }  // namespace kith

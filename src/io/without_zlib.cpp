@@ -1,9 +1,7 @@
-// Stands in for gzip_stream.cpp and zlib_block.cpp where zlib is left out.
+// Stands in for gzip_stream.cpp where zlib is left out.
 #include "io/gzip_stream.hpp"
 
 #include <kith/error.hpp>
-
-#include "io/zlib_block.hpp"
 
 #include <fmt/format.h>
 

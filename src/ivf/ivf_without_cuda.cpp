@@ -1,12 +1,12 @@
 // Stands in for what codes and searches lists on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "ivf/search/gpu_lists.hpp"
+#include "ivf/search/ivf_search.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
 
 namespace kith {
 
-std::shared_ptr<const GpuLists> gpu_lists(int, const std::shared_ptr<const IvfModel>&,
-                                          const std::vector<SharedSegment>&, const Resources&) {
+std::shared_ptr<const SearchableLists> gpu_lists(int, const std::shared_ptr<const IvfModel>&,
+                                                 const std::vector<SharedSegment>&, const Resources&) {
   throw_no_cuda();
 }
 

@@ -42,17 +42,6 @@ int64_t named(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch)
   return std::find(ids, ids + graph.k(), -1) - ids;
 }
 
-template <typename Body>
-void for_tasks(std::string_view stage, int64_t rows, const Resources& resources, const Body& body) {
-  ProgressMeter meter(stage, rows, resources);
-  parallel_for(divide_up(rows, kRowsPerTask), meter, resources, [&](int64_t task, int) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-    body(task * kRowsPerTask, end);
-    meter.add(end - task * kRowsPerTask);
-  });
-  meter.finish();
-}
-
 // Counts the edges of each row, and those to each block; says where everything lies. `edges`: all of them, where they
 // are only counted.
 Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int64_t edges, const Resources& resources) {
@@ -66,7 +55,7 @@ Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int6
   }
   std::fill(gathered.arrived.begin(), gathered.arrived.end(), 0);
   std::atomic<bool> sound{true};
-  for_tasks("count edges", rows, resources, [&](int64_t first, int64_t end) {
+  const auto count_some = [&](int64_t first, int64_t end) {
     std::vector<int64_t> to(static_cast<size_t>(blocks), 0);
     std::vector<int64_t> scratch;
     for (int64_t row = first; row < end; ++row) {
@@ -79,7 +68,8 @@ Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int6
       const std::atomic_ref<int64_t> all(gathered.arrived[block]);
       if (to[static_cast<size_t>(block)] > 0) all.fetch_add(to[static_cast<size_t>(block)], std::memory_order_relaxed);
     }
-  });
+  };
+  for_row_blocks("count edges", rows, resources, count_some, kRowsPerTask);
   if (!sound) {
     check_graph(graph, resources);  // names the row
     throw InvalidArgument("the graph was changed while it was read");
@@ -102,7 +92,7 @@ void hand_out(const KnnGraph& graph, std::span<const float> core, const Gathered
   const int64_t blocks = gathered.arrived.size();
   const HostArray<int64_t> filled(blocks, "blocks of edges", resources);
   std::fill(filled.begin(), filled.end(), 0);
-  for_tasks("turn edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
+  const auto hand_out_some = [&](int64_t first, int64_t end) {
     std::vector<int64_t> next(static_cast<size_t>(blocks), 0);
     for (int64_t row = first; row < end; ++row) {
       for (int64_t j = 0; j < own[row]; ++j) ++next[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
@@ -121,7 +111,8 @@ void hand_out(const KnnGraph& graph, std::span<const float> core, const Gathered
         gathered.places[gathered.before[block] + place] = static_cast<uint16_t>(to % kRowBlock);
       }
     }
-  });
+  };
+  for_row_blocks("turn edges", graph.rows(), resources, hand_out_some, kRowsPerTask);
 }
 
 // Sorts a row's edges: its own, which nearly always are sorted, and behind them those to it, most of which are its own

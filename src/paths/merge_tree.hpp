@@ -11,7 +11,10 @@
 
 #include "core/host_array.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -60,7 +63,17 @@ class MergeTree {
   int64_t parts() const { return parts_; }
 
   // The key of the largest edge between two different rows in the forest; kNoEdge where nothing joins them.
-  uint32_t width(uint32_t a, uint32_t b) const;
+  uint32_t width(uint32_t a, uint32_t b) const {
+    uint32_t largest = 0;
+    for (const MergeLevel& level : levels_) {
+      largest = std::max({largest, level.key[a], level.key[b]});
+      if (largest == kNoEdge) break;  // one of them is done
+      a = level.parent[a];
+      b = level.parent[b];
+      if (a == b) return largest;
+    }
+    return kNoEdge;
+  }
 
   // The forest's path between joined rows, with both. Calls take(row) for each.
   template <typename Take>
@@ -83,7 +96,10 @@ class MergeTree {
   }
 
  private:
-  uint32_t part_of(uint32_t row, size_t level) const;
+  uint32_t part_of(uint32_t row, size_t level) const {
+    for (size_t i = 0; i < level; ++i) row = levels_[i].parent[row];
+    return row;
+  }
   // The part of that level to which a part's edge leads.
   uint32_t next(uint32_t part, size_t level) const { return part_of(levels_[level].far[part], level); }
 

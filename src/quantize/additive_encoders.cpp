@@ -11,13 +11,9 @@
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/local_search_training.hpp"
-#include "quantize/additive/norm_levels.hpp"
-#include "quantize/additive/norm_names.hpp"
 #include "quantize/additive/packed_codes.hpp"
-#include "quantize/additive/residual_training.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
-#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -101,7 +97,7 @@ class AdditiveEncoder : public CodeEncoder {
   CodeFormat format(const CodeRecipe& recipe, int64_t cols) const final {
     if (cols < 1) throw InvalidArgument("the rows have no columns");
     validate(recipe);
-    return {.kind = kind(), .cols = cols, .bits = recipe.bits, .parts = recipe.parts, .norm = recipe.norm};
+    return CodeFormat::of_books(cols, recipe.bits, recipe.parts, recipe.norm);
   }
   std::vector<int64_t> shape(const CodeFormat& format) const final {
     return {format.parts, format.codewords(), format.cols};
@@ -174,8 +170,9 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     };
     train_local_search(params_of(recipe, seed), rows, keep, resources);
   }
-  int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) const override {
-    return local_search_training_bytes(params_of(recipe, 0), rows.rows, rows.cols, threads);
+  Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return local_search_training_footprint(params_of(recipe, 0), rows, resources);
   }
 
   double compared_codewords(const CodeRecipe& recipe) const override {
@@ -209,8 +206,10 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     copy_codes_cuda(here, codes, device, resources);
     return true;
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType, int threads) const override {
-    return rows * format.parts + additive_encoding_bytes(books_of(format), SearchForm::products, 1, threads);
+  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return array_footprint<uint8_t>(rows.rows, format.parts)
+        .beside(additive_encoding_footprint(books_of(format), SearchForm::products, 1, resources));
   }
 
  protected:
@@ -242,21 +241,18 @@ class ResidualEncoder final : public AdditiveEncoder {
              const Resources& resources) const override {
     trained.values = train_residual({recipe.parts, recipe.bits, recipe.effort, seed, true}, rows, resources);
   }
-  int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) const override {
-    return residual_training_bytes({recipe.parts, recipe.bits, recipe.effort, 0, true}, rows.rows, rows.cols, threads);
+  Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return residual_training_footprint({recipe.parts, recipe.bits, recipe.effort, 0, true}, rows, resources);
   }
 
   double compared_codewords(const CodeRecipe& recipe) const override {
     return static_cast<double>(recipe.parts << recipe.bits) * static_cast<double>(recipe.effort);
   }
-  int64_t encoding_bytes(const CodeRecipe& recipe, const CodeFormat& format, int64_t rows, DType,
-                         int threads) const override {
-    const Codebooks books = books_of(format);
-    const int64_t batch = std::min(BeamSearch::batch_rows(books, recipe.effort), rows);
-    constexpr int64_t kProductScratch = 1 << 19;  // of a thread
-    constexpr int64_t kProductParts = 2 << 20;    // sums that several tasks make
-    return rows * books.books + BeamSearch::bytes_for(books, recipe.effort) + threads * kProductScratch +
-           kProductParts + batch * array_bytes<float>(books.cols) + batch * recipe.effort * books.books;
+  Footprint encoding_footprint(const CodeRecipe& recipe, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return array_footprint<uint8_t>(rows.rows, format.parts)
+        .beside(beam_encoding_footprint(books_of(format), recipe.effort, rows.rows, resources));
   }
 
  protected:

@@ -9,6 +9,8 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
+#include "kernels/assign/codewords_cpu.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "rows/row_source.hpp"
@@ -93,15 +95,15 @@ class CodeEncoder {
   // The shape of the trained values, less those of norms, which follow; none for a code without.
   virtual std::vector<int64_t> shape(const CodeFormat& format) const = 0;
   int64_t value_count(const CodeFormat& format) const;
-  // What is made of the values once, for whoever encodes and decodes; its bytes at most.
+  // What is made of the values once, for whoever encodes and decodes, and what both hold at most.
   virtual void make_tables(CodecTables&) const {}
-  virtual int64_t table_bytes(const CodeFormat& format) const;
+  virtual Footprint tables_footprint(const CodeFormat& format) const;
 
   // Fills `trained` as it goes: where it throws, values are there if they are of use.
   virtual void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
                      const Resources& resources) const = 0;
-  // What that takes on the host at least.
-  virtual int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) const = 0;
+  // What that takes at least on the CPU.
+  virtual Footprint training_footprint(const CodeRecipe&, const RowsInfo&, const Resources&) const { return {}; }
 
   // How many codewords, as long as the row, finding a code compares it with; at least 1.
   virtual double compared_codewords(const CodeRecipe&) const { return 1; }
@@ -112,15 +114,35 @@ class CodeEncoder {
   virtual bool on_gpus() const { return false; }
   // In a way of its own, in that GPU's memory or the host's; false: in the way of all.
   virtual bool encode_on_gpu(const EncodeTask&, int, const Resources&) const { return false; }
-  // What encode() of so many rows takes beside them and the codes, at least.
-  virtual int64_t encoding_bytes(const CodeRecipe& recipe, const CodeFormat& format, int64_t rows, DType dtype,
-                                 int threads) const = 0;
+  // What encode() of such rows takes at least beside them and the codes.
+  virtual Footprint encoding_footprint(const CodeRecipe&, const CodeFormat&, const RowsInfo&, const Resources&) const {
+    return {};
+  }
 
  protected:
   ~CodeEncoder() = default;
 
  private:
   const CodeKind kind_;
+};
+
+// What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
+struct CodecTables {
+  CodeRecipe recipe;
+  CodeFormat format;
+  std::vector<float> values;             // as Codec::values() has them
+  std::vector<float> levels;             // of the norms of additive codes
+  std::vector<float> bases;              // of scalar codes
+  std::vector<float> steps;              // likewise
+  std::vector<NearestCodeword> nearest;  // of product codes: one for each part
+
+  // InvalidArgument for another number of values, or values that are not finite.
+  CodecTables(const CodeRecipe& recipe, int64_t cols, std::vector<float> trained);
+
+  const float* leasts() const { return values.data(); }
+  const float* spans() const { return values.data() + format.cols; }
+  CodecView view() const;
+  int64_t bytes() const;
 };
 
 }  // namespace kith

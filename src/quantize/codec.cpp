@@ -21,15 +21,13 @@ namespace {
 // Where rows are encoded or codes decoded: two matrices, of which one is small.
 Device resolve_codec_device(const CodeRecipe& recipe, const MatrixView& rows, MemorySpace other,
                             const Resources& resources) {
-  DeviceRequest request;
-  request.job = "a codec";
-  request.spaces = {rows.space(), other};
-  request.work.bytes = static_cast<double>(rows.rows() * rows.cols() * size_of(rows.dtype()));
-  request.work.flops = 2.0 * static_cast<double>(rows.rows() * rows.cols()) * recipe.code->compared_codewords(recipe);
-  request.work.gpu_flops = 2e13;
-  request.fits = [&](Device) { return recipe.code->on_gpus(); };
-  request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); };
-  return resolve_device(request, resources);
+  const auto values = static_cast<double>(rows.rows() * rows.cols());
+  return choose_device(
+      {"a codec", [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); }},
+      {rows.space(), other},
+      {{CostUnit::f32_product, 2.0 * values * recipe.code->compared_codewords(recipe)},
+       {CostUnit::copied_byte, values * static_cast<double>(size_of(rows.dtype()))}},
+      [&](Device) { return recipe.code->on_gpus(); }, resources);
 }
 
 void decode_cpu(const CodecView& codec, const MatrixView& codes, const MutableMatrixView& out,
@@ -79,19 +77,10 @@ std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, RowSource& r
   return train(recipe, rows, seed, trained, resources);
 }
 
-int64_t Codec::training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) {
-  return std::max(recipe.code->table_bytes(recipe.format_for(rows.cols)),
-                  recipe.code->training_bytes(recipe, rows, threads));
-}
-
 std::shared_ptr<const Codec> Codec::train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                           const Resources& resources) {
   ViewSource source(rows);
   return train(recipe, source, seed, resources);
-}
-
-int64_t Codec::encoding_bytes(int64_t rows, DType dtype, int threads) const {
-  return recipe().code->encoding_bytes(recipe(), format(), rows, dtype, threads);
 }
 
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
@@ -141,8 +130,8 @@ bool same_code(const Codec& a, const Codec& b) {
   const CodeFormat& x = a.format();
   const CodeFormat& y = b.format();
   if (x.kind != y.kind || x.cols != y.cols) return false;
-  if (x.kind == CodeKind::stored) return x.dtype == y.dtype;
-  const bool same_parts = x.kind != CodeKind::product || x.parts == y.parts;
+  if (x.stores_values()) return x.dtype == y.dtype;
+  const bool same_parts = !x.copies_codewords() || x.parts == y.parts;
   return x.bits == y.bits && x.norm == y.norm && same_parts && a.values() == b.values();
 }
 

@@ -1,5 +1,5 @@
-// A trained code: rows of f32 to a few bytes each, and back. All codes are one type, so that whoever holds codes (lists of
-// an index, files) knows none of them by name; what they are stands with their encoders (*_encoder.cpp).
+// A trained code: rows of f32 to a few bytes each, and back. All codes are one type, so that whoever holds codes (lists
+// of an index, files) knows none of them by name; what they are stands with their encoders (*_encoder.cpp).
 //
 // The same rows, seed and values give the same bytes on every processor, with any number of threads.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "core/counted_bytes.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
@@ -21,17 +21,21 @@ namespace kith {
 
 class Codec {
  public:
-  // Rows of any dtype, as they are: their values have been checked. The source must not have been opened. InvalidArgument
-  // for a recipe that wants levels of norms, which are of vectors with their centres (ivf/model/norm_training.hpp).
-  // `trained` gets what there is of the values, and keeps them where an exception leaves a use for them.
+  // Rows of any dtype, as they are: their values have been checked. The source must not have been opened.
+  // InvalidArgument for a recipe that wants levels of norms, which are of vectors with their centres
+  // (ivf/model/norm_training.hpp). `trained` gets what there is of the values, and keeps them where an exception leaves
+  // a use for them.
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
                                             TrainedValues& trained, const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
-  // What that takes on the host at least, for an error that names the limit.
-  static int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads);
+  // What that takes at least on the CPU.
+  static Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows, const Resources& resources) {
+    return recipe.code->tables_footprint(recipe.format_for(rows.cols))
+        .then(recipe.code->training_footprint(recipe, rows, resources));
+  }
   // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
   static std::shared_ptr<const Codec> from_parts(const CodeRecipe& recipe, int64_t cols, std::vector<float> values,
                                                  const Resources& resources = Resources());
@@ -48,7 +52,7 @@ class Codec {
   const CodeRecipe& recipe() const { return tables_.recipe; }
   const CodeFormat& format() const { return tables_.format; }
   // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none;
-  // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/norm_levels.hpp).
+  // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/code_norms.hpp).
   const std::vector<float>& values() const { return tables_.values; }
   CodecView view() const { return tables_.view(); }  // in host memory, valid as long as the codec
   const CodecTables& tables() const { return tables_; }
@@ -58,8 +62,10 @@ class Codec {
   // automatic, where the rows lie.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
-  // What encode() of so many rows in host memory takes on the CPU beside them and the codes, at least.
-  int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
+  // What encode() of such rows takes at least on the CPU, beside them and the codes.
+  Footprint encoding_footprint(const RowsInfo& rows, const Resources& resources) const {
+    return recipe().code->encoding_footprint(recipe(), format(), rows, resources);
+  }
 
   // The same with codes as a matrix of bytes; encoded ones follow each other without gaps, unless the code's encoder
   // takes others. `how`: of local search (EncodeTask).

@@ -79,7 +79,7 @@ void encode_cuda(const EncodeTask& task, int device, const Resources& resources)
     on_device.encode(device_rows(some), to, scratch.data(), lost.data(), context->stream());
     if (!codes_there) context->copy(codes.row(first), to, count * format.bytes());
     uint64_t found = kNothingLost;
-    if (format.kind == CodeKind::stored) context->copy_values(&found, lost.data(), 1);
+    if (format.stores_values()) context->copy_values(&found, lost.data(), 1);
     context->synchronize();
     if (found != kNothingLost) {
       throw_lost(rows, format, found + static_cast<uint64_t>(first * format.cols), *context);

@@ -6,7 +6,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <cstdint>
 

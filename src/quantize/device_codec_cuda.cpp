@@ -17,8 +17,8 @@ bool is_widened(DType dtype) { return dtype != DType::f32; }
 
 // Whether codes are not the labels, one after the other.
 bool has_labels(const CodeFormat& format) {
-  if (format.kind == CodeKind::additive) return format.bits != 8 || format.bytes() != format.parts;
-  return format.kind == CodeKind::product && format.bits != 8;
+  if (format.adds_codewords()) return format.bits != 8 || format.bytes() != format.parts;
+  return format.copies_codewords() && format.bits != 8;
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
   if (use == CodecUse::all && !codec.recipe.code->on_gpus()) {
     throw Unsupported("codes " + codec.recipe.code->name(codec.recipe) + " are made on the CPU alone");
   }
-  if (host.format.kind == CodeKind::stored) return;
+  if (host.format.stores_values()) return;
   std::vector<float> values = codec.values;
-  if (host.format.kind == CodeKind::scalar) {
+  if (host.format.steps_columns()) {
     values.insert(values.end(), host.bases, host.bases + host.format.cols);
     values.insert(values.end(), host.steps, host.steps + host.format.cols);
   }
@@ -41,10 +41,10 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
   context->copy_values(values_.data(), values.data(), values_.size());
   const float* const floats = values_.data();
   std::vector<std::byte> tables;
-  if (host.format.kind == CodeKind::scalar) {
+  if (host.format.steps_columns()) {
     view_.bases = floats + 2 * host.format.cols;
     view_.steps = floats + 3 * host.format.cols;
-  } else if (host.format.kind == CodeKind::additive) {
+  } else if (host.format.adds_codewords()) {
     view_.codewords = floats;
     if (host.format.has_levels()) view_.levels = floats + codec.values.size();
     const Codebooks books{codec.values.data(), host.format.parts, host.format.bits, host.format.cols};
@@ -116,15 +116,15 @@ void DeviceCodec::encode(const DeviceRowsView& rows, uint8_t* codes, std::byte* 
     values = widened;
     stride = cols;
   }
-  if (format().kind == CodeKind::stored) {
+  if (format().stores_values()) {
     return launch_encode_stored(format(), values, stride, rows.count, codes, lost, stream);
   }
-  if (format().kind == CodeKind::scalar) {
+  if (format().steps_columns()) {
     const float* const ranges = values_.data();
     return launch_encode_scalar(format(), ranges, ranges + cols, values, stride, rows.count, codes, stream);
   }
   uint8_t* const labels = has_labels(format()) ? places.labels.in(scratch) : codes;
-  if (format().kind == CodeKind::additive) {
+  if (format().adds_codewords()) {
     encode_additive(rows, values, stride, places, scratch, labels, stream);
   } else {
     launch_nearest_codewords(*layout_, tables_.data(),

@@ -4,11 +4,11 @@
 #include <kith/resources.hpp>
 
 #include "cuda/device_array.hpp"
-#include "rows/device_rows.hpp"
+#include "kernels/assign/codewords_cuda.hpp"
 #include "quantize/additive/beam_search_cuda.hpp"
 #include "quantize/additive/icm_search_cuda.hpp"
-#include "quantize/codec_tables.hpp"
-#include "kernels/assign/codewords_cuda.hpp"
+#include "quantize/code_encoder.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -53,8 +53,8 @@ class DeviceCodec {
   CodecView view_;
   std::optional<ProductTableLayout> layout_;
   DeviceArray<float> values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
-  DeviceBuffer tables_;  // product
-  std::optional<IcmSearch> local_;  // additive
+  DeviceBuffer tables_;        // product
+  std::optional<IcmSearch> local_;    // additive
   std::optional<BeamOnDevice> beam_;  // likewise
 };
 

@@ -28,10 +28,6 @@ std::string near_divisors(int64_t cols, int64_t parts) {
   return below == above || below < 1 ? std::to_string(above) : fmt::format("{} or {}", below, above);
 }
 
-BlockScratch scratch_of(const CodeFormat& format, DType dtype, int64_t rows) {
-  return {format, dtype, rows, NearestCodeword::scratch_floats(format.part_cols())};
-}
-
 class ProductEncoder final : public CodeEncoder {
  public:
   constexpr ProductEncoder() : CodeEncoder(CodeKind::product) {}
@@ -77,7 +73,7 @@ class ProductEncoder final : public CodeEncoder {
           fmt::format("{} sub-vectors do not divide {} columns; take {}, or a transform to other columns (OPQ, PCA)",
                       recipe.parts, cols, near_divisors(cols, recipe.parts)));
     }
-    return {.kind = kind(), .cols = cols, .bits = recipe.bits, .parts = recipe.parts};
+    return CodeFormat::of_parts(cols, recipe.bits, recipe.parts);
   }
   std::vector<int64_t> shape(const CodeFormat& format) const override {
     return {format.parts, format.codewords(), format.part_cols()};
@@ -91,17 +87,18 @@ class ProductEncoder final : public CodeEncoder {
       words += format.codewords() * format.part_cols();
     }
   }
-  int64_t table_bytes(const CodeFormat& format) const override {
-    return array_bytes<float>(value_count(format)) +
-           format.parts * NearestCodeword::bytes_for(format.codewords(), format.part_cols());
+  Footprint tables_footprint(const CodeFormat& format) const override {
+    return {array_bytes<float>(value_count(format)) +
+            format.parts * NearestCodeword::bytes_for(format.codewords(), format.part_cols())};
   }
 
   void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
              const Resources& resources) const override {
     trained.values = train_product(format(recipe, rows.info().cols), rows, seed, resources);
   }
-  int64_t training_bytes(const CodeRecipe& recipe, const RowsInfo& rows, int threads) const override {
-    return product_training_bytes(format(recipe, rows.cols), rows, threads);
+  Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return product_training_footprint(format(recipe, rows.cols), rows, resources);
   }
 
   double compared_codewords(const CodeRecipe& recipe) const override {
@@ -122,11 +119,11 @@ class ProductEncoder final : public CodeEncoder {
         pack_sub_codes(bytes + i * format.parts, format.parts, format.bits, codes + i * format.bytes());
       }
     };
-    encode_blocks(task, scratch_of(format, task.rows.dtype(), task.rows.rows()), resources, encode_block);
+    encode_blocks(task, NearestCodeword::scratch_floats(format.part_cols()), resources, encode_block);
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType dtype,
-                         int threads) const override {
-    return scratch_of(format, dtype, rows).memory(threads);
+  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return footprint_of<BlockMemory>(resources, format, rows, NearestCodeword::scratch_floats(format.part_cols()));
   }
 
  private:

@@ -25,14 +25,6 @@ namespace {
 
 bool has_known_bits(const CodeRecipe& recipe) { return recipe.bits == 4 || recipe.bits == 6 || recipe.bits == 8; }
 
-constexpr int64_t kShare = 8;  // of what the limit has left, for a piece of a file: there are two, and the ranges
-
-// What training takes on the host at least.
-int64_t scalar_training_bytes(const RowsInfo& rows, int threads) {
-  const int64_t ranges = array_bytes<float>(threads * 3 * rows.cols);
-  return rows.in_memory ? ranges : std::max(2 * ranges, ranges + 2 * rows.row_bytes());
-}
-
 // The least values, then the spans. InvalidArgument where a span leaves f32.
 std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   constexpr int64_t kTaskRows = 1024;
@@ -40,11 +32,12 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   const RowsInfo info = source.info();
   const int64_t cols = info.cols;
   if (info.rows == 0) throw InvalidArgument("no rows to train on; give at least one");
+  // For each thread: the least and the largest of each column, and a row.
+  const HostArray<float> found(resources.threads() * 3 * cols, "ranges of columns", resources);
+  constexpr int64_t kShare = 4;  // of what the limit has left, for a piece of a file: there are two
   const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
   const int64_t piece = info.in_memory ? info.rows : std::max<int64_t>(1, bytes / info.row_bytes());
   source.open(std::min(piece, info.rows), resources);
-  // For each thread: the least and the largest of each column, and a row.
-  const HostArray<float> found(resources.threads() * 3 * cols, "ranges of columns", resources);
   const auto of_slot = [&](int64_t slot) { return found.data() + slot * 3 * cols; };
   for (int64_t slot = 0; slot < resources.threads(); ++slot) {
     std::fill_n(of_slot(slot), cols, HUGE_VALF);
@@ -148,22 +141,21 @@ class ScalarEncoder final : public CodeEncoder {
              const Resources& resources) const override {
     trained.values = train_scalar(rows, resources);
   }
-  int64_t training_bytes(const CodeRecipe&, const RowsInfo& rows, int threads) const override {
-    return scalar_training_bytes(rows, threads);
+  Footprint training_footprint(const CodeRecipe&, const RowsInfo& rows, const Resources& resources) const override {
+    return array_footprint<float>(resources.threads() * 3, rows.cols).beside({rows.read_bytes(1)});
   }
 
   bool on_gpus() const override { return true; }
   void encode(const EncodeTask& task, const Resources& resources) const override {
     const CodecTables& codec = task.codec;
-    const BlockScratch scratch(codec.format, task.rows.dtype(), task.rows.rows(), 0);
-    encode_blocks(task, scratch, resources,
+    encode_blocks(task, 0, resources,
                   [&](const float* rows, int64_t stride, int64_t count, uint8_t* codes, float*, uint8_t* bytes) {
                     encode_scalar_cpu(codec.format, codec.leasts(), codec.spans(), rows, stride, count, codes, bytes);
                   });
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType dtype,
-                         int threads) const override {
-    return BlockScratch(format, dtype, rows, 0).memory(threads);
+  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return footprint_of<BlockMemory>(resources, format, rows, 0);
   }
 };
 

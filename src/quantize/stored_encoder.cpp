@@ -6,7 +6,7 @@
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "io/dtype_conversion.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +51,6 @@ class StoredEncoder final : public CodeEncoder {
   std::vector<int64_t> shape(const CodeFormat&) const override { return {}; }
 
   void train(const CodeRecipe&, RowSource&, uint64_t, TrainedValues&, const Resources&) const override {}
-  int64_t training_bytes(const CodeRecipe&, const RowsInfo&, int) const override { return 0; }
 
   bool on_gpus() const override { return true; }
   void encode(const EncodeTask& task, const Resources& resources) const override {
@@ -70,7 +69,6 @@ class StoredEncoder final : public CodeEncoder {
     });
     meter.finish();
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat&, int64_t, DType, int) const override { return 0; }
 };
 
 constexpr StoredEncoder kStoredEncoder;

@@ -1,28 +1,120 @@
 #include "quantize/trained_codec.hpp"
 
 #include <kith/error.hpp>
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
-#include "core/within_limits.hpp"
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "quantize/lookup_table.hpp"
-#include "quantize/unused_bits.hpp"
+#include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "quantize/additive/packed_codes.hpp"
+#include "quantize/codec.hpp"
+#include "rows/knn_checks.hpp"
+#include "rows/narrowed_rows.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace kith {
 namespace {
+
+// One query and all codewords of its part, or of a book, which are as long as the query.
+void fill_part(const CodecView& codec, int64_t part, const float* query, bool products, const uint32_t* every,
+               float* out) {
+  const CodeFormat& format = codec.format;
+  const int64_t count = format.codewords();
+  const bool additive = format.adds_codewords();
+  const int64_t cols = additive ? format.cols : format.part_cols();
+  const MatrixView words(codec.codewords + part * count * cols, count, cols);
+  const KeyKind kind = products ? KeyKind::inner_product : KeyKind::squared_l2;
+  canonical_keys_cpu(kind, {additive ? query : query + part * cols, 0.0}, words, every, count, out);
+  for (int64_t k = 0; products && k < count; ++k) out[k] = 0.0f - out[k];
+}
+
+// One value and all that its column's codes stand for.
+void fill_column(const CodecView& codec, int64_t column, float query, bool products, float* out) {
+  for (int64_t code = 0; code < codec.format.codewords(); ++code) {
+    const float value = std::fma(static_cast<float>(code), codec.steps[column], codec.bases[column]);
+    const double q = static_cast<double>(query);
+    const double apart = q - static_cast<double>(value);
+    out[code] = static_cast<float>(products ? q * static_cast<double>(value) : apart * apart);
+  }
+}
+
+// Entries of a query: parts or columns, times 2^bits. Unsupported where values are stored, which have no few codes.
+int64_t lookup_entries(const CodeFormat& format) {
+  if (format.stores_values()) {
+    throw Unsupported(
+        fmt::format("values stored as {} have no lookup table; use 8 bits or fewer", name_of(format.dtype)));
+  }
+  return (format.steps_columns() ? format.cols : format.parts) * format.codewords();
+}
+
+// What every sub-code adds to the distance of a query and a code: the tables of asymmetric distances (Jegou et al.,
+// 2011, section III), canonical values rounded once to f32.
+//
+// f32, queries x lookup_entries, in host memory. Squared distances or inner products; InvalidArgument for other
+// metrics, which are no sums. Unsupported for squared distances of additive codes, which are none either.
+void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                       const Resources& resources) {
+  const DefaultFloatMode mode;
+  const CodecView view = codec.view();
+  const CodeFormat& format = view.format;
+  const int64_t entries = lookup_entries(format);
+  if (metric != Metric::sqeuclidean && metric != Metric::inner_product) {
+    throw InvalidArgument(fmt::format("a lookup table of {}; it can be of sqeuclidean or inner_product, which are sums",
+                                      name_of(metric)));
+  }
+  if (metric == Metric::sqeuclidean && format.adds_codewords()) {
+    throw Unsupported(
+        "squared distances to sums of codewords are no sums; take the table of inner_product, and |x|^2 of the decoded "
+        "vectors");
+  }
+  if (queries.cols() != format.cols) {
+    throw InvalidArgument(fmt::format("the queries have {} columns; the code is of {}", queries.cols(), format.cols));
+  }
+  if (out.dtype() != DType::f32 || out.rows() != queries.rows() || out.cols() != entries) {
+    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
+                                      name_of(out.dtype()), queries.rows(), entries));
+  }
+  check_host_readable("queries", queries);
+  check_host_readable("outputs", out);
+  const bool products = metric == Metric::inner_product;
+  const HostArray<float> scratch(resources.threads() * format.cols, "a query", resources);
+  std::vector<uint32_t> every(static_cast<size_t>(format.codewords()));
+  std::iota(every.begin(), every.end(), 0u);
+  ProgressMeter meter("lookup tables", queries.rows(), resources);
+  parallel_for(queries.rows(), meter, resources, [&](int64_t i, int slot) {
+    float* const query = scratch.data() + slot * format.cols;
+    widen_row(queries, i, query);
+    auto* to = typed_row<float>(out, i);
+    const bool by_column = format.steps_columns();
+    for (int64_t p = 0; p < (by_column ? format.cols : format.parts); ++p, to += format.codewords()) {
+      by_column ? fill_column(view, p, query[p], products, to) : fill_part(view, p, query, products, every.data(), to);
+    }
+    meter.add(1);
+  });
+  meter.finish();
+}
 
 // InvalidArgument, naming the row, for a NaN or an infinity. Opens the source.
 void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
   constexpr int64_t kPieceBytes = int64_t{16} << 20;  // of a file, at a time
   const RowsInfo info = source.info();
   if (info.rows == 0 || info.dtype == DType::u8 || info.dtype == DType::i8) return;
-  const int64_t most = info.in_memory ? info.rows : std::max<int64_t>(1, kPieceBytes / info.row_bytes());
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / 2);  // there are two
+  const int64_t most = info.in_memory ? info.rows : std::max<int64_t>(1, bytes / info.row_bytes());
   source.open(std::min(most, info.rows), resources);
   ProgressMeter meter("check", info.rows, resources);
   for (int64_t first = 0; first < info.rows;) {
@@ -47,89 +139,121 @@ void check_codes(const MatrixView& codes, int64_t rows, const CodeFormat& format
   }
 }
 
-Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows, const Resources& resources) {
-  return {Codec::training_bytes(recipe, rows, resources.threads())};
+}  // namespace
+
+VectorQuantizer::VectorQuantizer(std::unique_ptr<TrainedCodec> codec) : codec_(std::move(codec)) {}
+VectorQuantizer::~VectorQuantizer() = default;
+VectorQuantizer::VectorQuantizer(VectorQuantizer&&) noexcept = default;
+VectorQuantizer& VectorQuantizer::operator=(VectorQuantizer&&) noexcept = default;
+
+bool VectorQuantizer::trained() const { return codec_->trained.find() != nullptr; }
+std::vector<float> VectorQuantizer::values() const { return codec_->codec()->values(); }
+
+int64_t VectorQuantizer::cols() const {
+  const auto trained = codec_->trained.find();
+  return trained == nullptr ? 0 : trained->codec->format().cols;
+}
+int64_t VectorQuantizer::code_bytes() const {
+  const auto trained = codec_->trained.find();
+  return trained == nullptr ? 0 : trained->codec->format().bytes();
 }
 
-}  // namespace
+void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
+  codec_->encode(rows, codes, resources);
+}
 
 void TrainedCodec::train(RowSource& rows, const Resources& resources) {
   TrainedValues made;
   try {
-    std::shared_ptr<const Codec> codec = Codec::train(recipe_, rows, seed_, made, resources);
-    trained_.publish(Trained{std::move(codec), std::move(made.history)});
+    std::shared_ptr<const Codec> codec = Codec::train(recipe, rows, seed, made, resources);
+    trained.publish(Trained{std::move(codec), std::move(made.history)});
   } catch (const Cancelled&) {
     if (!made.values.empty()) {
-      trained_.publish(
-          Trained{Codec::from_parts(recipe_, rows.info().cols, std::move(made.values)), std::move(made.history)});
+      trained.publish(
+          Trained{Codec::from_parts(recipe, rows.info().cols, std::move(made.values)), std::move(made.history)});
     }
     throw;
   }
 }
 
-void TrainedCodec::train(const MatrixView& rows, const Resources& resources) {
+void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) {
   const DefaultFloatMode mode;
-  (void)recipe_.format_for(rows.cols());
+  (void)codec_->recipe.format_for(rows.cols());
+  if (is_narrowed(rows)) {
+    return with_narrowed("training", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { train(read, used); });
+  }
   ViewSource source(rows);
-  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
+  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
   within_limits(
-      "training", resources, [&] { return training_footprint(recipe_, RowsInfo(rows), resources); },
-      [&] { train(source, resources); });
+      "training", resources, [&] { return Codec::training_footprint(codec_->recipe, RowsInfo(rows), resources); },
+      [&] { codec_->train(source, resources); });
 }
 
-void TrainedCodec::train(const VectorFile& rows, const Resources& resources) {
+void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) {
   const DefaultFloatMode mode;
-  (void)recipe_.format_for(rows.cols());
+  (void)codec_->recipe.format_for(rows.cols());
   const auto least = [&] {
-    return Footprint{rows.memory_bytes()}.beside(training_footprint(recipe_, RowsInfo(rows), resources));
+    const Footprint training = Codec::training_footprint(codec_->recipe, RowsInfo(rows), resources);
+    return Footprint{rows.memory_bytes()}.beside(training.then({RowsInfo(rows).read_bytes(1)}));
   };
   within_limits("training", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
-    if (check_finite_) {
+    if (codec_->check_finite) {
       FileSource checked(rows);
       refuse_not_finite_rows(checked, resources);
     }
     FileSource source(rows);
-    train(source, resources);
+    codec_->train(source, resources);
   });
 }
 
-void TrainedCodec::set_values(int64_t cols, const VectorView<const float>& values) {
-  trained_.publish(Trained{Codec::from_parts(recipe_, cols, {values.data, values.data + values.size}), {}});
+void VectorQuantizer::set_values(int64_t cols, const VectorView<const float>& values) {
+  codec_->trained.publish(
+      TrainedCodec::Trained{Codec::from_parts(codec_->recipe, cols, {values.data, values.data + values.size}), {}});
 }
 
 void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
                           const LocalSearchEncoding* how) const {
   const DefaultFloatMode mode;
-  const std::shared_ptr<const Codec> codec = get()->codec;
+  const std::shared_ptr<const Codec> codec = this->codec();
   check_codes(codes, rows.rows(), codec->format());
-  if (codes.row_stride() != codes.cols() && rows.rows() > 1 && !recipe_.code->codes_apart()) {
+  if (codes.row_stride() != codes.cols() && rows.rows() > 1 && !recipe.code->codes_apart()) {
     throw InvalidArgument(fmt::format("codes lie {} bytes apart; they must follow each other, {} bytes each",
                                       codes.row_stride(), codes.cols()));
+  }
+  if (is_narrowed(rows)) {
+    return with_narrowed("the codes", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { encode(read, codes, used, how); });
   }
   ViewSource source(rows);
   if (checks_values(resources)) refuse_not_finite_rows(source, resources);
   const auto least = [&] {
     const bool on_gpu = resources.device().kind == DeviceKind::cuda || !rows.space().host_readable();
-    return on_gpu ? Footprint() : Footprint{codec->encoding_bytes(rows.rows(), rows.dtype(), resources.threads())};
+    return on_gpu ? Footprint() : codec->encoding_footprint(RowsInfo(rows), resources);
   };
   within_limits("the codes", resources, least, [&] { codec->encode(rows, codes, resources, how); });
 }
 
-void TrainedCodec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
-  const std::shared_ptr<const Codec> codec = get()->codec;
+void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
+  const std::shared_ptr<const Codec> codec = codec_->codec();
   check_codes(codes, codes.rows(), codec->format());
   refuse_unused_bits(codes, codec->format(), resources);
   within_limits(
       "the decoded vectors", resources, [] { return Footprint(); }, [&] { codec->decode(codes, out, resources); });
 }
 
-void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
-                                const Resources& resources) const {
+void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                                   const Resources& resources) const {
   const DefaultFloatMode mode;
-  const std::shared_ptr<const Codec> codec = get()->codec;
+  if (is_narrowed(queries)) {
+    return with_narrowed(
+        "the tables", "queries", queries, nullptr, OfRounding::silent, resources,
+        [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
+  }
+  const std::shared_ptr<const Codec> codec = codec_->codec();
   ViewSource source(queries);
-  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
+  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
   fill_lookup_table(*codec, queries, metric, out, resources);
 }
 

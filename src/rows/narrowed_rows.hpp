@@ -44,7 +44,6 @@ class KITH_EXPORT NarrowedRows {
 
   const MatrixView& view() const { return view_; }
   const Offset& offset() const { return offset_; }
-  static int64_t bytes_for(const MatrixView& rows) { return rows.rows() * rows.cols() * size_of(DType::f32); }
 
  private:
   void narrow(std::string_view name, const MatrixView& rows, const Resources& resources);
@@ -58,12 +57,25 @@ class KITH_EXPORT NarrowedRows {
 // f32 rows where they were before the offset was subtracted, as f32 or f64. `out` may be `rows`.
 KITH_EXPORT void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out);
 
-// call(rows, resources) with rows that were f64, counted with the call. `job` as in within_limits().
+// call(rows, resources) with rows that were f64, counted with the call; others are handed on. `job` as in
+// within_limits().
 template <typename Call>
 decltype(auto) with_narrowed(std::string_view job, std::string_view name, const MatrixView& rows, Metric metric,
                              const Resources& resources, const Call& call) {
+  if (!is_narrowed(rows)) return call(rows, resources);
   return within_limits(job, resources, [&](const Resources& used) {
     const NarrowedRows narrowed(name, rows, metric, used);
+    return call(narrowed.view(), used);
+  });
+}
+
+// The same with rows that lose a given offset.
+template <typename Call>
+decltype(auto) with_narrowed(std::string_view job, std::string_view name, const MatrixView& rows, const Offset& offset,
+                             OfRounding told, const Resources& resources, const Call& call) {
+  if (!is_narrowed(rows, offset)) return call(rows, resources);
+  return within_limits(job, resources, [&](const Resources& used) {
+    const NarrowedRows narrowed(name, rows, offset, told, used);
     return call(narrowed.view(), used);
   });
 }

@@ -12,6 +12,7 @@ namespace kith {
 
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources) {
   const HostArray<uint64_t> taken(divide_up(rows, 64), "drawing rows", resources);  // a bit for each
+  if (is_counted_only(taken.data())) return std::vector<uint32_t>(static_cast<size_t>(count));
   std::fill(taken.begin(), taken.end(), uint64_t{0});
   for (int64_t j = rows - count; j < rows; ++j) {
     int64_t row = rng.below(static_cast<uint64_t>(j), static_cast<uint32_t>(j + 1));
@@ -59,6 +60,7 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
 
 void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
             const Resources& resources) {
+  if (is_counted_only(out.data())) return;
   if (const std::optional<MatrixView> matrix = on_gpu(source)) {
     return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
   }

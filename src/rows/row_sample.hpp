@@ -4,6 +4,8 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
+#include "core/divide.hpp"
+#include "core/footprint.hpp"
 #include "core/random.hpp"
 #include "rows/row_source.hpp"
 
@@ -14,7 +16,9 @@
 namespace kith {
 
 // `count` of `rows` row numbers, ascending (Floyd's algorithm). A bit for each row.
+// Where memory is only counted (core/footprint.hpp) the numbers mean nothing, and nothing is gathered.
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
+inline Footprint sample_footprint(int64_t rows) { return array_footprint<uint64_t>(divide_up(rows, 64)); }
 
 // The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.
 // `out` is in host memory, the source anywhere.

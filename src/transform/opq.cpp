@@ -1,20 +1,27 @@
 #include "transform/opq.hpp"
 
+#include <kith/resources.hpp>
+
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "transform/dense_product.hpp"
-#include "transform/logarithm.hpp"
-#include "transform/pca.hpp"
-#include "transform/polar_factor.hpp"
-#include "transform/sub_codebooks.hpp"
+#include "core/random.hpp"
+#include "kernels/assign/codewords_cpu.hpp"
+#include "kernels/assign/sums_by_label_cpu.hpp"
+#include "kernels/dense/dense.hpp"
+#include "kernels/dense/orthonormal_rows.hpp"
+#include "transform/random_rotation.hpp"
+#include "transform/training_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 namespace kith {
 namespace {
 
+constexpr int64_t kBlockRows = 1024;
 constexpr int64_t kFirstSteps = 8;  // of the codewords, before the rotation turns
 
 // Principal axes dealt out: the next goes where the product of variances is smallest and there is room.
@@ -56,14 +63,16 @@ Dense spread_columns(int64_t in, const OpqShape& shape, const Resources& resourc
 // The rows of a training, and codewords that follow them as they are turned.
 class Turning {
  public:
-  Turning(const TrainingRows& rows, const PrincipalAxes& found, const OpqShape& shape, const Resources& resources)
-      : in_(rows.cols()),
+  Turning(int64_t rows, int64_t in, const OpqShape& shape, const Resources& resources)
+      : in_(in),
         shape_(shape),
-        values_(rows.rows() * in_, "training rows", resources),
-        turned_(rows.rows() * shape.out, "rotated training rows", resources),
+        values_(rows * in_, "training rows", resources),
+        turned_(rows * shape.out, "rotated training rows", resources),
         matrix_(shape.out * in_, "a rotation", resources),
         products_(shape.out, in_, "a rotation", resources),
-        resources_(resources) {
+        resources_(resources) {}
+
+  void load(const TrainingRows& rows, const PrincipalAxes& found) {
     rows.fetch(0, rows.rows(), values_.data());
     // To a variance near 1, of which squares are numbers in f32.
     const double variance = found.variances.front();
@@ -125,10 +134,109 @@ class Turning {
 
 }  // namespace
 
+SubCodebooks::SubCodebooks(int64_t rows, int64_t cols, int64_t parts, const Resources& resources)
+    : rows_(rows),
+      parts_(parts),
+      part_cols_(cols / parts),
+      count_(std::min(rows, kMostCodewords)),
+      codewords_(cols * kMostCodewords, "codewords", resources),
+      codes_(rows * parts, "codes", resources),
+      groups_(parts * group_floats(count_, part_cols_), "codewords", resources),
+      scratch_(resources.threads() * NearestCodeword::scratch_floats(part_cols_), "a block of rows", resources) {}
+
+void SubCodebooks::start(DenseView<const float> rows, uint64_t seed) {
+  for (int64_t part = 0; part < parts_; ++part) {
+    const CounterRng rng(seed, static_cast<uint64_t>(part));
+    for (int64_t k = 0; k < count_; ++k) {
+      // A row of each of so many stretches.
+      const int64_t from = k * rows_ / count_;
+      const int64_t stretch = (k + 1) * rows_ / count_ - from;
+      const int64_t row = from + rng.below(static_cast<uint64_t>(k), static_cast<uint32_t>(stretch));
+      std::copy_n(rows.row(row) + part * part_cols_, part_cols_, codebook(part) + k * part_cols_);
+    }
+  }
+}
+
+void SubCodebooks::assign(DenseView<const float> rows, const Resources& resources) {
+  const int64_t each = group_floats(count_, part_cols_);
+  for (int64_t part = 0; part < parts_; ++part) {
+    set_groups(codebook(part), count_, part_cols_, groups_.data() + part * each);
+  }
+  const int64_t scratch_floats = NearestCodeword::scratch_floats(part_cols_);
+  const int64_t blocks = divide_up(rows_, kBlockRows);
+  ProgressMeter meter("codes", blocks, resources);
+  parallel_for(blocks, meter, resources, [&](int64_t block, int slot) {
+    const int64_t first = block * kBlockRows;
+    for (int64_t part = 0; part < parts_; ++part) {
+      least_codewords_cpu(groups_.data() + part * each, count_, part_cols_, rows.row(first) + part * part_cols_,
+                          rows.row_step, std::min(kBlockRows, rows_ - first), codes(part) + first,
+                          scratch_.data() + slot * scratch_floats);
+    }
+  });
+}
+
+double SubCodebooks::error(DenseView<const float> rows) const {
+  double sum = 0;
+  for (int64_t i = 0; i < rows_; ++i) {
+    for (int64_t part = 0; part < parts_; ++part) {
+      const float* const values = rows.row(i) + part * part_cols_;
+      const float* const codeword = codebook(part) + codes(part)[i] * part_cols_;
+      for (int64_t c = 0; c < part_cols_; ++c) {
+        const double difference = static_cast<double>(values[c]) - static_cast<double>(codeword[c]);
+        sum += difference * difference;
+      }
+    }
+  }
+  return sum;
+}
+
+void SubCodebooks::move(DenseView<const float> rows, const Resources& resources) {
+  ProgressMeter meter("codewords", parts_, resources);
+  parallel_for(parts_, meter, resources, [&](int64_t part, int) {
+    std::vector<double> sums(static_cast<size_t>(count_ * part_cols_));
+    std::vector<double> sizes(static_cast<size_t>(count_));
+    const MatrixView values(rows.row(0) + part * part_cols_, DType::f32, {rows_, part_cols_, rows.row_step});
+    add_rows_cpu(values, codes(part), sums.data(), sizes.data());
+    float* const book = codebook(part);
+    for (int64_t k = 0; k < count_; ++k) {
+      const double size = sizes[static_cast<size_t>(k)];
+      for (int64_t c = 0; size > 0 && c < part_cols_; ++c) {
+        book[k * part_cols_ + c] = static_cast<float>(sums[static_cast<size_t>(k * part_cols_ + c)] / size);
+      }
+    }
+    for (int64_t k = 0; k < count_; ++k) {
+      double& size = sizes[static_cast<size_t>(k)];
+      if (size > 0) continue;
+      const auto most = std::max_element(sizes.begin(), sizes.end());
+      float* const largest = book + (most - sizes.begin()) * part_cols_;
+      for (int64_t c = 0; c < part_cols_; ++c) {  // a little to either side
+        const float step = (c % 2 == 0 ? 1.0f : -1.0f) / 1024;
+        book[k * part_cols_ + c] = largest[c] * (1 + step);
+        largest[c] *= 1 - step;
+      }
+      size = std::floor(*most / 2);
+      *most -= size;
+    }
+  });
+}
+
+void SubCodebooks::decode(DenseView<float> rows, const Resources& resources) const {
+  const int64_t blocks = divide_up(rows_, kBlockRows);
+  ProgressMeter meter("decode", blocks, resources);
+  parallel_for(blocks, meter, resources, [&](int64_t block, int) {
+    for (int64_t i = block * kBlockRows; i < std::min((block + 1) * kBlockRows, rows_); ++i) {
+      for (int64_t part = 0; part < parts_; ++part) {
+        std::copy_n(codebook(part) + codes(part)[i] * part_cols_, part_cols_, rows.row(i) + part * part_cols_);
+      }
+    }
+  });
+}
+
 Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64_t seed, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
   const PrincipalAxes found = principal_axes(rows, quiet);
-  const Turning turning(rows, found, shape, quiet);
+  Turning turning(rows.rows(), rows.cols(), shape, quiet);
+  turning.load(rows, found);
   ProgressMeter meter("OPQ", shape.rounds, resources);
   Dense rotation = dealt_axes(found, shape, quiet);
   SubCodebooks codebooks = turning.make_codebooks();
@@ -148,6 +256,21 @@ Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64
   }
   meter.finish();
   return rotation;
+}
+
+Footprint optimized_rotation_footprint(const TrainingRowsShape& rows, const OpqShape& shape,
+                                       const Resources& resources) {
+  const int64_t in = rows.cols;
+  const Footprint rotation = array_footprint<double>(shape.out, in);
+  const Footprint codebooks = footprint_of<SubCodebooks>(resources, rows.rows, shape.out, shape.parts);
+  const Footprint round = product_footprint<float>(rows.rows, shape.out, in, resources)
+                              .then(product_footprint<float>(shape.out, in, rows.rows, resources))
+                              .then(polar_factor_footprint(shape.out, in, resources));
+  const Footprint turning =
+      footprint_of<Turning>(resources, rows.rows, in, shape)
+          .beside(array_footprint<double>(in, in))  // principal axes
+          .beside(rows.fetching(rows.rows, resources).then(rotation.times(2).beside(codebooks.times(2)).beside(round)));
+  return principal_axes_footprint(rows, resources).then(turning);
 }
 
 }  // namespace kith

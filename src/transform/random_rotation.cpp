@@ -1,7 +1,6 @@
 #include "transform/random_rotation.hpp"
 
-#include "transform/logarithm.hpp"
-#include "transform/orthonormal_rows.hpp"
+#include "kernels/dense/orthonormal_rows.hpp"
 
 #include <algorithm>
 #include <cmath>

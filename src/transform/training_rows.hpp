@@ -5,6 +5,7 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
+#include "kernels/dense/dense.hpp"
 #include "rows/row_source.hpp"
 #include "transform/transform_chain.hpp"
 
@@ -12,6 +13,17 @@
 #include <vector>
 
 namespace kith {
+
+// How many rows that is, for footprints.
+struct TrainingRowsShape {
+  int64_t rows = 0;
+  int64_t cols = 0;         // of these
+  int64_t stored_cols = 0;  // before the steps
+  std::vector<const TransformParts*> before = {};
+
+  // What fetching so many of them takes.
+  Footprint fetching(int64_t count, const Resources& resources) const;
+};
 
 class TrainingRows {
  public:
@@ -31,5 +43,23 @@ class TrainingRows {
   std::vector<uint32_t> numbers_;  // ascending
   int64_t cols_ = 0;
 };
+
+// Principal component analysis: the directions in which rows differ most.
+//
+// The mean and the sums of outer products are in float64, rows in the order of their numbers; the mean is rounded to
+// f32 first and the sums are of what is left of the rows then, so that a mean far larger than the spread costs nothing.
+// Cost: rows x cols^2 / 2 multiply-adds and an eigenproblem (symmetric_eigen.hpp).
+struct PrincipalAxes {
+  std::vector<float> mean;
+  std::vector<double> variances;  // along each axis, largest first
+  Dense axes;                     // all of them, one in each row
+};
+
+PrincipalAxes principal_axes(const TrainingRows& rows, const Resources& resources);
+Footprint principal_axes_footprint(const TrainingRowsShape& shape, const Resources& resources);
+
+// The mean of each column, rounded once.
+std::vector<float> column_means(const TrainingRows& rows, const Resources& resources);
+Footprint column_means_footprint(const TrainingRowsShape& shape, const Resources& resources);
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-// Transforms of rows in a GPU's memory: passes over their values (map_rows_cuda.hpp) and the exact engine's inner
+// Transforms of rows in a GPU's memory: passes over their values and the exact engine's inner
 // products, piece by piece, with the bits of the CPU.
 #pragma once
 

@@ -4,14 +4,15 @@
 
 #include "core/float_mode.hpp"
 #include "core/within_limits.hpp"
+#include "rows/row_sample.hpp"
 #include "transform/opq.hpp"
-#include "transform/pca.hpp"
 #include "transform/random_rotation.hpp"
 #include "transform/training_rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 namespace kith {
 namespace {
@@ -28,72 +29,46 @@ std::vector<float> as_floats(const Dense& matrix, int64_t rows) {
   return values;
 }
 
-TransformParts shift_by(const std::vector<float>& mean) {
-  const auto cols = static_cast<int64_t>(mean.size());
-  TransformParts parts{TransformParts::Kind::shift, "Centre", cols, cols, {}, {}};
-  for (const float value : mean) parts.offset.push_back(0.0f - value);
-  return parts;
-}
-
 int64_t most_rows(TransformKind kind, int64_t cols) {
   return kind == TransformKind::opq ? kTrainingRows : std::max(kTrainingRows, kTrainingRowsAColumn * cols);
 }
 
-std::vector<TransformParts> train_step(const TransformSpec& spec, const TrainingRows* rows, int64_t in, uint64_t seed,
-                                       const Resources& resources) {
+// The steps that a transform becomes, without their values.
+std::vector<TransformParts> shapes_of(const TransformSpec& spec, int64_t in) {
+  using Step = TransformParts::Kind;
   const int64_t out = transformed_cols(spec, in);
+  const TransformParts centre{Step::shift, "Centre", in, in, {}, {}};
   switch (spec.kind) {
-    case TransformKind::pca: {
-      const PrincipalAxes found = principal_axes(*rows, resources);
-      return {shift_by(found.mean), {TransformParts::Kind::linear, "PCA", in, out, as_floats(found.axes, out), {}}};
-    }
-    case TransformKind::centring: return {shift_by(column_means(*rows, resources))};
-    case TransformKind::random_rotation: {
-      const Dense matrix = random_rotation(in, out, seed, resources.with_progress({}));
-      return {{TransformParts::Kind::linear, "RR", in, out, as_floats(matrix, out), {}}};
-    }
-    case TransformKind::unit_length: return {{TransformParts::Kind::unit_length, "L2norm", in, in, {}, {}}};
-    case TransformKind::padding: return {{TransformParts::Kind::padding, "Pad", in, out, {}, {}}};
-    case TransformKind::opq: {
-      const Dense matrix = optimized_rotation(*rows, {out, spec.parts}, seed, resources);
-      return {{TransformParts::Kind::linear, "OPQ", in, out, as_floats(matrix, out), {}}};
-    }
+    case TransformKind::pca: return {centre, {Step::linear, "PCA", in, out, {}, {}}};
+    case TransformKind::centring: return {centre};
+    case TransformKind::random_rotation: return {{Step::linear, "RR", in, out, {}, {}}};
+    case TransformKind::unit_length: return {{Step::unit_length, "L2norm", in, in, {}, {}}};
+    case TransformKind::padding: return {{Step::padding, "Pad", in, out, {}, {}}};
+    case TransformKind::opq: return {{Step::linear, "OPQ", in, out, {}, {}}};
   }
   throw InvalidArgument("unknown transform");
 }
 
-// Of one step: ten square matrices, and parts of their products, are more than any has at once.
-int64_t step_bytes(const TransformSpec& spec, int64_t stored_cols, int64_t in, int64_t rows, int threads) {
-  constexpr int64_t kPieceRows = 4096;
-  constexpr int64_t kScratch = 1 << 20;       // of a thread
-  constexpr int64_t kProductParts = 4 << 20;  // sums of a product that several tasks make
-  const int64_t out = transformed_cols(spec, in);
-  const int64_t widest = std::max(in, out);
-  int64_t bytes = 10 * widest * widest * 8 + kProductParts + threads * kScratch;
-  if (!needs_rows(spec.kind)) return bytes;
-  const int64_t count = std::min(rows, most_rows(spec.kind, in));
-  const int64_t together = spec.kind == TransformKind::opq ? count : std::min(count, kPieceRows);
-  bytes += count * 4 + together * 4 * (stored_cols + 2 * in);
-  if (spec.kind == TransformKind::opq) bytes += count * 4 * (in + out) + 2 * (count * spec.parts + 16 * 256 * out);
-  return bytes;
-}
-
-}  // namespace
-
-int64_t transform_training_bytes(const std::vector<TransformSpec>& specs, const RowsInfo& rows, int threads) {
-  int64_t made = 0;
-  int64_t most = 0;
-  int64_t cols = rows.cols;
-  for (const TransformSpec& spec : specs) {
-    most = std::max(most, step_bytes(spec, rows.cols, cols, rows.rows, threads));
-    const int64_t out = transformed_cols(spec, cols);
-    made += 16 * (cols + 1) * (out + 1);
-    cols = out;
+std::vector<TransformParts> train_step(const TransformSpec& spec, const TrainingRows* rows, int64_t in, uint64_t seed,
+                                       const Resources& resources) {
+  std::vector<TransformParts> parts = shapes_of(spec, in);
+  const int64_t out = parts.back().out;
+  const auto shift_by = [&](const std::vector<float>& mean) {
+    for (const float value : mean) parts.front().offset.push_back(0.0f - value);
+  };
+  if (spec.kind == TransformKind::pca) {
+    const PrincipalAxes found = principal_axes(*rows, resources);
+    shift_by(found.mean);
+    parts.back().matrix = as_floats(found.axes, out);
+  } else if (spec.kind == TransformKind::centring) {
+    shift_by(column_means(*rows, resources));
+  } else if (spec.kind == TransformKind::random_rotation) {
+    parts.back().matrix = as_floats(random_rotation(in, out, seed, resources.with_progress({})), out);
+  } else if (spec.kind == TransformKind::opq) {
+    parts.back().matrix = as_floats(optimized_rotation(*rows, {out, spec.parts}, seed, resources), out);
   }
-  return most + made;
+  return parts;
 }
-
-namespace {
 
 TransformChain train_steps(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
                            const Resources& resources) {
@@ -109,13 +84,48 @@ TransformChain train_steps(const std::vector<TransformSpec>& specs, RowSource& s
     }
     for (TransformParts& part : train_step(specs[s], rows.get(), cols, own_seed, resources)) {
       cols = part.out;
-      chain = chain.then(Transform::from_parts(std::move(part), resources));
+      chain = chain.then(std::make_shared<const Transform>(std::move(part), resources));
     }
   }
   return chain;
 }
 
+Footprint step_footprint(const TransformSpec& spec, const TrainingRowsShape& shape, const Resources& resources) {
+  const int64_t out = transformed_cols(spec, shape.cols);
+  switch (spec.kind) {
+    case TransformKind::pca: return principal_axes_footprint(shape, resources);
+    case TransformKind::centring: return column_means_footprint(shape, resources);
+    case TransformKind::random_rotation: return random_rotation_footprint(shape.cols, out);
+    case TransformKind::opq: return optimized_rotation_footprint(shape, {out, spec.parts}, resources);
+    case TransformKind::unit_length:
+    case TransformKind::padding: break;
+  }
+  return {};
+}
+
 }  // namespace
+
+Footprint transform_training_footprint(const std::vector<TransformSpec>& specs, const RowsInfo& rows,
+                                       const Resources& resources) {
+  std::deque<TransformParts> made;  // by the steps so far
+  TrainingRowsShape shape{0, rows.cols, rows.cols};
+  Footprint held;
+  Footprint most;
+  for (const TransformSpec& spec : specs) {
+    if (needs_rows(spec.kind)) {
+      shape.rows = std::min(rows.rows, most_rows(spec.kind, shape.cols));
+      if (shape.rows < rows.rows) most = most.then(held.beside(sample_footprint(rows.rows)));
+    }
+    most = most.then(held.beside(step_footprint(spec, shape, resources)));
+    for (TransformParts& part : shapes_of(spec, shape.cols)) {
+      most = most.then(held.beside(Transform::footprint(part.kind, part.in, part.out, resources)));
+      held = held.beside(Transform::held(part.kind, part.in, part.out));
+      shape.cols = part.out;
+      shape.before.push_back(&made.emplace_back(std::move(part)));
+    }
+  }
+  return most;
+}
 
 TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
                                 const Resources& resources) {
@@ -123,7 +133,7 @@ TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSour
   (void)transformed_cols(specs, source.info().cols);
   return within_limits(
       "training the transform", resources,
-      [&] { return Footprint{transform_training_bytes(specs, source.info(), resources.threads())}; },
+      [&] { return transform_training_footprint(specs, source.info(), resources); },
       [&] { return train_steps(specs, source, seed, resources); });
 }
 

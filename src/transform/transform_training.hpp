@@ -19,8 +19,7 @@ namespace kith {
 // Throws InvalidArgument for what cannot be trained: columns that a kind cannot make, no rows where some are needed.
 TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& rows, uint64_t seed,
                                 const Resources& resources);
-
-// What that takes on the host, about; never less.
-int64_t transform_training_bytes(const std::vector<TransformSpec>& specs, const RowsInfo& rows, int threads);
+Footprint transform_training_footprint(const std::vector<TransformSpec>& specs, const RowsInfo& rows,
+                                       const Resources& resources);
 
 }  // namespace kith

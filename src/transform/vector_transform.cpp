@@ -33,7 +33,7 @@ Footprint run_footprint(const TransformChain& chain, const MatrixView& rows, con
                         const Resources& resources) {
   const bool on_host = rows.space().host_readable() && to.space().host_readable();
   if (!on_host || resources.device().kind == DeviceKind::cuda) return {};
-  return {chain.run_bytes(rows.rows(), resources.threads())};
+  return chain.footprint(RowsInfo(rows), resources);
 }
 
 }  // namespace
@@ -56,9 +56,12 @@ VectorTransform::VectorTransform(VectorTransform&&) noexcept = default;
 VectorTransform& VectorTransform::operator=(VectorTransform&&) noexcept = default;
 
 void VectorTransform::train(const MatrixView& rows, const Resources& resources) {
-  const NarrowedRows narrowed("x", rows, nullptr, OfRounding::warns, resources);
-  ViewSource source(narrowed.view());
-  state_->chain.publish(train_transforms(parse_transforms(params().steps), source, params().seed, resources));
+  const auto train_on = [&](const MatrixView& read, const Resources& used) {
+    ViewSource source(read);
+    return train_transforms(parse_transforms(params().steps), source, params().seed, used);
+  };
+  state_->chain.publish(
+      with_narrowed("training the transform", "x", rows, nullptr, OfRounding::warns, resources, train_on));
 }
 
 void VectorTransform::train(const VectorFile& rows, const Resources& resources) {
@@ -89,9 +92,11 @@ int64_t VectorTransform::out() const {
   return chain == nullptr ? 0 : chain->out();
 }
 
-void VectorTransform::apply(const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
-  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
-  const MatrixView& rows = narrowed.view();
+void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
+  if (is_narrowed(rows)) {
+    return with_narrowed("the transform", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { apply(read, to, used); });
+  }
   const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
   within_limits(
@@ -99,18 +104,16 @@ void VectorTransform::apply(const MatrixView& given, const MutableMatrixView& to
       [&] { chain->apply(rows, to, resources); });
 }
 
-void VectorTransform::reverse(const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
-  const NarrowedRows narrowed("x", given, nullptr, OfRounding::warns, resources);
-  const MatrixView& rows = narrowed.view();
+void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
+  if (is_narrowed(rows)) {
+    return with_narrowed("the transform", "x", rows, nullptr, OfRounding::warns, resources,
+                         [&](const MatrixView& read, const Resources& used) { reverse(read, to, used); });
+  }
   const std::shared_ptr<const TransformChain> chain = state_->chain.get();
   if (params().check_finite) check_finite(rows, resources.with_progress({}));
   within_limits(
       "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
       [&] { chain->reverse(rows, to, resources); });
-}
-
-int64_t VectorTransform::transforming_bytes(int64_t rows, int threads) const {
-  return state_->chain.get()->run_bytes(rows, threads);
 }
 
 }  // namespace kith

@@ -39,11 +39,11 @@ Problem million() {
 
 KMeansPlan plan_within(const Problem& problem, int64_t device, int64_t host = kNoLimit) {
   const KMeansPlan plan = plan_kmeans_cuda(problem.shape, problem.wish, h200(), {host, device, 2});
-  EXPECT_EQ(plan.device, Device::cuda(0));
+  EXPECT_EQ(plan.device(), Device::cuda(0));
   EXPECT_LE(plan.device_bytes, device);
   EXPECT_LE(plan.host_bytes, host);
   EXPECT_GE(plan.device_bytes,
-            KMeansWorkspace(problem.shape, problem.wish, plan).bytes + plan.cuda.search.exact.device_bytes);
+            KMeansWorkspace(problem.shape, problem.wish, plan).bytes + plan.cuda()->search.exact.device_bytes);
   EXPECT_GE(plan.piece_rows, 1);
   EXPECT_TRUE(plan.piece_rows % kSumBlock == 0) << plan.piece_rows;
   return plan;
@@ -51,10 +51,10 @@ KMeansPlan plan_within(const Problem& problem, int64_t device, int64_t host = kN
 
 TEST(KMeansPlanCuda, KeepsRowsAndOperandsWhereTheyFit) {
   const KMeansPlan plan = plan_within(million(), 100 * kGiB);
-  EXPECT_TRUE(plan.cuda.rows_stay);
-  EXPECT_TRUE(plan.cuda.operands_stay);
+  EXPECT_TRUE(plan.cuda()->rows_stay);
+  EXPECT_TRUE(plan.cuda()->operands_stay);
   EXPECT_GE(plan.piece_rows, 1000000);
-  EXPECT_EQ(plan.cuda.search.engine, ProductEngine::wgmma);
+  EXPECT_EQ(plan.cuda()->search.engine, ProductEngine::wgmma);
 }
 
 // Few centres are compared as they are; not many have rows with several about as near marked.
@@ -63,26 +63,26 @@ TEST(KMeansPlanCuda, FewCentresTakeNoOperandsAndNotManyNoExactSearch) {
   problem.shape.space = MemorySpace::cuda(0);
   problem.shape.cols = problem.shape.clusters = 8;
   const KMeansPlan few = plan_within(problem, 100 * kGiB);
-  EXPECT_TRUE(few.cuda.search.is_few());
-  EXPECT_FALSE(few.cuda.search.has_products());
+  EXPECT_TRUE(few.cuda()->search.is_few());
+  EXPECT_FALSE(few.cuda()->search.has_products());
   EXPECT_LT(few.device_bytes, 40 * problem.shape.rows);
   problem.shape.cols = 784;
   problem.shape.clusters = 100;
   const KMeansPlan not_many = plan_within(problem, 100 * kGiB);
-  EXPECT_FALSE(not_many.cuda.search.is_few());
-  EXPECT_TRUE(not_many.cuda.search.has_products());
-  EXPECT_EQ(not_many.cuda.search.exact.device_bytes, 0);
+  EXPECT_FALSE(not_many.cuda()->search.is_few());
+  EXPECT_TRUE(not_many.cuda()->search.has_products());
+  EXPECT_EQ(not_many.cuda()->search.exact.device_bytes, 0);
   problem.shape.clusters = 257;
-  EXPECT_GT(plan_within(problem, 100 * kGiB).cuda.search.exact.device_bytes, 0);
+  EXPECT_GT(plan_within(problem, 100 * kGiB).cuda()->search.exact.device_bytes, 0);
 }
 
 TEST(KMeansPlanCuda, RowsOnTheDeviceAreNotCopied) {
   Problem problem = million();
   problem.shape.space = MemorySpace::cuda(0);
   const KMeansPlan plan = plan_within(problem, 100 * kGiB);
-  EXPECT_FALSE(plan.cuda.rows_stay);
-  EXPECT_TRUE(plan.cuda.operands_stay);
-  EXPECT_EQ(plan.cuda.pinned_bytes, 0);
+  EXPECT_FALSE(plan.cuda()->rows_stay);
+  EXPECT_TRUE(plan.cuda()->operands_stay);
+  EXPECT_EQ(plan.cuda()->pinned_bytes, 0);
   EXPECT_LT(plan.device_bytes, plan_within(million(), 100 * kGiB).device_bytes - 400 * kMiB);
 }
 
@@ -92,14 +92,14 @@ TEST(KMeansPlanCuda, LessMemoryLetsOperandsGoThenRowsThenPieces) {
   bool rows = true;
   for (int64_t budget = 2 * kGiB; budget >= 64 * kMiB; budget = budget * 7 / 8) {
     const KMeansPlan plan = plan_within(million(), budget);
-    EXPECT_LE(plan.cuda.operands_stay, operands);
-    EXPECT_LE(plan.cuda.rows_stay, rows);
-    if (plan.cuda.rows_stay == rows && plan.cuda.operands_stay == operands) {
+    EXPECT_LE(plan.cuda()->operands_stay, operands);
+    EXPECT_LE(plan.cuda()->rows_stay, rows);
+    if (plan.cuda()->rows_stay == rows && plan.cuda()->operands_stay == operands) {
       EXPECT_LE(plan.piece_rows, before);
     }
     before = plan.piece_rows;
-    operands = plan.cuda.operands_stay;
-    rows = plan.cuda.rows_stay;
+    operands = plan.cuda()->operands_stay;
+    rows = plan.cuda()->rows_stay;
   }
   EXPECT_FALSE(operands);
   EXPECT_FALSE(rows);
@@ -107,34 +107,34 @@ TEST(KMeansPlanCuda, LessMemoryLetsOperandsGoThenRowsThenPieces) {
 
 TEST(KMeansPlanCuda, RowsThatCannotStayComeAhead) {
   Problem problem = million();
-  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.rows_ahead);
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda()->rows_ahead);
   const KMeansPlan plan = plan_within(problem, 300 * kMiB);
-  EXPECT_FALSE(plan.cuda.rows_stay);
-  EXPECT_TRUE(plan.cuda.rows_ahead);
+  EXPECT_FALSE(plan.cuda()->rows_stay);
+  EXPECT_TRUE(plan.cuda()->rows_ahead);
   const KMeansWorkspace layout(problem.shape, problem.wish, plan);
   EXPECT_GE(layout.rows_ahead.offset - layout.rows.offset, plan.piece_rows * problem.shape.cols * 4);
   EXPECT_GE(layout.search.offset - layout.rows_ahead.offset, plan.piece_rows * problem.shape.cols * 4);
   problem.shape.space = MemorySpace::cuda(0);
-  EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda.rows_ahead);
+  EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda()->rows_ahead);
   problem.shape.space = MemorySpace::host();
   problem.wish.moves_centres = false;  // one pass, a piece of which at a time is handed out
-  EXPECT_FALSE(plan_within(problem, 300 * kMiB).cuda.rows_ahead);
+  EXPECT_FALSE(plan_within(problem, 300 * kMiB).cuda()->rows_ahead);
 }
 
 TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
   Problem problem = million();
-  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.plus_plus);  // nothing is sampled
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda()->plus_plus);  // nothing is sampled
   problem.wish.sampled_rows = 32 * 4096;
   const KMeansPlan roomy = plan_within(problem, 100 * kGiB);
-  EXPECT_TRUE(roomy.cuda.plus_plus);
+  EXPECT_TRUE(roomy.cuda()->plus_plus);
   problem.wish.sampled_rows = 1000000;
   const KMeansPlan tight = plan_within(problem, 200 * kMiB);
-  EXPECT_FALSE(tight.cuda.plus_plus);
+  EXPECT_FALSE(tight.cuda()->plus_plus);
   EXPECT_GT(tight.host_bytes, 1000000 * 128);  // the host chooses instead, from packed rows,
-  EXPECT_TRUE(tight.start.packed_stay);
+  EXPECT_TRUE(tight.start_stays);
   const KMeansPlan tighter = plan_within(problem, 200 * kMiB, 100 * kMiB);  // or packs them anew for each centre
-  EXPECT_FALSE(tighter.start.packed_stay);
-  EXPECT_FALSE(tighter.cuda.plus_plus);
+  EXPECT_FALSE(tighter.start_stays);
+  EXPECT_FALSE(tighter.cuda()->plus_plus);
   problem.shape.space = MemorySpace::cuda(0);
   EXPECT_LT(plan_within(problem, 100 * kGiB).host_bytes, 100 * kMiB);
 }
@@ -158,7 +158,7 @@ TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
   problem.shape.dtype = DType::f16;
   problem.shape.space = MemorySpace::cuda(0);
   const KMeansPlan plan = plan_within(problem, 100 * kGiB);
-  EXPECT_TRUE(plan.cuda.operands_stay);
+  EXPECT_TRUE(plan.cuda()->operands_stay);
   EXPECT_LE(plan.device_bytes, 50 * kGiB);
 }
 
@@ -170,7 +170,7 @@ TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
       problem.shape.clusters = clusters;
       const KMeansPlan plan = plan_within(problem, 100 * kGiB);
       const KMeansWorkspace workspace(problem.shape, problem.wish, plan);
-      const CentreSearchLayout layout(workspace.search_shape, plan.cuda.search);
+      const CentreSearchLayout layout(workspace.search_shape, plan.cuda()->search);
       for (int64_t piece = rows; piece > 0; piece /= 3) {
         const ProductSchedule schedule = schedule_nearest(piece, clusters, 132);
         const int64_t parts = schedule.items / schedule.query_tiles;
@@ -188,17 +188,18 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.rows = 2000;
   problem.shape.cols = 90;
   problem.shape.clusters = 60;
-  const auto plan = [&] { return plan_within(problem, kGiB).cuda; };
+  const auto settled = [&] { return plan_within(problem, kGiB); };
+  const auto plan = [&] { return *settled().cuda(); };
   EXPECT_TRUE(plan().search.has_products() && plan().lists_rows && plan().search.form != AssignForm::pairs);
   problem.shape.clusters = 257;
   EXPECT_TRUE(!plan().lists_rows);
   problem.shape.clusters = 60;
   problem.wish.moves_centres = false;
   problem.wish.check_finite = true;
-  EXPECT_TRUE(plan().search.form == AssignForm::tiles && !plan().search.has_products() && plan().checks_finite);
+  EXPECT_TRUE(plan().search.form == AssignForm::tiles && !plan().search.has_products() && settled().checks_finite);
   problem.wish.spherical = true;
   EXPECT_TRUE(plan().search.form == AssignForm::pairs && plan().search.form != AssignForm::tiles &&
-              !plan().search.has_products() && plan().checks_finite);
+              !plan().search.has_products() && settled().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(plan().search.form != AssignForm::pairs && plan().search.has_products());
   problem.wish.spherical = false;
@@ -222,14 +223,14 @@ TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;
   Problem problem = million();
-  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda.search.has_products());
+  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda()->search.has_products());
   old.compute_capability = 80;
-  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, 10 * kGiB, 2}).cuda.search.engine,
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, 10 * kGiB, 2}).cuda()->search.engine,
             ProductEngine::mma);
   problem.shape.cols = 9000;
   problem.shape.rows = 1000;
   problem.shape.clusters = 10;
-  EXPECT_FALSE(plan_within(problem, kGiB).cuda.search.has_products());
+  EXPECT_FALSE(plan_within(problem, kGiB).cuda()->search.has_products());
 }
 
 // Neither asks what this machine's processor is.
@@ -237,37 +238,37 @@ TEST(KMeansPlan, ComesFromItsArgumentsAlone) {
   const Problem problem = million();
   PlanBudget budget{kNoLimit, 100 * kGiB, 2, {}};
   const KMeansPlan plain = plan_kmeans_cpu(problem.shape, problem.wish, budget);
-  EXPECT_EQ(plain.cpu.format, PanelFormat::f32);
+  EXPECT_EQ(plain.format, PanelFormat::f32);
   budget.cpu.vnni = true;
   const KMeansPlan vnni = plan_kmeans_cpu(problem.shape, problem.wish, budget);
-  EXPECT_EQ(vnni.cpu.format, PanelFormat::rounded);
+  EXPECT_EQ(vnni.format, PanelFormat::rounded);
   EXPECT_LT(vnni.host_bytes, plain.host_bytes);  // a byte for each value of a centre
-  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).cpu.format, PanelFormat::rounded);
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).format, PanelFormat::rounded);
 }
 
 TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
   Problem problem = million();
-  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).checks_finite);
   problem.wish.check_finite = true;
-  EXPECT_TRUE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  EXPECT_TRUE(plan_within(problem, 100 * kGiB).checks_finite);
   problem.shape.cols = 9000;
   problem.shape.clusters = 9;
-  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).checks_finite);
   problem.shape.clusters = 8;  // compared pair by pair
-  EXPECT_TRUE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  EXPECT_TRUE(plan_within(problem, 100 * kGiB).checks_finite);
 }
 
 TEST(KMeansPlanCuda, AutomaticTakesTheGpuWhereItIsFaster) {
   const std::vector<DeviceInfo> gpus{h200()};
-  const Work work = work_of(million().shape, million().wish);
-  EXPECT_EQ(choose_device(work, 16, gpus), Device::cuda(0));
-  EXPECT_EQ(choose_device(work, 16, {}), Device::cpu());
+  const Counts work = work_of(million().shape, million().wish);
+  EXPECT_EQ(faster_device(work, 16, gpus), Device::cuda(0));
+  EXPECT_EQ(faster_device(work, 16, {}), Device::cpu());
   Problem small = million();
   small.shape.rows = 10000;
   small.shape.clusters = 10;
-  const Work little = work_of(small.shape, small.wish);
+  const Counts little = work_of(small.shape, small.wish);
   EXPECT_FALSE(worth_a_gpu(little, 2));
-  EXPECT_EQ(choose_device(little, 2, gpus), Device::cpu());
+  EXPECT_EQ(faster_device(little, 2, gpus), Device::cpu());
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(KMeansPlusPlus, TakesOneRowOfEachFarGroup) {
     const PanelFormat format = centre_format(rows.cols, cpu_extensions());
     ViewSource source(rows.view());
     const auto chosen =
-        KMeansPlusPlus(format, {source, 3000}, 12, meter, resources).choose(CounterRng(seed, 2), meter, resources);
+        KMeansPlusPlus(format, {source, 3000}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
     std::set<uint32_t> groups;
     for (const uint32_t row : chosen) groups.insert(row % 12);
     EXPECT_EQ(groups.size(), 12u) << seed;
@@ -54,22 +54,10 @@ TEST(KMeansPlusPlus, NeverTakesARowWithoutWeight) {
   const Resources resources;
   ProgressMeter meter("test", 1, resources);
   ViewSource source(rows.view());
-  const auto chosen = KMeansPlusPlus(PanelFormat::f32, {source, 400, true, weights.data()}, 30, meter, resources)
+  const auto chosen = KMeansPlusPlus(PanelFormat::f32, {source, 400, true, weights.data()}, 30, resources)
                           .choose(CounterRng(3, 2), meter, resources);
   for (const uint32_t row : chosen) EXPECT_TRUE(row >= 100 && row < 200) << row;
   EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 30u);
-}
-
-TEST(KMeansPlusPlus, CountsWhatThreadsPackIn) {
-  constexpr int64_t kCols = 500;
-  const PanelFormat format = PanelFormat::f32;
-  const int64_t trials = plus_plus_trials(100);
-  const auto bytes = [&](int threads) {
-    return KMeansPlusPlus::bytes_for(format, 10000, 100, kCols, threads, true) -
-           PackedRows::bytes_for(format, trials, kCols, threads);
-  };
-  EXPECT_GE(bytes(2) - bytes(1),
-            PackedQueries::scratch_bytes(format, kCols) + array_bytes<float>(kMostQueriesPerPanel * kCols));
 }
 
 TEST(KMeansStart, NumbersAndWeightsOfASampleAreCounted) {
@@ -79,10 +67,11 @@ TEST(KMeansStart, NumbersAndWeightsOfASampleAreCounted) {
   shape.clusters = 10;
   KMeansWish wish;
   wish.sampled_rows = shape.rows;  // all: neither listed nor copied
-  const int64_t all = kmeans_start_bytes(shape, wish, 0, 1024, 1);
+  const Resources resources = planning_resources(1);
+  const int64_t all = start_footprint(shape, wish, {}, 1024, resources).host;
   EXPECT_LT(all, 1000000);
   wish.sampled_rows = 500000;
-  EXPECT_EQ(kmeans_start_bytes(shape, wish, 0, 1024, 1) - all, 500000 * 8);
+  EXPECT_EQ(start_footprint(shape, wish, {}, 1024, resources).host - all, 500000 * 8);
 }
 
 TEST(ListedSource, HasTheRowsListedOrAll) {

@@ -1,6 +1,6 @@
 // Which start is chosen, and the start for many centres, whose candidates are drawn in rounds.
 #include "cluster/start/oversampled_start.hpp"
-#include "cluster/start/start_choice.hpp"
+#include "cluster/start/first_centres.hpp"
 
 #include "cluster/fitted.hpp"
 #include "io/temporary_directory.hpp"
@@ -110,27 +110,19 @@ TEST(KMeansStart, OversamplingFindsTheGroupsAndHeedsWeights) {
   std::vector<float> keys(kRows);
   const OversampledInput input{source,          *backend, {kRows, labels.data(), keys.data(), weights.data()},
                                plan.piece_rows, kGroups,  4 * kGroups};
-  std::vector<float> centres(kGroups * kCols);
   std::vector<bool> groups(kGroups, false);
-  choose_oversampled(
-      input, CounterRng(1, 2),
-      [&](const CandidateRows& all) {
-        EXPECT_LE(all.rows.rows(), 4 * kGroups);
-        EXPECT_GT(all.rows.rows(), 3 * kGroups);
-        double total = 0;
-        for (const float weight : all.weights) total += static_cast<double>(weight);
-        EXPECT_EQ(total, kRows - kRows / kGroups);  // every row's weight is some candidate's
-        for (int64_t i = 0; i < all.rows.rows(); ++i) {
-          const auto* const row = reinterpret_cast<const float*>(all.rows.row(i));
-          for (int64_t g = 0; g < kRows; ++g) {
-            if (std::equal(row, row + kCols, rows.row(g))) groups[static_cast<size_t>(g % kGroups)] = true;
-          }
-        }
-        std::vector<uint32_t> places(kGroups);
-        for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<uint32_t>(i);
-        return places;
-      },
-      centres.data(), meter, resources);
+  const Candidates all = draw_candidates(input, CounterRng(1, 2), meter, resources);
+  EXPECT_LE(all.count, 4 * kGroups);
+  EXPECT_GT(all.count, 3 * kGroups);
+  double total = 0;
+  for (const float weight : all.weights) total += static_cast<double>(weight);
+  EXPECT_EQ(total, kRows - kRows / kGroups);  // every row's weight is some candidate's
+  for (int64_t i = 0; i < all.count; ++i) {
+    const auto* const row = reinterpret_cast<const float*>(all.rows().row(i));
+    for (int64_t g = 0; g < kRows; ++g) {
+      if (std::equal(row, row + kCols, rows.row(g))) groups[static_cast<size_t>(g % kGroups)] = true;
+    }
+  }
   EXPECT_EQ(std::count(groups.begin(), groups.end(), true), kGroups - 1);
   EXPECT_FALSE(groups[7]);
 }

@@ -1,8 +1,8 @@
 // What a comparison of all pairs says of the scale of rows is what their sample says.
 #include "kernels/assign/rows_seen.hpp"
 
-#include "cluster/data/data_sample.hpp"
 #include "cluster/data/data_scale.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/fitted.hpp"
 #include "reference/data.hpp"
 

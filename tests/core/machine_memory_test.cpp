@@ -6,7 +6,6 @@
 
 #include "core/memory_budget.hpp"
 #include "core/reservation.hpp"
-#include "core/system_file.hpp"
 #include "io/temporary_directory.hpp"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <kith/index.hpp>
 
 #include "kernels/matrix/candidate_window.hpp"
-#include "kernels/select/kth_windows_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

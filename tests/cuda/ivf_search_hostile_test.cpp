@@ -1,7 +1,7 @@
 // The search of inverted lists on the GPU where bounds are hard put: equal vectors, all magnitudes, lists far apart.
 #include "cuda/searched_lists.hpp"
 
-#include "ivf/scan/repeated_codes_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The order in which a GPU goes over the rows of a join: every row once, and rows that share neighbours near each other.
-#include "graph/build/nn_descent/join_order_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_data.hpp"

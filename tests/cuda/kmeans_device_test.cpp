@@ -1,5 +1,5 @@
 // k-means of rows that lie in a GPU's memory.
-#include "cluster/start/start_choice.hpp"
+#include "cluster/start/first_centres.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
 

@@ -177,9 +177,9 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
         const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
         const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 8;
-        EXPECT_EQ(plan.cuda.search.is_few(), few);
-        EXPECT_EQ(plan.cuda.search.has_products(), cols <= 8000 && !few);
-        EXPECT_EQ(plan.cuda.lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
+        EXPECT_EQ(plan.cuda()->search.is_few(), few);
+        EXPECT_EQ(plan.cuda()->search.has_products(), cols <= 8000 && !few);
+        EXPECT_EQ(plan.cuda()->lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
         const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);
         EXPECT_EQ(found.keys, expected.keys);
@@ -232,8 +232,9 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
       KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget);
       plan.piece_rows = kSumBlock;
-      plan.cuda.rows_stay = plan.cuda.operands_stay = false;
-      plan.cuda.rows_ahead = true;
+      auto& on_gpu = std::get<KMeansCudaPlan>(plan.on);
+      on_gpu.rows_stay = on_gpu.operands_stay = false;
+      on_gpu.rows_ahead = true;
       EXPECT_EQ(run(*make_kmeans_cuda(shape, wish, plan, sample, cuda)),
                 run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu)));
     }

@@ -1,15 +1,15 @@
 // NN-Descent on the GPU against the CPU: the lists after the start and after every round, and what each round counts.
-#include "graph/build/nn_descent/descent_steps_cuda.hpp"
-#include "graph/lists/start_lists_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 
 #include <kith/knn_graph.hpp>
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/lists/list_passes_cuda.hpp"
-#include "graph/lists/list_survey.hpp"
-#include "graph/lists/start_lists.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/working_lists_cuda.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"

@@ -1,7 +1,6 @@
 // Plans for a GPU, made and tested where there is none.
 #include "exact/knn_plan_cuda.hpp"
-#include "exact/knn_workspace_cuda.hpp"
-#include "exact/range_workspace_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 
 #include <kith/error.hpp>
 #include <kith/resources.hpp>

@@ -26,7 +26,7 @@ std::vector<uint32_t> by_cpu(const MatrixView& rows, const std::vector<float>& w
   const PanelFormat format = centre_format(rows.cols(), cpu_extensions());
   ViewSource source(rows);
   return KMeansPlusPlus(format, {source, rows.rows(), true, weights.empty() ? nullptr : weights.data()}, clusters,
-                        meter, resources)
+                        resources)
       .choose(CounterRng(5, 6), meter, resources);
 }
 

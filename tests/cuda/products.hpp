@@ -4,7 +4,6 @@
 #include "cuda/parity.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
-#include "exact/knn_output.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -35,10 +34,9 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
   Neighbors result(q.rows(), params.k, run.resources);
   ViewSource query_rows(q);
   ViewSource base_rows(b);
-  ArrayOutput output(result.view());
   const RowFilter all;
   const SearchInput input{query_rows, base_rows, all};
-  search_knn(SettledSearch(task, std::move(planned), input), output);
+  search_knn(SettledSearch(task, std::move(planned), input), result.view());
   return result;
 }
 

@@ -6,7 +6,6 @@
 #include "core/ordered_key.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
-#include "kernels/rerank/rerank_tiles_cuda.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,9 +2,8 @@
 
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
-#include "ivf/scan/repeated_codes_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 #include "ivf/scan/scan_engines_cuda.hpp"
-#include "ivf/scan/scan_terms_cuda.hpp"
 
 #include <algorithm>
 #include <cstring>

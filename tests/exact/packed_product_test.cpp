@@ -4,7 +4,7 @@
 
 #include <kith/error.hpp>
 
-#include "exact/query_set.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 
@@ -30,7 +30,7 @@ class BoundCheck final : public PanelHits {
  public:
   using Bound = std::function<float(int64_t query, int64_t panel)>;
   BoundCheck(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<float>& base,
-             const QuerySet& set, const PackedRows& packed, Bound bound)
+             const PackedQueries& set, const PackedRows& packed, Bound bound)
       : metric_(metric), queries_(queries), base_(base), set_(set), packed_(packed), bound_(std::move(bound)) {}
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
@@ -38,7 +38,7 @@ class BoundCheck final : public PanelHits {
     const int64_t first = panel * packed_.rows_per_panel();
     for (int64_t i = first; i < std::min(first + packed_.rows_per_panel(), base_.rows); ++i) {
       const float truth = reference::canonical(metric_, queries_.row(query), base_.row(i), base_.cols);
-      const float key = values[i - first] + set_.packed().offset(query);
+      const float key = values[i - first] + set_.offset(query);
       EXPECT_LE(std::abs(key - truth), bound) << "query " << query << " row " << i << ": " << key << " for " << truth;
       ++pairs;
     }
@@ -50,7 +50,7 @@ class BoundCheck final : public PanelHits {
   Metric metric_;
   const reference::Matrix<float>& queries_;
   const reference::Matrix<float>& base_;
-  const QuerySet& set_;
+  const PackedQueries& set_;
   const PackedRows& packed_;
   const Bound bound_;
 };
@@ -64,11 +64,10 @@ void check_bounds(Metric metric, const reference::Matrix<float>& queries, const 
   const PanelFormat format = choose_panel_format(kind, DType::f32, DType::f32, cols, cpu_extensions());
   PackedRows packed(kind, format, choose_origin(kind, base.view()), base.rows, resources);
   packed.pack(base.view(), {true}, meter, resources);
-  QuerySet set(kind, queries.rows, cols, format, resources);
-  set.load(queries.view(), true, 0);
-  set.pack(packed.origin(), meter, resources);
+  PackedQueries set(kind, format, queries.rows, cols, resources);
+  set.pack(queries.row(0), queries.rows, packed.origin(), meter, resources);
   std::vector<float> limits(64, kInfinity);
-  const PanelQueries panels = set.packed().panels(0, queries.rows, limits.data());
+  const PanelQueries panels = set.panels(0, queries.rows, limits.data());
   const PanelBase rows = packed.panels();
   BoundCheck check(metric, queries, base, set, packed,
                    [&](int64_t query, int64_t panel) { return panels.bound(query).at(rows.norms[panel]); });
@@ -78,10 +77,9 @@ void check_bounds(Metric metric, const reference::Matrix<float>& queries, const 
 
   PackedRows bytes(kind, PanelFormat::rounded, packed.origin(), base.rows, resources);
   bytes.pack(base.view(), {true}, meter, resources);
-  QuerySet bytes_set(kind, queries.rows, cols, PanelFormat::rounded, resources);
-  bytes_set.load(queries.view(), true, 0);
-  bytes_set.pack(packed.origin(), meter, resources);
-  const PackedProduct product(bytes_set.packed(), 0, queries.rows, limits.data(), bytes);
+  PackedQueries bytes_set(kind, PanelFormat::rounded, queries.rows, cols, resources);
+  bytes_set.pack(queries.row(0), queries.rows, packed.origin(), meter, resources);
+  const PackedProduct product(bytes_set, 0, queries.rows, limits.data(), bytes);
   BoundCheck alone(metric, queries, base, bytes_set, bytes,
                    [&](int64_t query, int64_t panel) { return product.bound(query, panel); });
   product.scan(alone);
@@ -94,7 +92,7 @@ void check_bounds(Metric metric, const reference::Matrix<float>& queries, const 
   }
   const RoundedBase rounded = packed.screen_panels();
   for (const int64_t count : {int64_t{1}, int64_t{3}, queries.rows}) {
-    const RoundedQueries some = set.packed().screen_panels(0, count, limits.data());
+    const RoundedQueries some = set.screen_panels(0, count, limits.data());
     BoundCheck screen(metric, queries, base, set, packed, [&](int64_t query, int64_t panel) {
       return some.bound(query, rounded.norms[panel], rounded.residuals[panel]);
     });

@@ -3,11 +3,11 @@
 
 #include "core/cpu_target.hpp"
 #include "exact/exact_check.hpp"
-#include "exact/query_set.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "kernels/forced_target.hpp"
 #include "kernels/panels/packed_rows.hpp"
-#include "kernels/panels/panel_shape.hpp"
-#include "kernels/panels/screened_product.hpp"
+#include "kernels/panels/panel_format.hpp"
+#include "kernels/panels/screen.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -54,17 +54,16 @@ Screened scan(const Matrix<float>& queries, const Matrix<float>& base) {
   const KeyKind kind = KeyKind::squared_l2;
   PackedRows packed(kind, PanelFormat::screened, choose_origin(kind, base.view()), base.rows, resources);
   packed.pack(base.view(), {true}, meter, resources);
-  QuerySet set(kind, queries.rows, base.cols, PanelFormat::screened, resources);
-  set.load(queries.view(), true, 0);
-  set.pack(packed.origin(), meter, resources);
+  PackedQueries set(kind, PanelFormat::screened, queries.rows, base.cols, resources);
+  set.pack(queries.row(0), queries.rows, packed.origin(), meter, resources);
   const auto truth = reference::knn(queries, base, {10, Metric::sqeuclidean});
   std::vector<float> limits(static_cast<size_t>(queries.rows + kMostQueriesPerPanel), -kInf);
   for (int64_t q = 0; q < queries.rows; ++q) {
-    limits[static_cast<size_t>(q)] = truth.distances[static_cast<size_t>(q * 10 + 9)] - set.packed().offset(q);
+    limits[static_cast<size_t>(q)] = truth.distances[static_cast<size_t>(q * 10 + 9)] - set.offset(q);
   }
   Counter counter;
-  ScreenedProduct product(set.packed().panels(0, queries.rows, limits.data()), packed.panels(),
-                          set.packed().screen_panels(0, queries.rows, limits.data()), packed.screen_panels(), counter);
+  ScreenedProduct product(set.panels(0, queries.rows, limits.data()), packed.panels(),
+                          set.screen_panels(0, queries.rows, limits.data()), packed.screen_panels(), counter);
   product.scan(0, packed.panel_count());
   return {queries.rows * packed.panel_count(), product.screened(), product.passed(), counter.hits};
 }

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "io/bin_header.hpp"
+#include "io/vecs_file.hpp"
 
 #include <stdexcept>
 #include <string>

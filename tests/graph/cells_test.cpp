@@ -25,7 +25,8 @@ using reference::Shape;
 reference::Lists built(const MatrixView& x, const CellsWish& wish, int64_t length, const Resources& resources) {
   const PairRows rows(x, key_kind(wish.metric), resources);
   WorkingLists lists(x.rows(), length, resources);
-  build_by_cells(rows, wish, nullptr, lists, resources);
+  GraphListsCpu on_cpu(rows, wish.metric, nullptr, lists, resources);
+  build_by_cells(on_cpu, wish, resources);
   return reference::lists_of(lists);
 }
 
@@ -35,7 +36,7 @@ TEST(Cells, HoldTheFirstOfAllThatWasComparedByEitherRow) {
       SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const auto x = make_floats(shape, 300, 19, 3);
       CellsWish wish{.metric = metric, .k = 5, .cells = 12, .probes = 5, .recall = {}, .seed = 7};
-      const CellPartition cells(x.view(), {metric, wish.cells, wish.probes, wish.seed}, on_cpu());
+      const CellPartition cells(x.view(), wish, on_cpu());
       EXPECT_EQ(reference::difference(built(x.view(), wish, 5, on_cpu()), reference::cells_graph(x, metric, cells, wish.probes, 5)), "");
     }
   }
@@ -83,7 +84,7 @@ TEST(Cells, OneHugeCellAndEmptyOnes) {
   auto x = make_floats(Shape::gaussian, 2500, 8, 5);
   for (int64_t i = 0; i < 2400; ++i) std::fill_n(x.row(i), 8, 1.0f);
   const CellsWish wish{.metric = Metric::l2, .k = 4, .cells = 20, .probes = 2, .recall = {}, .seed = 1};
-  const CellPartition cells(x.view(), {wish.metric, wish.cells, wish.probes, wish.seed}, on_cpu());
+  const CellPartition cells(x.view(), wish, on_cpu());
   int64_t largest = 0;
   for (int64_t cell = 0; cell < cells.cells(); ++cell) largest = std::max(largest, cells.size(cell));
   EXPECT_GE(largest, 2000);
@@ -93,7 +94,7 @@ TEST(Cells, OneHugeCellAndEmptyOnes) {
 TEST(Cells, PartitionHoldsEveryRowOnceAndRanksItsOwnCellFirst) {
   const auto x = make_floats(Shape::gaussian, 700, 6, 5);
   for (const Metric metric : {Metric::l2, Metric::inner_product}) {
-    const CellPartition cells(x.view(), {metric, 30, 11, 3}, on_cpu());
+    const CellPartition cells(x.view(), {.metric = metric, .cells = 30, .probes = 11, .seed = 3}, on_cpu());
     std::set<uint32_t> seen;
     for (int64_t cell = 0; cell < cells.cells(); ++cell) {
       for (int64_t i = 0; i < cells.size(cell); ++i) {
@@ -115,8 +116,8 @@ TEST(Cells, AreRankedByDistanceWhateverWasAskedForFirst) {
     for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
       SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const auto x = make_floats(shape, 400, 6, 5);
-      const CellPartition whole(x.view(), {metric, 90, 90, 3}, on_cpu());
-      CellPartition parts(x.view(), {.metric = metric, .cells = 90, .probes = 90, .seed = 3, .likely = 4}, on_cpu());
+      const CellPartition whole(x.view(), {.metric = metric, .cells = 90, .probes = 90, .seed = 3}, on_cpu());
+      CellPartition parts(x.view(), {.metric = metric, .cells = 90, .probes = 90, .likely = 4, .seed = 3}, on_cpu());
       EXPECT_GE(parts.ranked(), 4);
       EXPECT_LT(parts.ranked(), 20);
       for (const int64_t count : {1, 37, 80}) {
@@ -133,7 +134,7 @@ TEST(Cells, AreRankedByDistanceWhateverWasAskedForFirst) {
 // So many cells that only those near the own cell's centre are ranked.
 TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
-  const CellPartition cells(x.view(), {Metric::l2, kMostCellsRanked + 10, 4, 3}, on_cpu());
+  const CellPartition cells(x.view(), {.cells = kMostCellsRanked + 10, .probes = 4, .seed = 3}, on_cpu());
   for (int64_t row = 0; row < 20000; row += 37) {
     const std::set<uint32_t> ranks(cells.ranks(row), cells.ranks(row) + 4);
     EXPECT_EQ(ranks.size(), 4u);

@@ -4,7 +4,7 @@
 
 #include "exact/exact_check.hpp"
 #include "graph/build/method/method_choice.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "reference/data.hpp"
 #include "reference/sanitized.hpp"
 

@@ -1,5 +1,5 @@
 // Whose the slots of a join are.
-#include "graph/build/nn_descent/join_size.hpp"
+#include "graph/build/nn_descent/join_slots.hpp"
 
 #include <gtest/gtest.h>
 

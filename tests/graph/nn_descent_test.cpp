@@ -1,8 +1,8 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "exact/exact_check.hpp"
-#include "graph/lists/list_survey.hpp"
-#include "graph/lists/start_lists.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
@@ -18,6 +18,12 @@
 
 namespace kith {
 namespace {
+
+BuildOutcome descend(const PairRows& rows, const DescentWish& wish, const ControlRows& control, WorkingLists& lists,
+                     const Resources& resources) {
+  GraphListsCpu on_cpu(rows, wish.metric, &control, lists, resources);
+  return run_descent(on_cpu, wish, resources);
+}
 
 using reference::make_floats;
 using reference::Shape;
@@ -157,7 +163,7 @@ TEST(NnDescent, ReachesWhatItIsAskedForAndSaysWhenItDoesNot) {
   wish.recall = 0.95;
   WorkingLists lists(2000, 32, resources);
   add_random_rows(rows, 0, 1, lists, resources);
-  const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
+  const BuildOutcome outcome = descend(rows, wish, control, lists, resources);
   EXPECT_TRUE(outcome.reached);
   EXPECT_GE(outcome.recall->recall, 0.95);
   for (size_t i = 1; i < outcome.rounds.size(); ++i) EXPECT_LE(outcome.rounds[i].phi, outcome.rounds[i - 1].phi);
@@ -165,7 +171,7 @@ TEST(NnDescent, ReachesWhatItIsAskedForAndSaysWhenItDoesNot) {
   WorkingLists others(2000, 32, resources);
   add_random_rows(rows, 0, 1, others, resources);
   wish.iterations = 1;
-  const BuildOutcome stopped = run_descent(rows, wish, &control, others, resources);
+  const BuildOutcome stopped = descend(rows, wish, control, others, resources);
   EXPECT_FALSE(stopped.reached);
   EXPECT_EQ(stopped.rounds.size(), 1u);
 }

@@ -6,8 +6,7 @@
 
 #include "core/typed_row.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/build_outcome.hpp"
-#include "graph/lists/with_graph_lists.hpp"
+#include "graph/lists/graph_lists.hpp"
 
 #include <algorithm>
 #include <cstdint>

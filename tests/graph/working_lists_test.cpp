@@ -4,7 +4,6 @@
 #include "core/random.hpp"
 #include "exact/exact_check.hpp"
 #include "graph/lists/control_rows.hpp"
-#include "graph/lists/list_survey.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "core/ordered_key.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "kernels/codes/code_norm.hpp"
-#include "quantize/additive/norm_levels.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "reference/data.hpp"
 #include "reference/sanitized.hpp"
 

@@ -1,4 +1,4 @@
-#include "io/bin_header.hpp"
+#include "io/vecs_file.hpp"
 
 #include <kith/error.hpp>
 

@@ -2,8 +2,8 @@
 // is broken, and the sanitizers see the rest.
 #include "fuzz/fuzz_target.hpp"
 
-#include "io/bin_header.hpp"
 #include "io/npy_header.hpp"
+#include "io/vecs_file.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <kith/error.hpp>
 
-#include "io/zlib_block.hpp"
+#include "io/gzip_stream.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Models and searches of inverted files for tests, and their comparison with the reference, bit by bit.
 #pragma once
 
+#include "core/metric_unit.hpp"
 #include "exact/exact_check.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/search/ivf_search.hpp"
@@ -63,12 +64,25 @@ inline std::shared_ptr<const IvfModel> train(const IvfCase& one, Metric metric, 
   return train_ivf(spec, metric, source, 7, on_cpu());
 }
 
+// Rows and distances as the reference has them.
+inline std::vector<uint64_t> packed(Metric metric, const int64_t* ids, const float* distances, int64_t count) {
+  std::vector<uint64_t> all;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t key = ordered_key(key_of(metric, distances[i]));
+    all.push_back(ids[i] < 0 ? kPadding : pack_neighbor(key, static_cast<uint32_t>(ids[i])));
+  }
+  return all;
+}
+
 inline std::vector<uint64_t> search(const IvfModel& model, const std::vector<Segment>& segments,
                                     const reference::Matrix<float>& queries, const IvfSearch& params,
                                     const Resources& resources = on_cpu()) {
-  std::vector<uint64_t> found(static_cast<size_t>(queries.rows * params.k));
-  search_ivf(model, segments, queries.view(), params, found.data(), resources);
-  return found;
+  const auto size = static_cast<size_t>(queries.rows * params.k);
+  std::vector<int64_t> ids(size);
+  std::vector<float> distances(size);
+  const NeighborsView out{ids.data(), distances.data(), queries.rows, params.k, MemorySpace::host()};
+  search_ivf(model, segments, queries.view(), params, out, resources);
+  return packed(model.metric, ids.data(), distances.data(), queries.rows * params.k);
 }
 
 // The rows as so many segments.

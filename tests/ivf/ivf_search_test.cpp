@@ -189,12 +189,13 @@ TEST(IvfSearch, RangeEqualsTheReference) {
       for (const float most : {some, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::max()}) {
         for (const bool filtered : {false, true}) {
           SCOPED_TRACE(::testing::Message() << one << ", " << name_of(metric) << ", up to " << most);
-          const IvfRange range{most, 3, filtered ? bits.data() : nullptr};
-          const CollectedHits hits = range_search_ivf(*model, segments, queries.view(), range, on_cpu());
+          const IvfSearch range{.probes = 3, .kept = filtered ? bits.data() : nullptr, .most = most};
+          const RangeNeighbors hits = range_search_ivf(*model, segments, queries.view(), range, on_cpu());
           const auto expected = truth.range(queries, most, 3, filtered ? kept : std::vector<bool>());
           for (int64_t q = 0; q < queries.rows; ++q) {
-            const std::vector<uint64_t> found(hits.neighbors() + hits.offsets()[q],
-                                              hits.neighbors() + hits.offsets()[q + 1]);
+            const int64_t first = hits.offsets()[q];
+            const auto found =
+                packed(metric, hits.ids() + first, hits.distances() + first, hits.offsets()[q + 1] - first);
             ASSERT_EQ(found, expected[static_cast<size_t>(q)]) << "query " << q;
           }
         }

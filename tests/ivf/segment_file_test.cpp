@@ -53,11 +53,7 @@ TEST(SegmentFile, ListsAreSearchedInTheMappedFile) {
   for (const Resources& resources : {on_cpu(), limited()}) {
     const Segment mapped = map_lists(directory.path("lists"), resources);
     expect_same_segment(*mapped, *made);
-    std::vector<uint64_t> expected(7 * 5);
-    std::vector<uint64_t> found(7 * 5);
-    search_ivf(*model, {made}, queries.view(), {5, 2}, expected.data(), on_cpu());
-    search_ivf(*model, {mapped}, queries.view(), {5, 2}, found.data(), on_cpu());
-    EXPECT_EQ(found, expected);
+    EXPECT_EQ(search(*model, {mapped}, queries, {5, 2}), search(*model, {made}, queries, {5, 2}));
   }
 }
 

@@ -1,9 +1,9 @@
 #include "kernels/panels/byte_product.hpp"
 
 #include "core/random.hpp"
-#include "exact/query_set.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "rows/stored_row.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "reference/data.hpp"
 
@@ -79,18 +79,19 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
   ProgressMeter meter("test", 1, resources);
   PackedRows packed(kind, format, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
   packed.pack(base.view(), {true}, meter, resources);
-  QuerySet set(kind, query_count, cols, format, resources);
-  set.load(queries.view(), true, 0);
-  set.pack(packed.origin(), meter, resources);
+  std::vector<float> widened(static_cast<size_t>(query_count * cols));
+  for (int64_t i = 0; i < query_count; ++i) widen_row(queries.view(), i, widened.data() + i * cols);
+  PackedQueries set(kind, format, query_count, cols, resources);
+  set.pack(widened.data(), query_count, packed.origin(), meter, resources);
 
   std::vector<int32_t> limits(static_cast<size_t>(query_count + kMostQueriesPerPanel), kSmallestLimit);
   for (int64_t q = 0; q < query_count; ++q) {
     const int64_t some = exact_sum(kind, queries.row(q), base.row(q % row_count), cols) + q % 3 - 1;
-    limits[static_cast<size_t>(q)] = static_cast<int32_t>(some - set.packed().byte_offset(q));
+    limits[static_cast<size_t>(q)] = static_cast<int32_t>(some - set.byte_offset(q));
     if (q % 7 == 5) limits[static_cast<size_t>(q)] = kLargestLimit;
     if (q % 7 == 6) limits[static_cast<size_t>(q)] = kSmallestLimit;
   }
-  BytePanelQueries panels = set.packed().byte_panels(0, query_count, limits.data());
+  BytePanelQueries panels = set.byte_panels(0, query_count, limits.data());
   const auto expect_what_passes = [&] {
     ByteRecorder recorder(packed.rows_per_panel(), row_count, panels);
     scan_byte_panels(panels, packed.byte_panels(), 0, packed.panel_count(), recorder);
@@ -98,12 +99,12 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
     for (int64_t q = 0; q < query_count; ++q) {
       for (int64_t i = 0; i < row_count; ++i) {
         const int64_t sum = exact_sum(kind, queries.row(q), base.row(i), cols);
-        const bool passes = sum - set.packed().byte_offset(q) <= panels.limit(q, i / packed.rows_per_panel());
+        const bool passes = sum - set.byte_offset(q) <= panels.limit(q, i / packed.rows_per_panel());
         expected += passes;
         const auto hit = recorder.hits.find({q, i});
         ASSERT_EQ(hit != recorder.hits.end(), passes) << "query " << q << " row " << i;
         if (passes) {
-          ASSERT_EQ(int64_t{hit->second} + set.packed().byte_offset(q), sum) << "query " << q << " row " << i;
+          ASSERT_EQ(int64_t{hit->second} + set.byte_offset(q), sum) << "query " << q << " row " << i;
         }
       }
     }
@@ -112,7 +113,7 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
   expect_what_passes();
   // Rows with limits: some sum of a panel, everything, or nothing.
   std::vector<int32_t> offsets(limits.size(), kLargestRowLimit);
-  for (int64_t q = 0; q < query_count; ++q) offsets[static_cast<size_t>(q)] = set.packed().byte_offset(q);
+  for (int64_t q = 0; q < query_count; ++q) offsets[static_cast<size_t>(q)] = set.byte_offset(q);
   std::vector<int32_t> row_limits;
   for (int64_t panel = 0; panel < packed.panel_count(); ++panel) {
     const int64_t row = panel * packed.rows_per_panel();

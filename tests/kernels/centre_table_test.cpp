@@ -84,36 +84,6 @@ TEST(CentreTable, EqualsThePlainDistancesForEveryInstructionSetAndShape) {
   }
 }
 
-TEST(CentreTable, LowersDistancesWhereOneIsNearer) {
-  for (const std::string& target : targets_for_next_case()) {
-    SCOPED_TRACE(target);
-    const ForcedTarget forced(target);
-    for (const Shape shape : reference::kAllShapes) {
-      SCOPED_TRACE(name_of(shape));
-      const auto rows = make_floats(shape, 50, 11, 5);
-      const auto few = make_floats(shape, 7, 11, 6);
-      const Resources resources;
-      CentreTable tried(KeyKind::squared_l2, std::vector<float>(11, 0.0f), 7, resources);
-      tried.set(few.view());
-      std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(11)));
-      std::vector<float> nearest(50);
-      for (int64_t i = 0; i < 50; ++i) {
-        const float key = canonical_pair<KeyKind::squared_l2>(rows.row(i), few.row(i % 7), 11);
-        nearest[static_cast<size_t>(i)] = i % 5 == 0 ? INFINITY : key;
-      }
-      std::vector<float> distances;
-      for (int f = 0; f < 7; ++f) distances.insert(distances.end(), nearest.begin(), nearest.end());
-      tried.nearer(rows.view(), nearest.data(), distances.data(), 50, scratch.data());
-      for (int64_t f = 0; f < 7; ++f) {
-        for (int64_t i = 0; i < 50; ++i) {
-          const float key = canonical_pair<KeyKind::squared_l2>(rows.row(i), few.row(f), 11);
-          ASSERT_EQ(distances[static_cast<size_t>(f * 50 + i)], std::min(nearest[static_cast<size_t>(i)], key));
-        }
-      }
-    }
-  }
-}
-
 TEST(CentreTable, NoNumberIsNearerThanAnyOther) {
   for (const std::string& target : targets_for_next_case()) {
     SCOPED_TRACE(target);

@@ -2,7 +2,7 @@
 // code (lane_array.hpp, warp_select.hpp) in lock step.
 #pragma once
 
-#include "kernels/select/odd_network.hpp"
+#include "kernels/select/lane_array.hpp"
 #include "kernels/select/select_entry.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "reference/data.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

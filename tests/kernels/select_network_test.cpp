@@ -1,7 +1,6 @@
 // The merging and sorting networks of selection, proved by the zero-one principle: a network that sorts all inputs of
 // zeros and ones sorts everything. A merge has (L + 1)(R + 1) such inputs; 64 of them run at once, one in each bit.
-#include "kernels/select/lane_schedule.hpp"
-#include "kernels/select/odd_network.hpp"
+#include "kernels/select/lane_array.hpp"
 #include "kernels/select/warp_select.hpp"
 
 #include <gtest/gtest.h>

@@ -40,8 +40,7 @@ void expect_plain_sums(const Matrix& rows, int64_t labels_end, bool weighted) {
     const ForcedTarget forced(target);
     std::vector<double> sums(size, 0.1);
     std::vector<double> weight_sums(static_cast<size_t>(labels_end), 0.3);
-    add_rows_cpu(rows.view(), labels.data(), weighted ? weights.data() : nullptr, sums.data(),
-                 weight_sums.data());
+    add_rows_cpu(rows.view(), labels.data(), weighted ? weights.data() : nullptr, sums.data(), weight_sums.data());
     EXPECT_EQ(sums, expected) << target << " " << count << " x " << cols << ", " << labels_end;
     EXPECT_EQ(weight_sums, expected_weights) << target << " " << count << " x " << cols << ", " << labels_end;
   }

@@ -74,6 +74,15 @@ void add_exact_calls(std::vector<PublicCall>& calls) {
   calls.push_back({"range", [=](const Resources& resources) {
                      (void)range_search(query_rows().view(), base_rows().view(), range_of_few(), resources);
                    }});
+  calls.push_back({"knn_f64", [](const Resources& resources) {
+                     (void)knn(far_query_rows(), far_base_rows(), {.k = 5}, resources);
+                   }});
+  calls.push_back({"pairwise_f64", [](const Resources& resources) {
+                     (void)pairwise_distances(far_query_rows(), far_base_rows(), {}, resources);
+                   }});
+  calls.push_back({"range_f64", [=](const Resources& resources) {
+                     (void)range_search(far_query_rows(), far_base_rows(), range_of_few(), resources);
+                   }});
   calls.push_back({"range_files", [=](const Resources& resources) {
                      const VectorFile file(base_file());
                      range_search(file, file, [](int64_t, const RangeView&) {}, range_of_few(), resources);

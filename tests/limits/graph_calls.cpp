@@ -46,6 +46,24 @@ void add_graph_calls(std::vector<PublicCall>& calls) {
   calls.push_back({"graph_recall", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), base_rows().view(), {}, resources);
                    }});
+  calls.push_back({"graph_f64", [](const Resources& resources) {
+                     (void)knn_graph(far_base_rows(), {.k = 6}, resources);
+                   }});
+  calls.push_back({"refine_graph_f64", [](const Resources& resources) {
+                     (void)refine_graph(graph_of_all(), far_base_rows(), {}, resources);
+                   }});
+  calls.push_back({"extend_graph_f64", [](const Resources& resources) {
+                     static const MatrixView all = far_base_rows();
+                     static const KnnGraph graph = knn_graph(all.slice(0, kHalf), {.k = 6});
+                     (void)extend_graph(graph, all.slice(0, kHalf), all.slice(kHalf, kHalf), {}, resources);
+                   }});
+  calls.push_back({"graph_recall_f64", [](const Resources& resources) {
+                     (void)measure_recall(graph_of_all(), far_base_rows(), {}, resources);
+                   }});
+  calls.push_back({"spanning_tree_f64", [](const Resources& resources) {
+                     const SpanningTreeParams nearest{.unconnected = Unconnected::nearest};
+                     (void)spanning_tree(graph_of_all(), far_base_rows(), nearest, resources);
+                   }});
   calls.push_back({"csr", [](const Resources& resources) { (void)graph_of_all().to_csr(resources); }});
   calls.push_back({"symmetric", [](const Resources& resources) { (void)graph_of_all().symmetric(resources); }});
   calls.push_back({"mutual", [](const Resources& resources) { (void)graph_of_all().mutual(resources); }});

@@ -38,6 +38,31 @@ void add_kmeans_calls(std::vector<PublicCall>& calls) {
                      std::vector<float> out(1500 * 20);
                      fitted->transform(base_rows().view(), {out.data(), 1500, 20}, resources);
                    }});
+  static const std::shared_ptr<KMeans> far = [] {
+    auto kmeans = std::make_shared<KMeans>(KMeansParams{.clusters = 20, .iterations = 2});
+    kmeans->fit(far_base_rows());
+    return kmeans;
+  }();
+  calls.push_back({"kmeans_fit_f64", [](const Resources& resources) {
+                     KMeans({.clusters = 20, .iterations = 3}).fit(far_base_rows(), {}, resources);
+                   }});
+  calls.push_back({"kmeans_fit_given_f64", [](const Resources& resources) {
+                     const KMeansParams params{.clusters = 20, .iterations = 3, .init = KMeansInit::given};
+                     KMeansInput input;
+                     input.centres = far_base_rows().slice(0, 20);
+                     KMeans(params).fit(far_base_rows(), input, resources);
+                   }});
+  calls.push_back({"kmeans_partial_fit_f64", [](const Resources& resources) {
+                     KMeans({.clusters = 20}).partial_fit(far_base_rows(), {}, resources);
+                   }});
+  calls.push_back({"kmeans_predict_f64", [](const Resources& resources) {
+                     std::vector<int32_t> labels(1500);
+                     far->predict(far_base_rows(), labels.data(), nullptr, resources);
+                   }});
+  calls.push_back({"kmeans_transform_f64", [](const Resources& resources) {
+                     std::vector<float> out(1500 * 20);
+                     far->transform(far_base_rows(), {out.data(), 1500, 20}, resources);
+                   }});
 }
 
 void add_transform_calls(std::vector<PublicCall>& calls) {
@@ -50,6 +75,13 @@ void add_transform_calls(std::vector<PublicCall>& calls) {
     calls.push_back({"apply_" + steps, [trained](const Resources& resources) {
                        std::vector<float> out(static_cast<size_t>(1500 * trained->out()));
                        trained->apply(base_rows().view(), {out.data(), 1500, trained->out()}, resources);
+                     }});
+    calls.push_back({"train_" + steps + "_f64", [steps](const Resources& resources) {
+                       VectorTransform({.steps = steps}).train(far_base_rows(), resources);
+                     }});
+    calls.push_back({"apply_" + steps + "_f64", [trained](const Resources& resources) {
+                       std::vector<float> out(static_cast<size_t>(1500 * trained->out()));
+                       trained->apply(far_base_rows(), {out.data(), 1500, trained->out()}, resources);
                      }});
   }
 }
@@ -66,6 +98,10 @@ void add_quantizer_calls(const std::string& name, const std::shared_ptr<Quantize
                      std::vector<uint8_t> out(codes->size());
                      trained->encode(base_rows().view(), {out.data(), 1500, bytes}, resources);
                    }});
+  calls.push_back({name + "_encode_f64", [=](const Resources& resources) {
+                     std::vector<uint8_t> out(codes->size());
+                     trained->encode(far_base_rows(), {out.data(), 1500, bytes}, resources);
+                   }});
 }
 
 template <typename Quantizer, typename Params>
@@ -73,6 +109,9 @@ void add_quantizer(const std::string& name, const Params& params, std::vector<Pu
   add_quantizer_calls(
       name, std::make_shared<Quantizer>(params),
       [params](const Resources& resources) { Quantizer(params).train(base_rows().view(), resources); }, calls);
+  calls.push_back({name + "_train_f64", [params](const Resources& resources) {
+                     Quantizer(params).train(far_base_rows(), resources);
+                   }});
 }
 
 }  // namespace

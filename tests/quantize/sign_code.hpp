@@ -58,22 +58,20 @@ class SignEncoder final : public CodeEncoder {
     }
     trained.values.assign(sums.begin(), sums.end());
   }
-  int64_t training_bytes(const CodeRecipe&, const RowsInfo&, int) const override { return 0; }
 
   void encode(const EncodeTask& task, const Resources& resources) const override {
     const CodeFormat& format = task.codec.format;
-    const BlockScratch scratch(format, task.rows.dtype(), task.rows.rows(), 0);
     const auto use = [&](const float* rows, int64_t stride, int64_t count, uint8_t* codes, float*, uint8_t* bits) {
       for (int64_t i = 0; i < count; ++i) {
         for (int64_t c = 0; c < format.cols; ++c) bits[c] = rows[i * stride + c] > task.codec.leasts()[c] ? 1 : 0;
         pack_sub_codes(bits, format.cols, 1, codes + i * format.bytes());
       }
     };
-    encode_blocks(task, scratch, resources, use);
+    encode_blocks(task, 0, resources, use);
   }
-  int64_t encoding_bytes(const CodeRecipe&, const CodeFormat& format, int64_t rows, DType dtype,
-                         int threads) const override {
-    return BlockScratch(format, dtype, rows, 0).memory(threads);
+  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const override {
+    return footprint_of<BlockMemory>(resources, format, rows, 0);
   }
 };
 

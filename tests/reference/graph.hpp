@@ -3,7 +3,7 @@
 
 #include "core/ordered_key.hpp"
 #include "graph/build/cells/cell_partition.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "reference/brute_force.hpp"

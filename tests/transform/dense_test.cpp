@@ -1,11 +1,10 @@
 // The linear algebra of training, against the definitions: products, orthonormal rows, eigenvectors.
+#include "kernels/dense/dense.hpp"
 #include "core/random.hpp"
+#include "kernels/dense/orthonormal_rows.hpp"
+#include "kernels/dense/symmetric_eigen.hpp"
 #include "kernels/forced_target.hpp"
-#include "transform/dense_product.hpp"
-#include "transform/dense_vectors.hpp"
-#include "transform/orthonormal_rows.hpp"
 #include "transform/random_rotation.hpp"
-#include "transform/symmetric_eigen.hpp"
 #include "transform/trained.hpp"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Rotations for product codes: polar factors, codewords, and that codes of rotated rows lose no more.
 #include <kith/error.hpp>
 
+#include "kernels/dense/dense.hpp"
+#include "kernels/dense/orthonormal_rows.hpp"
 #include "kernels/forced_target.hpp"
-#include "transform/dense_product.hpp"
-#include "transform/polar_factor.hpp"
+#include "transform/opq.hpp"
 #include "transform/random_rotation.hpp"
-#include "transform/sub_codebooks.hpp"
 #include "transform/trained.hpp"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 

@@ -1,25 +1,90 @@
 #include "cluster/data/data_survey.hpp"
 
 #include "cluster/data/data_survey_cuda.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/row_sample.hpp"
+#include "rows/row_source.hpp"
+#include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
+#include <optional>
 
 namespace kith {
 namespace {
 
 int64_t blocks_in(int64_t rows) { return divide_up(rows, kSumBlock); }
 
+// The largest magnitude of a row's values less the origin; those that are not finite are left out.
+float largest_of(const float* row, const std::vector<float>& origin) {
+  const auto cols = static_cast<int64_t>(origin.size());
+  const float all = farthest_apart(row, origin.data(), cols);
+  if (std::isfinite(all)) return all;
+  float largest = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const float magnitude = std::fabs(row[c] - origin[static_cast<size_t>(c)]);
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+int64_t sampled_row(int64_t number, int64_t rows, int64_t samples) { return number * rows / samples; }
+
+DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
+  DataSample sample;
+  const auto number = [&](int64_t s) { return sampled_row(s, rows.rows(), samples); };
+  if (rows.info().in_memory) {  // where they lie
+    std::vector<float> room(static_cast<size_t>(cols));
+    sample.origin = sample_mean(rows, cols, samples);
+    for (int64_t s = 0; s < samples; ++s) {
+      const float* const row = floats_of(rows.fetch(number(s), 1), 0, room.data());
+      sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
+    }
+    return sample;
+  }
+  std::vector<uint32_t> numbers(static_cast<size_t>(samples));
+  for (int64_t s = 0; s < samples; ++s) numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(number(s));
+  std::vector<float> values(static_cast<size_t>(samples * cols));
+  gather_as_floats(rows, numbers, values.data(), resources);
+  ViewSource gathered(MatrixView(values.data(), samples, cols));
+  sample.origin = sample_mean(gathered, cols, samples);
+  for (int64_t s = 0; s < samples; ++s) {
+    sample.largest = std::max(sample.largest, largest_of(values.data() + s * cols, sample.origin));
+  }
+  return sample;
+}
+
 }  // namespace
 
-int64_t DataSurvey::bytes_for(int64_t piece_rows, int64_t cols, int threads) {
-  return array_bytes<double>(blocks_in(piece_rows) * cols * 2) + array_bytes<float>(threads * cols);
+int64_t last_sampled_row(int64_t rows) {
+  const int64_t samples = sampled_rows(rows);
+  return sampled_row(samples - 1, rows, samples);
+}
+
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
+  // As many wherever they lie: scales, and with them the last bits of extreme data, follow from these.
+  const int64_t samples = sampled_rows(rows.rows());
+  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
+    return sample_cuda(*there, samples, resources);
+  }
+  return sample_on_host(rows, cols, samples, resources);
+}
+
+// Magnitudes are in the order of their bits, and maxima of integers are taken several at a time.
+float farthest_apart(const float* a, const float* b, int64_t count) {
+  int32_t largest = 0;
+  for (int64_t c = 0; c < count; ++c) {
+    const auto bits = std::bit_cast<int32_t>(std::fabs(a[c] - b[c]));
+    largest = bits > largest ? bits : largest;
+  }
+  return std::bit_cast<float>(largest);
 }
 
 DataSurvey::DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows,
@@ -39,7 +104,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     rows_ += rows.rows();
     return;
   }
-  std::atomic<int64_t> first_bad{INT64_MAX};
+  std::atomic<bool> finite = true;
   parallel_for(blocks_in(rows.rows()), meter, resources, [&](int64_t block, int slot) {
     double* const sums = blocks_.data() + block * cols * 2;
     double* const squares = sums + cols;
@@ -55,14 +120,9 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
         squares[c] += value * value;
       }
     }
-    if (!check_finite || std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) return;
-    int64_t i = block * kSumBlock;
-    while (i < end && row_is_finite(rows, i)) ++i;
-    int64_t seen = first_bad.load();
-    while (i < end && i < seen && !first_bad.compare_exchange_weak(seen, i)) {
-    }
+    if (!std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) finite = false;
   });
-  if (first_bad != INT64_MAX) throw_not_finite("data", first + first_bad);
+  if (check_finite && !finite) check_rows_finite(rows, first, meter, resources);
   for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
     const double* const sums = blocks_.data() + block * cols * 2;
     for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];

@@ -1,5 +1,6 @@
-// What is learnt of the data before k-means begins: whether all values are finite, and the columns' variances, which
-// the tolerance is relative to. For spherical k-means those of the rows' directions, each row scaled to length 1.
+// What is learnt of the data before k-means begins: by a sample, what products need; by a read of all rows, whether all
+// values are finite, and the columns' variances, which the tolerance is relative to; for spherical k-means those of the
+// rows' directions, each row scaled to length 1.
 //
 // Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
 // however the rows are cut into pieces. Cost: one read of the data.
@@ -8,6 +9,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "cluster/data/data_survey_cuda.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
@@ -16,9 +18,18 @@
 
 namespace kith {
 
+class RowSource;
+
+// Of up to 256 rows, wherever they lie.
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
+// The last of the rows that these are of so many.
+int64_t last_sampled_row(int64_t rows);
+
+// The largest |a[c] - b[c]|; not finite where one is not.
+float farthest_apart(const float* a, const float* b, int64_t count);
+
 class DataSurvey {
  public:
-  static int64_t bytes_for(int64_t piece_rows, int64_t cols, int threads);
   // Of rows moved by `origin`, so that a mean far larger than the spread costs no digits; or of directions, which are
   // not moved.
   DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows, const Resources& resources);

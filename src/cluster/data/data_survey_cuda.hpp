@@ -1,16 +1,21 @@
-// data_survey.hpp and data_sample.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done.
+// data_survey.hpp for rows in a GPU's memory, with the same bytes. All wait until they are done.
 // Cost: one read of the rows.
 #pragma once
 
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_spread.hpp"
-
 #include <cstdint>
 #include <vector>
 
 namespace kith {
+
+// What a few rows, evenly spread, say of the data before products are made of it: a vector near its mean, which is
+// subtracted from all rows, and how large values are then, for the scale of halves. Any choice is correct.
+struct DataSample {
+  std::vector<float> origin;  // one value a column
+  float largest = 0;          // magnitude of a value minus its column's origin
+};
 
 // As DataSurvey::add: adds to `sums`, the columns' sums and then their squares', and returns the first row, counted
 // from `rows`, with a NaN or an infinity, or -1.

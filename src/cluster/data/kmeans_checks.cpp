@@ -4,6 +4,7 @@
 
 #include "cluster/data/data_survey_cuda.hpp"
 #include "core/divide.hpp"
+#include "core/memory_budget.hpp"
 #include "core/name_table.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -114,7 +115,7 @@ void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const 
                                       centres.cols(), params.clusters, rows.cols));
   }
   check_kmeans_rows("centres", {centres.rows(), centres.cols(), centres.dtype()});
-  for (int64_t c = 0; c < centres.rows(); ++c) {
+  for (int64_t c = 0; c < centres.rows() && !is_counted_only(centres.data()); ++c) {
     if (!row_is_finite(centres, c)) throw_not_finite("centre", c);
   }
 }

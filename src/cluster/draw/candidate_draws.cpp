@@ -1,6 +1,6 @@
 #include "cluster/draw/candidate_draws.hpp"
 
-#include "cluster/draw/weighted_draw.hpp"
+#include "cluster/draw/draw_tree.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 
@@ -11,6 +11,29 @@ namespace kith {
 namespace {
 
 constexpr int64_t kRowsPerDrawTask = 8192;
+
+// The sums of all rows' steps. Cost: one pass over the distances, then some hundred additions for a draw; 8 bytes for
+// each 1,024 rows.
+class WeightedDraw {
+ public:
+  explicit WeightedDraw(int64_t rows) : tree_(rows), sums_(static_cast<size_t>(tree_.size)) {}
+
+  // Adds up the steps as they are now.
+  void add_up(const DrawSteps& steps, ProgressMeter& meter, const Resources& resources) {
+    constexpr int64_t kBlocks = 64;  // of a task
+    parallel_for(divide_up(tree_.blocks(), kBlocks), meter, resources, [&](int64_t task, int) {
+      const int64_t end = std::min((task + 1) * kBlocks, tree_.blocks());
+      for (int64_t b = task * kBlocks; b < end; ++b) sums_[static_cast<size_t>(b)] = steps.block(tree_, b);
+    });
+    add_up_tree(tree_, sums_.data());
+  }
+  double total() const { return tree_total(tree_, sums_.data()); }
+  uint32_t draw(const DrawSteps& steps, double share) const { return draw_by_share(tree_, sums_.data(), steps, share); }
+
+ private:
+  DrawTree tree_;
+  std::vector<double> sums_;
+};
 
 class DrawsOnHost final : public CandidateDraws {
  public:
@@ -26,7 +49,6 @@ class DrawsOnHost final : public CandidateDraws {
   }
 
   void take_nearer(int64_t first, ProgressMeter& meter) override {
-    rows_.bring_pass();
     parallel_for(divide_up(rows_.count, kRowsPerDrawTask), meter, resources_, [&](int64_t task, int) {
       for (int64_t i = task * kRowsPerDrawTask; i < std::min((task + 1) * kRowsPerDrawTask, rows_.count); ++i) {
         if (!(rows_.keys[i] < nearest_[i])) continue;

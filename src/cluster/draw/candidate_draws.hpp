@@ -1,5 +1,5 @@
 // What the rounds of oversampled_start.hpp keep of every row: its distance to the nearest candidate so far, and which
-// that is; and draws of rows by weight x distance (weighted_draw.hpp). On the host, or where a backend has its rows.
+// that is; and draws of rows by weight x distance (draw_tree.hpp). On the host, or where a backend has its rows.
 //
 // Cost of a round: one pass over the distances. Memory: 8 bytes a row.
 #pragma once
@@ -9,7 +9,6 @@
 #include "core/parallel_for.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,13 +28,12 @@ class CandidateDraws {
   virtual std::vector<float> weights(int64_t candidates) = 0;
 };
 
-// In host memory, one value for each row.
+// In host memory, one value for each row: passes write labels and keys.
 struct RowsDrawnFrom {
   int64_t count = 0;
   const int32_t* labels = nullptr;
   const float* keys = nullptr;
-  const float* weights = nullptr;    // or null
-  std::function<void()> bring_pass;  // to labels and keys
+  const float* weights = nullptr;  // or null
 };
 std::unique_ptr<CandidateDraws> make_draws_on_host(const RowsDrawnFrom& rows, const Resources& resources);
 

@@ -124,4 +124,36 @@ KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* su
   return drawable_row(tree, block, row, step);
 }
 
+// What a draw looks at: one distance for each row, and a weight, or null where each counts once.
+struct DrawSteps {
+  const float* distances = nullptr;
+  const float* weights = nullptr;
+
+  KITH_HOST_DEVICE double at(int64_t i) const {
+    const auto distance = static_cast<double>(distances[i]);
+    return weights == nullptr ? distance : static_cast<double>(weights[i]) * distance;
+  }
+  KITH_HOST_DEVICE double segment(const DrawTree& tree, int64_t segment) const {
+    const int64_t first = segment * kDrawFan;
+    const int count = DrawTree::children_of(segment, tree.rows);
+    double sum = 0;
+    for (int i = 0; i < count; ++i) sum += at(first + i);
+    return sum;
+  }
+  KITH_HOST_DEVICE double block(const DrawTree& tree, int64_t block) const {
+    double sum = 0;
+    for (int i = 0; i < DrawTree::children_of(block, tree.segments); ++i) sum += segment(tree, block * kDrawFan + i);
+    return sum;
+  }
+};
+
+// The row at this share of the total; `sums` are the tree's.
+KITH_HOST_DEVICE inline uint32_t draw_by_share(const DrawTree& tree, const double* sums, const DrawSteps& steps,
+                                               double share) {
+  return draw_row(
+      tree, sums, share * tree_total(tree, sums),
+      [&](int64_t block, int i) { return steps.segment(tree, block * kDrawFan + i); },
+      [&](int64_t i) { return steps.at(i); });
+}
+
 }  // namespace kith

@@ -1,6 +1,5 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 
-#include "cluster/draw/weighted_draw.hpp"
 #include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/typed_row.hpp"
@@ -20,10 +19,6 @@ namespace {
 // A block's room among the packed rows: a multiple of every panel width.
 constexpr int64_t kPackedBlock = round_up(kSumBlock, 24);
 static_assert(kSumBlock == kDrawBlock);
-
-// Fewer columns are compared as they lie.
-constexpr int64_t kFewestPackedColumns = 65;
-bool packs(int64_t cols) { return cols >= kFewestPackedColumns; }
 
 }  // namespace
 
@@ -65,53 +60,42 @@ uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRn
   return draw_row(tree, sums.data(), plus_plus_share(rng, 0) * tree_total(tree, sums.data()), segment, step);
 }
 
-int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads,
-                                  bool packed_stay) {
-  if (rows == 0) return 0;
-  const int64_t trials = plus_plus_trials(clusters);
-  const int64_t common = array_bytes<float>(rows * (1 + trials) + trials * cols);
-  if (!packs(cols)) {
-    return common + CentreTable::bytes_for(trials, cols) +
-           array_bytes<float>(threads * CentreTable::scratch_floats(cols));
-  }
-  const int64_t packed = packed_stay ? divide_up(rows, kSumBlock) * kPackedBlock : 0;
-  const int64_t some = packed_stay ? 0 : NearestCentre::block_rows(format, cols);
-  const int64_t own = array_bytes<float>(kPackedBlock + kMostQueriesPerPanel * cols) +
-                      PackedQueries::scratch_bytes(format, cols) + PackedQueries::bytes_for(format, some, cols);
-  return common + threads * own + PackedRows::bytes_for(format, trials, cols, threads) +
-         PackedQueries::bytes_for(format, packed, cols);
-}
-
-KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters, ProgressMeter& meter,
+KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters,
                                const Resources& resources)
     : from_(rows),
-      cols_(from_.source.info().cols),
       clusters_(clusters),
       trials_(plus_plus_trials(clusters)),
-      packs_(packs(cols_)),
-      tree_(from_.source.rows()),
-      together_(from_.packed_stay ? kPackedBlock : NearestCentre::block_rows(format, cols_)),
+      tree_(from_.rows),
+      together_(from_.packed_stay ? kPackedBlock : NearestCentre::block_rows(format, from_.cols)),
       nearest_(tree_.rows, "k-means++", resources),
       distances_(tree_.rows * trials_, "k-means++", resources),
-      trial_rows_(DType::f32, trials_, cols_, "k-means++", resources),
-      few_trials_(KeyKind::squared_l2, sample_mean(from_.source, cols_), packs_ ? 0 : trials_, resources),
-      packed_trials_(KeyKind::squared_l2, format, sample_mean(from_.source, cols_), packs_ ? trials_ : 0, resources),
-      packed_(KeyKind::squared_l2, format, packs_ && from_.packed_stay ? tree_.blocks() * kPackedBlock : 0, cols_,
+      trial_rows_(DType::f32, trials_, from_.cols, "k-means++", resources),
+      packed_trials_(KeyKind::squared_l2, format,
+                     from_.source == nullptr ? std::vector<float>(static_cast<size_t>(from_.cols))
+                                             : sample_mean(*from_.source, from_.cols),
+                     trials_, resources),
+      packing_(PackedRows::scratch_bytes(format, from_.cols), "packing", resources),
+      packed_(KeyKind::squared_l2, format, from_.packed_stay ? tree_.blocks() * kPackedBlock : 0, from_.cols,
               resources),
-      sums_(static_cast<size_t>(tree_.size)),
-      trial_sums_(static_cast<size_t>(tree_.size * trials_)) {
+      sums_(tree_.size, "k-means++", resources),
+      trial_sums_(tree_.size * trials_, "k-means++", resources) {
   for (int slot = 0; slot < resources.threads(); ++slot) {
     Scratch& own = scratch_.emplace_back();
-    if (!packs_) {
-      own.few = HostArray<float>(CentreTable::scratch_floats(cols_), "k-means++", resources);
-      continue;
-    }
     own.limits = HostArray<float>(kPackedBlock, "k-means++", resources);
-    own.rows = HostArray<float>(kMostQueriesPerPanel * cols_, "k-means++", resources);
-    own.packing = HostArray<std::byte>(PackedQueries::scratch_bytes(format, cols_), "packing", resources);
-    if (!from_.packed_stay) own.packed = PackedQueries(KeyKind::squared_l2, format, together_, cols_, resources);
+    own.rows = HostArray<float>(kMostQueriesPerPanel * from_.cols, "k-means++", resources);
+    own.packing = HostArray<std::byte>(PackedQueries::scratch_bytes(format, from_.cols), "packing", resources);
+    if (!from_.packed_stay) own.packed = PackedQueries(KeyKind::squared_l2, format, together_, from_.cols, resources);
   }
-  if (!packs_ || !from_.packed_stay) return;
+}
+
+template <typename Use>
+void KMeansPlusPlus::for_pieces(const Use& use) {
+  for (int64_t first = 0; first < tree_.rows; first += from_.piece_rows) {
+    use(from_.source->fetch(first, std::min(from_.piece_rows, tree_.rows - first)), first);
+  }
+}
+
+void KMeansPlusPlus::pack_all(ProgressMeter& meter, const Resources& resources) {
   for_pieces([&](const MatrixView& piece, int64_t first) {
     parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
       const int64_t at = task * kSumBlock;
@@ -121,13 +105,6 @@ KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int
   });
 }
 
-template <typename Use>
-void KMeansPlusPlus::for_pieces(const Use& use) {
-  for (int64_t first = 0; first < tree_.rows; first += from_.piece_rows) {
-    use(from_.source.fetch(first, std::min(from_.piece_rows, tree_.rows - first)), first);
-  }
-}
-
 // Rows `first` and those after it, to `place` among the packed ones.
 void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
                           Scratch& scratch) {
@@ -135,7 +112,7 @@ void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, 
   float* const values = scratch.rows.data();
   for (int64_t done = 0; done < count; done += width) {
     const int64_t some = std::min(width, count - done);
-    for (int64_t i = 0; i < some; ++i) widen_row(rows, first + done + i, values + i * cols_);
+    for (int64_t i = 0; i < some; ++i) widen_row(rows, first + done + i, values + i * from_.cols);
     packed.pack_panel((place + done) / width, values, some, packed_trials_.origin(), scratch.packing.data());
   }
 }
@@ -192,18 +169,14 @@ class KMeansPlusPlus::Hits final : public PanelHits {
   const PackedProduct product_;
 };
 
-void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int64_t block, Scratch& scratch) {
+void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int64_t block, int64_t trials,
+                               Scratch& scratch) {
   const int64_t first = block * kSumBlock;
   const int64_t count = std::min(kSumBlock, tree_.rows - first);
-  const int64_t trials = tried_;
   for (int64_t t = 0; t < trials; ++t) {
     std::copy_n(nearest_.data() + first, count, distances_.data() + t * tree_.rows + first);
   }
-  if (!packs_) {
-    few_trials_.nearer(piece.slice(first - piece_first, count), nearest_.data() + first, distances_.data() + first,
-                       tree_.rows, scratch.few.data());
-  }
-  for (int64_t done = 0; packs_ && done < count; done += together_) {
+  for (int64_t done = 0; done < count; done += together_) {
     const MatrixView some = piece.slice(first - piece_first + done, std::min(together_, count - done));
     if (from_.packed_stay) {
       Hits(*this, some, first, packed_, block * kPackedBlock, scratch).scan();
@@ -214,69 +187,52 @@ void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int
   }
   for (int64_t t = 0; t < trials; ++t) {
     const DrawSteps steps{distances_.data() + t * tree_.rows, from_.weights};
-    trial_sums_[static_cast<size_t>(t * tree_.size + block)] = steps.block(tree_, block);
+    trial_sums_[t * tree_.size + block] = steps.block(tree_, block);
   }
 }
 
-std::vector<double> KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter,
-                                             const Resources& resources) {
+double KMeansPlusPlus::take_best(const std::vector<uint32_t>& trials, uint32_t* chosen, ProgressMeter& meter,
+                                 const Resources& resources) {
   const auto count = static_cast<int64_t>(trials.size());
   const MutableMatrixView centres = trial_rows_.mutable_view().slice(0, count);
-  gather_as_floats(from_.source, trials, static_cast<float*>(centres.data()), resources);
-  tried_ = count;
-  packs_ ? packed_trials_.pack(centres, {}, meter, resources) : few_trials_.set(centres);
+  gather_as_floats(*from_.source, trials, static_cast<float*>(centres.data()), resources);
+  packed_trials_.pack(centres, packing_.data());
   for_pieces([&](const MatrixView& piece, int64_t first) {
     parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
-      try_block(piece, first, first / kSumBlock + task, scratch_[static_cast<size_t>(slot)]);
+      try_block(piece, first, first / kSumBlock + task, count, scratch_[static_cast<size_t>(slot)]);
     });
     meter.checkpoint();
   });
-  std::vector<double> potentials;
+  int64_t best = 0;
+  double lowest = INFINITY;
   for (int64_t t = 0; t < count; ++t) {
     double* const sums = trial_sums_.data() + t * tree_.size;
     add_up_tree(tree_, sums);
-    potentials.push_back(tree_total(tree_, sums));
+    const double potential = tree_total(tree_, sums);
+    if (!(potential < lowest)) continue;
+    lowest = potential;
+    best = t;
   }
-  return potentials;
-}
-
-void KMeansPlusPlus::take(int64_t trial) {
-  std::copy_n(distances_.data() + trial * tree_.rows, tree_.rows, nearest_.data());
-  std::copy_n(trial_sums_.begin() + trial * tree_.size, tree_.size, sums_.begin());
-}
-
-void KMeansPlusPlus::begin(uint32_t row, ProgressMeter& meter, const Resources& resources) {
-  std::fill_n(nearest_.data(), tree_.rows, INFINITY);
-  try_rows({row}, meter, resources);
-  take(0);
-}
-
-uint32_t KMeansPlusPlus::draw(double share) const {
-  return draw_by_share(tree_, sums_.data(), {nearest_.data(), from_.weights}, share);
+  std::copy_n(distances_.data() + best * tree_.rows, tree_.rows, nearest_.data());
+  std::copy_n(trial_sums_.data() + best * tree_.size, tree_.size, sums_.data());
+  meter.add(tree_.rows);
+  *chosen = trials[static_cast<size_t>(best)];
+  return tree_total(tree_, sums_.data());
 }
 
 std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources,
-                                             std::vector<double>* left) {
-  std::vector<uint32_t> chosen{first_plus_plus_row(tree_.rows, from_.weights, rng)};
-  begin(chosen.front(), meter, resources);
-  if (left != nullptr) left->push_back(potential());
-  meter.add(tree_.rows);
-  std::vector<uint32_t> trials(static_cast<size_t>(trials_));
+                                             std::vector<double>* potentials) {
+  if (from_.packed_stay) pack_all(meter, resources);
+  std::fill(nearest_.begin(), nearest_.end(), INFINITY);
+  std::vector<uint32_t> chosen(static_cast<size_t>(clusters_));
+  std::vector<uint32_t> trials{first_plus_plus_row(tree_.rows, from_.weights, rng)};
   uint64_t number = 1;
-  while (static_cast<int64_t>(chosen.size()) < clusters_) {
-    for (uint32_t& trial : trials) trial = draw(plus_plus_share(rng, number++));
-    const std::vector<double> potentials = try_rows(trials, meter, resources);
-    size_t best = 0;
-    double lowest = INFINITY;
-    for (size_t t = 0; t < trials.size(); ++t) {
-      if (!(potentials[t] < lowest)) continue;
-      lowest = potentials[t];
-      best = t;
-    }
-    take(static_cast<int64_t>(best));
-    chosen.push_back(trials[best]);
-    if (left != nullptr) left->push_back(potential());
-    meter.add(tree_.rows);
+  for (uint32_t& centre : chosen) {
+    const double potential = take_best(trials, &centre, meter, resources);
+    if (potentials != nullptr) potentials->push_back(potential);
+    trials.resize(static_cast<size_t>(trials_));
+    const DrawSteps steps{nearest_.data(), from_.weights};
+    for (uint32_t& trial : trials) trial = draw_by_share(tree_, sums_.data(), steps, plus_plus_share(rng, number++));
   }
   return chosen;
 }

@@ -44,7 +44,7 @@ struct SomeRows {
                                const Resources& resources, std::vector<double>* potentials = nullptr) const {
     ViewSource source(rows.view());
     const float* const own = weights.empty() ? nullptr : weights.data();
-    return KMeansPlusPlus(format, {source, rows.view().rows(), true, own}, clusters, meter, resources)
+    return KMeansPlusPlus(format, {source, rows.view().rows(), true, own}, clusters, resources)
         .choose(rng, meter, resources, potentials);
   }
 };

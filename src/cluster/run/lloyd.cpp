@@ -13,11 +13,11 @@ uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key)
 
 // The farthest rows that may leave their centres, farthest first. Twice as many as wanted, since some are the last of
 // their centre.
-std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& outcome, int64_t wanted) {
+std::vector<int64_t> farthest_rows(const KMeansRun& run, int64_t wanted) {
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> kept;
   const auto most = static_cast<size_t>(2 * wanted);
   for (int64_t i = 0; i < run.shape.rows; ++i) {
-    const float key = outcome.keys[i];
+    const float key = run.keys[i];
     if (run.weights != nullptr && !(run.weights[i] > 0)) continue;
     // A row on its centre gains nothing; and a zero vector, whose products are all 0, makes no centre of length 1.
     if (run.params.spherical ? key == 0 : !(key > 0)) continue;
@@ -35,22 +35,23 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
   return rows;
 }
 
-// Whether some centre has no weight in outcome.counts.
-bool has_empty_cluster(const KMeansRun& run, const KMeansOutcome& outcome) {
-  return !std::all_of(outcome.counts, outcome.counts + run.shape.clusters, [](double count) { return count > 0; });
+// Whether some centre has no weight in model.counts.data().
+bool has_empty_cluster(const KMeansRun& run, const KMeansModel& model) {
+  return !std::all_of(model.counts.data(), model.counts.data() + run.shape.clusters,
+                      [](double count) { return count > 0; });
 }
 
 // A centre that no row is nearest to gets a row of its own: the one that is farthest from its centre. After a pass
-// whose weights are in outcome.counts; changes the backend's sums, and returns how many centres got a row.
+// whose weights are in model.counts.data(); changes the backend's sums, and returns how many centres got a row.
 //
 // The empty centres, in their order, take the rows by descending key, equal ones by row number. A row leaves its old
 // centre's sum; the last row of a centre stays, and so does one that lies on its centre, since nothing would be gained.
 // The objective falls by at least the row's share in it.
-int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome) {
+int64_t fill_empty_clusters(const KMeansRun& run, const KMeansModel& model) {
   const int64_t cols = run.shape.cols;
   std::vector<int64_t> empty;
   for (int64_t c = 0; c < run.shape.clusters; ++c) {
-    if (!(outcome.counts[c] > 0)) empty.push_back(c);
+    if (!(model.counts[c] > 0)) empty.push_back(c);
   }
   if (empty.empty()) return 0;
 
@@ -58,13 +59,13 @@ int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome) 
   const SumsView sums = run.backend.sums();
   std::vector<int64_t> members(static_cast<size_t>(run.shape.clusters), 0);
   for (int64_t i = 0; i < run.shape.rows; ++i) {
-    if (run.weights == nullptr || run.weights[i] > 0) ++members[static_cast<size_t>(outcome.labels[i])];
+    if (run.weights == nullptr || run.weights[i] > 0) ++members[static_cast<size_t>(model.labels[i])];
   }
   std::vector<float> values(static_cast<size_t>(cols));
   size_t filled = 0;
-  for (const int64_t row : farthest_rows(run, outcome, static_cast<int64_t>(empty.size()))) {
+  for (const int64_t row : farthest_rows(run, static_cast<int64_t>(empty.size()))) {
     if (filled == empty.size()) break;
-    const int64_t old = outcome.labels[row];
+    const int64_t old = model.labels[row];
     if (members[static_cast<size_t>(old)] <= 1) continue;
     gather_as_floats(run.source, {static_cast<uint32_t>(row)}, values.data(), run.resources);
     --members[static_cast<size_t>(old)];
@@ -107,37 +108,37 @@ double objective_of(const float* keys, const float* weights, int64_t rows) {
   return total;
 }
 
-void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansOutcome& outcome) {
+void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansModel& model) {
   run.backend.begin_pass(pass);
   run.backend.scan_all(run.source, run.plan.piece_rows, run.meter);
-  outcome.objective = run.backend.objective();
+  model.objective = run.backend.objective();
 }
 
-void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
+void run_lloyd(const KMeansRun& run, KMeansModel& model) {
   KMeansBackend& backend = run.backend;
-  backend.set_rows({run.shape.rows, outcome.labels, outcome.keys, run.weights});
-  backend.set_centres(outcome.centres);
+  backend.set_rows({run.shape.rows, model.labels.data(), run.keys, run.weights});
+  backend.set_centres(model.centres.mutable_view());
   // Without a history the last pass alone is scored, unless that is one which adds up.
   const bool scores = run.params.history || !run.params.compute_labels;
   bool labelled = false;  // labels are those of the centres,
   bool settled = false;   // and so is the objective
   for (int64_t i = 0; i < run.params.iterations && !labelled; ++i) {
-    run_pass(run, {.adds_up = true, .scores = scores}, outcome);
-    if (run.params.history) outcome.history.push_back(outcome.objective);
-    ++outcome.iterations;
-    std::copy_n(backend.weights(), run.shape.clusters, outcome.counts);
-    if (!scores && has_empty_cluster(run, outcome)) run_pass(run, {.adds_up = true}, outcome);  // it wants the farthest
-    const int64_t filled = fill_empty_clusters(run, outcome);
-    const double moved = backend.move_to_means(outcome.centres);
+    run_pass(run, {.adds_up = true, .scores = scores}, model);
+    if (run.params.history) model.history.push_back(model.objective);
+    ++model.iterations;
+    std::copy_n(backend.weights(), run.shape.clusters, model.counts.data());
+    if (!scores && has_empty_cluster(run, model)) run_pass(run, {.adds_up = true}, model);  // it wants the farthest
+    const int64_t filled = fill_empty_clusters(run, model);
+    const double moved = backend.move_to_means(model.centres.mutable_view());
     labelled = filled == 0 && moved == 0;
     settled = labelled && scores;
     if (moved <= run.tolerance) break;
   }
-  backend.get_centres(outcome.centres);
+  backend.get_centres(model.centres.mutable_view());
   if (!run.params.compute_labels) return;
-  if (!settled) run_pass(run, {.labels_known = labelled}, outcome);
+  if (!settled) run_pass(run, {.labels_known = labelled}, model);
   backend.get_labels();
-  if (!settled) backend.get_counts(outcome.counts);
+  if (!settled) backend.get_counts(model.counts.data());
 }
 
 }  // namespace kith

@@ -8,7 +8,7 @@
 namespace kith {
 
 // Rows are drawn with replacement and taken in the order of their numbers, which reads a file from front to back.
-void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outcome) {
+void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansModel& model) {
   KMeansBackend& backend = run.backend;
   const int64_t n = run.shape.rows;
   const int64_t batch = std::min(run.params.batch_size, n);
@@ -18,10 +18,10 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
   const HostArray<float> weights(run.weights == nullptr ? 0 : batch, "a mini-batch", run.resources);
   std::vector<uint32_t> drawn(static_cast<size_t>(batch));
   const int64_t steps_per_pass = divide_up(n, batch);
-  const auto* const centres = static_cast<const float*>(outcome.centres.data());
+  const auto* const centres = static_cast<const float*>(model.centres.mutable_view().data());
   std::vector<float> before(static_cast<size_t>(run.shape.clusters * run.shape.cols));
-  std::fill_n(outcome.counts, run.shape.clusters, 0.0);
-  backend.set_centres(outcome.centres);
+  std::fill_n(model.counts.data(), run.shape.clusters, 0.0);
+  backend.set_centres(model.centres.mutable_view());
   for (int64_t pass = 0; pass < run.params.iterations; ++pass) {
     std::copy_n(centres, before.size(), before.begin());
     double objective = 0;
@@ -38,19 +38,19 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
       backend.begin_pass({.adds_up = true});
       backend.scan(rows, 0, run.meter);
       objective += backend.objective();
-      backend.move_by_batch(outcome.centres, outcome.counts);
+      backend.move_by_batch(model.centres.mutable_view(), model.counts.data());
       run.meter.poll();
     }
     // What the whole data would have, going by the rows of this pass.
-    outcome.objective = objective * static_cast<double>(n) / static_cast<double>(steps_per_pass * batch);
-    if (run.params.history) outcome.history.push_back(outcome.objective);
-    ++outcome.iterations;
-    backend.get_centres(outcome.centres);
+    model.objective = objective * static_cast<double>(n) / static_cast<double>(steps_per_pass * batch);
+    if (run.params.history) model.history.push_back(model.objective);
+    ++model.iterations;
+    backend.get_centres(model.centres.mutable_view());
     if (squared_moves(before.data(), centres, run.shape.clusters, run.shape.cols) <= run.tolerance) break;
   }
   if (!run.params.compute_labels) return;
-  backend.set_rows({n, outcome.labels, outcome.keys, run.weights});
-  run_pass(run, {}, outcome);
+  backend.set_rows({n, model.labels.data(), run.keys, run.weights});
+  run_pass(run, {}, model);
   backend.get_labels();
 }
 

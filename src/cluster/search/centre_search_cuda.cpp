@@ -1,12 +1,11 @@
 #include "cluster/search/centre_search_cuda.hpp"
 
-#include "rows/gather_rows_cuda.hpp"
-#include "cluster/data/found_rows_cuda.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/few_centres_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/gather_rows_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -70,24 +69,9 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
 }
 
 // Leaves each row's candidates in memory. Returns in how many parts.
-int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const {
-  lower_terms(facts, task.rows.count);
-  SlacksTask slacks;
-  slacks.kind = shape_.kind;
-  slacks.cols = shape_.cols;
-  slacks.rows = task.rows.count;
-  slacks.facts = facts;
-  slacks.centre_facts = at(layout_.centre_facts);
-  slacks.typical = typical();
-  if (task.squared_moves != nullptr) {
-    slacks.labels = task.labels;
-    slacks.keys = task.keys;
-    slacks.squared_moves = task.squared_moves;
-  }
-  slacks.slacks = at(layout_.slacks);
-  slacks.limits = at(layout_.limits);
-  launch_row_slacks(slacks, stream());
-
+int CentreSearchCuda::multiply(const SettleTask& task, const std::byte* operands) const {
+  lower_terms(task.facts, task.rows.count);
+  launch_row_slacks(task, stream());
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
@@ -95,7 +79,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(
       plan_.engine, product, schedule,
-      {slacks.slacks, slacks.limits, at(layout_.widths), at(layout_.part_widths), at(layout_.candidates), padded,
+      {task.slacks, task.limits, at(layout_.widths), at(layout_.part_widths), at(layout_.candidates), padded,
        int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
       stream());
   return schedule.items / schedule.query_tiles;
@@ -136,7 +120,6 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   }
 
   SettleTask settle;
-  settle.parts = multiply(task, operands, facts);
   settle.kind = shape_.kind;
   settle.rows = task.rows;
   settle.centres = centres_;
@@ -153,7 +136,11 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.unsettled_count = &counts->unsettled;
   settle.several = at(layout_.several);
   settle.several_count = &counts->several;
-  settle.thresholds = at(layout_.slacks);  // whose work is done
+  settle.squared_moves = task.squared_moves;
+  settle.slacks = at(layout_.slacks);
+  settle.limits = at(layout_.limits);
+  settle.thresholds = settle.slacks;  // whose work is done by then
+  settle.parts = multiply(settle, operands);
   launch_settle(settle, stream());
   CentreSearchCounts found{};
   if (task.check_finite || !marks()) {

@@ -10,7 +10,7 @@
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/search/centre_search_plan.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"
@@ -66,7 +66,7 @@ class CentreSearchCuda {
   OperandFacts* typical() const { return shape_.kind == KeyKind::inner_product ? nullptr : at(layout_.typical); }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
   void lower_terms(const QueryFacts* facts, int64_t rows) const;
-  int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
+  int multiply(const SettleTask& task, const std::byte* operands) const;
   void settle_by_marks(const SettleTask& settle, const std::byte* operands) const;
   void compare_pairs(const CentreSearchTask& task);
   void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);

@@ -3,7 +3,6 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operand_layout.hpp"

@@ -18,6 +18,15 @@
 namespace kith {
 namespace {
 
+// Multiplications of k-means++, and values that it looks at for each centre. A core does the first in about a second;
+// the second are 256 MiB of f32.
+constexpr double kMostStartWork = 0x1p33;
+constexpr double kMostValues = 0x1p26;
+constexpr int64_t kSampledPerCentre = 32;
+constexpr int64_t kLeastSampled = int64_t{1} << 14;
+constexpr int64_t kFewForRounds = 32;  // for so few, candidates drawn in rounds would be few too
+constexpr int64_t kCandidatesPerCentre = 4;
+
 CounterRng random_of(const KMeansParams& params, int64_t attempt, KMeansRun::Purpose purpose) {
   return KMeansRun::random(params.seed, attempt, purpose);
 }
@@ -58,7 +67,7 @@ class PlusPlusChoice {
   }
 
   void run(float* centres) {
-    std::vector<uint32_t> chosen = plan_.cuda.plus_plus ? on_device() : on_host();
+    std::vector<uint32_t> chosen = plan_.chooses_on_device() ? on_device() : on_host();
     meter_.finish();
     for (uint32_t& place : chosen) place = static_cast<uint32_t>(number_of(place));
     gather_as_floats(source_, chosen, centres, resources_);
@@ -71,7 +80,7 @@ class PlusPlusChoice {
   std::vector<uint32_t> on_device() {
     PlusPlusInput from;
     from.clusters = params_.clusters;
-    from.pinned = plan_.cuda.pinned_bytes > 0;
+    from.pinned = plan_.cuda()->pinned_bytes > 0;
     from.weights = weights_;
     MatrixBuffer sample;
     if (const std::optional<MatrixView> there = on_gpu(source_)) {
@@ -86,32 +95,28 @@ class PlusPlusChoice {
       });
       from.rows = sample.view();
     }
-    return choose_plus_plus_cuda(plan_.device.index, from, rng_, meter_, resources_);
+    return choose_plus_plus_cuda(plan_.device().index, from, rng_, meter_, resources_);
   }
 
   std::vector<uint32_t> on_host() {
     const RowsInfo info = source_.info();
-    const bool in_place = drawn_.empty() && info.in_memory && info.space.host_readable();
-    if (in_place) return choose(source_, plan_.start.packed_stay);
-    if (plan_.start.rows_stay) {
+    const bool all_on_host = drawn_.empty() && info.space.host_readable();
+    if (plan_.start_stays && !(all_on_host && info.in_memory)) {
       MatrixBuffer sample(info.dtype, count(), info.cols, "the rows to choose centres from", resources_);
       for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
         gather(source_, numbers, sample.mutable_view().slice(first, std::ssize(numbers)), resources_);
       });
       ViewSource kept(sample.view());
-      return choose(kept, plan_.start.packed_stay);
+      return choose(kept, kept.rows());
     }
-    if (drawn_.empty() && info.space.host_readable()) return choose(source_, false);
+    if (all_on_host) return choose(source_, plan_.piece_rows);
     ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
-    return choose(some, false);
+    return choose(some, plan_.piece_rows);
   }
 
-  std::vector<uint32_t> choose(RowSource& from, bool packed_stay) {
-    const int64_t piece =
-        from.info().in_memory && &from != &source_ && plan_.start.rows_stay ? from.rows() : plan_.piece_rows;
-    KMeansPlusPlus plus_plus(plan_.cpu.format, {from, piece, packed_stay, weights_}, params_.clusters, meter_,
-                             resources_);
-    return plus_plus.choose(rng_, meter_, resources_);
+  std::vector<uint32_t> choose(RowSource& from, int64_t piece) {
+    return KMeansPlusPlus(plan_.format, {from, piece, plan_.start_stays, weights_}, params_.clusters, resources_)
+        .choose(rng_, meter_, resources_);
   }
 
   // Calls use(row numbers, place of the first) for the rows to choose from, some at a time.
@@ -135,31 +140,30 @@ class PlusPlusChoice {
 };
 
 void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
-                            int64_t candidates, int64_t attempt, float* centres, const Resources& resources) {
+                            int64_t wanted, int64_t attempt, float* centres, const Resources& resources) {
   ProgressMeter meter("kmeans++", 8 * input.rows.count, resources);
-  const OversampledInput from{input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, candidates};
+  const Candidates all =
+      draw_candidates({input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, wanted},
+                      random_of(params, attempt, KMeansRun::Purpose::sample), meter, resources);
+  const MatrixView rows = all.rows();
+  const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
   const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);
-  const auto choose = [&](const CandidateRows& all) {
-    const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
-    const int64_t cells = plus_plus_cells(all.rows.rows(), all.rows.cols(), params.clusters);
-    if (cells > 1) {
-      const uint64_t stream = KMeansRun::stream(attempt, KMeansRun::Purpose::choose);
-      return choose_plus_plus_in_cells(
-          {all.rows, weights, params.clusters, cells, plan.cpu.format, params.seed, stream}, meter, resources);
-    }
-    if (plan.cuda.plus_plus) {
-      PlusPlusInput rows;
-      rows.rows = all.rows;
-      rows.weights = weights;
-      rows.clusters = params.clusters;
-      return choose_plus_plus_cuda(plan.device.index, rows, rng, meter, resources);
-    }
-    ViewSource source(all.rows);
-    KMeansPlusPlus plus_plus(plan.cpu.format, {source, all.rows.rows(), true, weights}, params.clusters, meter,
-                             resources);
-    return plus_plus.choose(rng, meter, resources);
-  };
-  choose_oversampled(from, random_of(params, attempt, KMeansRun::Purpose::sample), choose, centres, meter, resources);
+  const int64_t cells = plus_plus_cells(rows.rows(), rows.cols(), params.clusters);
+  std::vector<uint32_t> places;
+  if (cells > 1) {
+    const uint64_t stream = KMeansRun::stream(attempt, KMeansRun::Purpose::choose);
+    places = choose_plus_plus_in_cells({rows, weights, params.clusters, cells, plan.format, params.seed, stream}, meter,
+                                       resources);
+  } else if (plan.chooses_on_device()) {
+    places = choose_plus_plus_cuda(plan.device().index, {rows, {}, weights, params.clusters}, rng, meter, resources);
+  } else {
+    ViewSource source(rows);
+    places = KMeansPlusPlus(plan.format, {source, rows.rows(), true, weights}, params.clusters, resources)
+                 .choose(rng, meter, resources);
+  }
+  for (const uint32_t place : places) {
+    centres = std::copy_n(typed_row<float>(rows, place), rows.cols(), centres);
+  }
   meter.finish();
 }
 
@@ -176,6 +180,25 @@ void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, c
 }
 
 }  // namespace
+
+StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols) {
+  if (params.init != KMeansInit::kmeans_plus_plus) return {};
+  const int64_t k = params.clusters;
+  const auto sampled = [&](int64_t count) { return StartChoice{std::min(count, rows), 0}; };
+  if (const int64_t per_centre = params.init_points_per_centre; per_centre != kAutomaticInitPoints) {
+    return sampled(per_centre == 0 || per_centre > rows / k ? rows : per_centre * k);
+  }
+  const int64_t least = std::max(kSampledPerCentre * k, kLeastSampled);
+  if (params.batch_size > 0) return sampled(least);
+  // As many as are cheap.
+  const auto columns = static_cast<double>(cols);
+  const double per_row = columns * static_cast<double>(k) * static_cast<double>(plus_plus_trials(k));
+  const auto cheap = static_cast<int64_t>(std::min(kMostStartWork / per_row, kMostValues / columns));
+  if (rows <= cheap || params.spherical || k < kFewForRounds) {
+    return sampled(std::max(cheap, least));
+  }
+  return {0, std::min(kCandidatesPerCentre * k, rows)};
+}
 
 void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                           int64_t attempt, const MutableMatrixView& centres, const Resources& resources) {

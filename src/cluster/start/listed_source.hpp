@@ -25,8 +25,6 @@ inline std::vector<uint32_t> numbers_of(const std::vector<uint32_t>& list, int64
 
 class ListedSource final : public RowSource {
  public:
-  static int64_t bytes_for(const RowsInfo& from, int64_t most) { return most * from.row_bytes(); }
-
   // Both outlive it. An empty list has all rows. Up to `most` rows are fetched at a time.
   ListedSource(RowSource& from, const std::vector<uint32_t>& rows, int64_t most, const Resources& resources)
       : from_(from),

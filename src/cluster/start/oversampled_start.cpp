@@ -3,7 +3,6 @@
 #include "cluster/draw/candidate_draws.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "rows/row_sample.hpp"
-#include "core/typed_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,79 +15,52 @@ namespace {
 constexpr int64_t kGrowth = 3;   // of the candidates, in a round
 constexpr int kMostRounds = 40;  // of data with few rows that differ
 
-// Candidates drawn in rounds, and for each row the nearest.
-class Rounds {
- public:
-  Rounds(const OversampledInput& input, const Resources& resources)
-      : input_(input),
-        resources_(resources),
-        values_(DType::f32, input.candidates, input.source.info().cols, "the candidates", resources),
-        draws_(input.backend.make_draws(input.rows, resources)) {}
-
-  void run(const CounterRng& rng, ProgressMeter& meter) {
-    uint64_t number = 1;
-    add({first_plus_plus_row(input_.rows.count, input_.rows.weights, rng)}, meter);
-    for (int round = 1; round < kMostRounds && count_ < input_.candidates; ++round) {
-      const double total = draws_->add_up(meter);
-      if (!(total > 0) || !std::isfinite(total)) return;  // every row is a candidate's equal
-      const int64_t wanted = std::min({kGrowth * count_, input_.clusters, input_.candidates - count_});
-      std::vector<double> shares(static_cast<size_t>(wanted));
-      for (double& share : shares) share = plus_plus_share(rng, number++);
-      std::vector<uint32_t> drawn = draws_->draw(shares);
-      std::sort(drawn.begin(), drawn.end());
-      drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
-      add(drawn, meter);
-    }
-  }
-
-  int64_t count() const { return count_; }
-  MatrixView values() const { return values_.view().slice(0, count_); }
-  std::vector<float> weights() const { return draws_->weights(count_); }
-
- private:
-  void add(const std::vector<uint32_t>& drawn, ProgressMeter& meter) {
-    KMeansBackend& backend = input_.backend;
-    const auto added = static_cast<int64_t>(drawn.size());
-    const MutableMatrixView some = values_.mutable_view().slice(count_, added);
-    gather_as_floats(input_.source, drawn, static_cast<float*>(some.data()), resources_);
-    backend.set_rows({input_.rows.count, input_.rows.labels, input_.rows.keys, nullptr});
-    backend.set_centres(some);
-    backend.begin_pass({});
-    backend.scan_all(input_.source, input_.piece_rows, meter);
-    draws_->take_nearer(count_, meter);
-    count_ += added;
-  }
-
-  const OversampledInput& input_;
-  const Resources& resources_;
-  MatrixBuffer values_;
-  const std::unique_ptr<CandidateDraws> draws_;  // for each row the nearest
-  int64_t count_ = 0;
-};
-
-void copy_rows(const MatrixView& from, const std::vector<uint32_t>& places, float* out) {
-  for (const uint32_t place : places) {
-    std::copy_n(typed_row<float>(from, place), from.cols(), out);
-    out += from.cols();
-  }
+// Rows that become candidates, and for each row the nearest.
+void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn, CandidateDraws& draws, Candidates& all,
+              ProgressMeter& meter, const Resources& resources) {
+  KMeansBackend& backend = input.backend;
+  const auto added = static_cast<int64_t>(drawn.size());
+  const MutableMatrixView some = all.values.mutable_view().slice(all.count, added);
+  gather_as_floats(input.source, drawn, static_cast<float*>(some.data()), resources);
+  backend.set_rows({input.rows.count, input.rows.labels, input.rows.keys, nullptr});
+  backend.set_centres(some);
+  backend.begin_pass({});
+  backend.scan_all(input.source, input.piece_rows, meter);
+  draws.take_nearer(all.count, meter);
+  all.count += added;
 }
 
 }  // namespace
 
-void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,
-                        float* centres, ProgressMeter& meter, const Resources& resources) {
+Candidates draw_candidates(const OversampledInput& input, const CounterRng& rng, ProgressMeter& meter,
+                           const Resources& resources) {
+  Candidates all;
+  all.values = MatrixBuffer(DType::f32, input.candidates, input.source.info().cols, "the candidates", resources);
+  const float* const weights = input.rows.weights;
   if (input.candidates == input.rows.count) {
-    MatrixBuffer values(DType::f32, input.candidates, input.source.info().cols, "the candidates", resources);
     std::vector<uint32_t> numbers(static_cast<size_t>(input.candidates));
     std::iota(numbers.begin(), numbers.end(), 0u);
-    gather_as_floats(input.source, numbers, static_cast<float*>(values.mutable_view().data()), resources);
-    CandidateRows all{values.view(), {}};
-    if (input.rows.weights != nullptr) all.weights.assign(input.rows.weights, input.rows.weights + input.rows.count);
-    return copy_rows(all.rows, choose(all), centres);
+    gather_as_floats(input.source, numbers, static_cast<float*>(all.values.mutable_view().data()), resources);
+    all.count = input.candidates;
+    if (weights != nullptr) all.weights.assign(weights, weights + input.rows.count);
+    return all;
   }
-  Rounds rounds(input, resources);
-  rounds.run(draws, meter);
-  copy_rows(rounds.values(), choose({rounds.values(), rounds.weights()}), centres);
+  const std::unique_ptr<CandidateDraws> draws = input.backend.make_draws(input.rows, resources);
+  uint64_t number = 1;
+  add_rows(input, {first_plus_plus_row(input.rows.count, weights, rng)}, *draws, all, meter, resources);
+  for (int round = 1; round < kMostRounds && all.count < input.candidates; ++round) {
+    const double total = draws->add_up(meter);
+    if (!(total > 0) || !std::isfinite(total)) break;  // every row is a candidate's equal
+    const int64_t wanted = std::min({kGrowth * all.count, input.clusters, input.candidates - all.count});
+    std::vector<double> shares(static_cast<size_t>(wanted));
+    for (double& share : shares) share = plus_plus_share(rng, number++);
+    std::vector<uint32_t> drawn = draws->draw(shares);
+    std::sort(drawn.begin(), drawn.end());
+    drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+    add_rows(input, drawn, *draws, all, meter, resources);
+  }
+  all.weights = draws->weights(all.count);
+  return all;
 }
 
 }  // namespace kith

@@ -13,6 +13,7 @@
 // Memory: 8 bytes a row, 4 x 4 bytes a column and centre, and k-means++.
 #pragma once
 
+#include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -21,7 +22,6 @@
 #include "rows/row_source.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace kith {
@@ -35,16 +35,16 @@ struct OversampledInput {
   int64_t candidates = 0;
 };
 
-// f32 rows on the host, one after the other.
-struct CandidateRows {
-  MatrixView rows;
-  std::vector<float> weights;  // or empty
-};
-// Places of the centres among the candidates.
-using ChooseCandidates = std::function<std::vector<uint32_t>(const CandidateRows&)>;
+struct Candidates {
+  MatrixBuffer values;  // f32, one after the other
+  int64_t count = 0;
+  std::vector<float> weights;  // or empty: all weigh the same
 
-// Fills `centres`, clusters x cols. `draws` are the random numbers of the rounds.
-void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,
-                        float* centres, ProgressMeter& meter, const Resources& resources);
+  MatrixView rows() const { return values.view().slice(0, count); }
+};
+
+// `draws` are the random numbers of the rounds.
+Candidates draw_candidates(const OversampledInput& input, const CounterRng& draws, ProgressMeter& meter,
+                           const Resources& resources);
 
 }  // namespace kith

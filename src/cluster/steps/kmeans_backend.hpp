@@ -13,7 +13,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_sample.hpp"
+#include "cluster/data/data_survey.hpp"
 #include "cluster/draw/candidate_draws.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
 #include "core/parallel_for.hpp"
@@ -84,7 +84,7 @@ class KMeansBackend {
   virtual void get_counts(double* counts) = 0;
 
   // For drawing candidates among these rows, whose labels and keys the passes write; as long as the backend lives.
-  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources);
+  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) = 0;
 
   // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;

@@ -1,16 +1,19 @@
 // k-means on the CPU: rows are assigned in parallel (assign_cpu.hpp) and added up (centre_sums.hpp), for few centres in
 // one pass.
+#include <kith/error.hpp>
+
 #include "cluster/data/kmeans_checks.hpp"
-#include "rows/row_sample.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_run.hpp"
+#include "core/dispatch.hpp"
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/typed_row.hpp"
 #include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -26,8 +29,8 @@ class KMeansCpu final : public KMeansBackend {
       : resources_(resources),
         kind_(wish.kind()),
         spherical_(wish.spherical),
-        checks_finite_(plan.cpu.checks_finite),
-        assigner_(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources) {
+        checks_finite_(plan.checks_finite),
+        assigner_(wish.kind(), plan.format, std::move(sample.origin), shape.clusters, resources) {
     if (!wish.moves_centres) return;
     batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
     sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);
@@ -54,16 +57,14 @@ class KMeansCpu final : public KMeansBackend {
     if (scores_labels(rows)) return score_labels(rows, first_row, meter);
     if (!packed_) assigner_.set(centres_, meter, resources_);
     packed_ = true;
+    float* const keys = rows_.keys == nullptr || !pass_.scores ? nullptr : rows_.keys + first_row;
+    if (pass_.adds_up) return sums_->add(assigner_, rows, first_row, labels, keys, weights, meter, resources_);
     std::atomic<bool> finite = true;
-    const auto assign = [&](int64_t first, int64_t count, int slot) {
-      float* const keys = rows_.keys == nullptr || !pass_.scores ? nullptr : rows_.keys + first_row + first;
-      if (!assigner_.assign(rows.slice(first, count), labels + first, keys, slot)) finite = false;
+    for_blocks(rows, meter, [&](int64_t first, int64_t count, int slot) {
+      float* const some = keys == nullptr ? nullptr : keys + first;
+      if (!assigner_.assign(rows.slice(first, count), labels + first, some, slot)) finite = false;
       meter.add(count);
-    };
-    if (pass_.adds_up) {
-      return sums_->add(rows, first_row, labels, weights, assigner_.block_rows(), assign, meter, resources_);
-    }
-    for_blocks(rows, meter, [&](int64_t first, int64_t count, int slot) { assign(first, count, slot); });
+    });
     if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, meter, resources_);
   }
 
@@ -89,6 +90,10 @@ class KMeansCpu final : public KMeansBackend {
   void get_rows() override {}
   void get_labels() override {}
   void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
+
+  std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) override {
+    return make_draws_on_host({rows.count, rows.labels, rows.keys, rows.weights}, resources);
+  }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
     const MutableMatrixView out = batch_.mutable_view().slice(0, static_cast<int64_t>(rows.size()));
@@ -143,6 +148,31 @@ class KMeansCpu final : public KMeansBackend {
 std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                                                const DataSample& sample, const Resources& resources) {
   return std::make_unique<KMeansCpu>(shape, wish, plan, sample, resources);
+}
+
+// What a backend does like the CPU's unless it says otherwise, and the choice of one.
+void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter) {
+  for (int64_t first = 0; first < source.rows(); first += piece_rows) {
+    scan(source.fetch(first, std::min(piece_rows, source.rows() - first)), first, meter);
+    meter.poll();
+  }
+}
+
+void KMeansBackend::finish_on_device(int) { throw InvalidState("this backend has no device memory to write to"); }
+
+void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {
+  std::fill_n(counts, clusters, 0.0);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    counts[rows.labels[i]] += rows.weights == nullptr ? 1.0 : static_cast<double>(rows.weights[i]);
+  }
+}
+
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+                                                   const KMeansPlan& plan, const DataSample& sample,
+                                                   const Resources& resources) {
+  return dispatch(
+      plan.device(), [&] { return make_kmeans_cpu(shape, wish, plan, sample, resources); },
+      [&](int) { return make_kmeans_cuda(shape, wish, plan, sample, resources); });
 }
 
 }  // namespace kith

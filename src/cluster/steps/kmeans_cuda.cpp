@@ -5,10 +5,7 @@
 // A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
 // before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
 // rows are added up by centre (centre_sums_cuda.hpp).
-#include "rows/gather_rows_cuda.hpp"
-#include "cluster/data/found_rows_cuda.hpp"
 #include "cluster/draw/candidate_draws_cuda.hpp"
-#include "rows/row_sample.hpp"
 #include "cluster/search/centre_search_cuda.hpp"
 #include "cluster/steps/centre_means_cuda.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
@@ -21,6 +18,8 @@
 #include "cuda/rows_ahead.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/assign/centre_sums_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -35,16 +34,17 @@ class KMeansCuda final : public KMeansBackend {
              const Resources& resources)
       : shape_(shape),
         wish_(wish),
-        plan_(plan),
+        cuda_(*plan.cuda()),
+        checks_finite_(plan.checks_finite),
         layout_(shape, wish, plan),
         resources_(resources),
-        context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
+        context_(std::make_shared<DeviceContext>(cuda_.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "k-means", context_, resources),
-        upload_(plan.cuda.pinned_bytes > 0, resources),
-        search_(layout_.search_shape, plan.cuda.search, std::move(sample), at(layout_.search), context_, resources),
+        upload_(cuda_.pinned_bytes > 0, resources),
+        search_(layout_.search_shape, cuda_.search, std::move(sample), at(layout_.search), context_, resources),
         host_weights_(static_cast<size_t>(shape.clusters)) {
-    if (!plan.cuda.rows_ahead) return;
-    ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
+    if (!cuda_.rows_ahead) return;
+    ahead_ = std::make_unique<RowsAhead>(cuda_.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
   }
 
@@ -305,7 +305,7 @@ class KMeansCuda final : public KMeansBackend {
 
   // The room for rows `first` and those after it.
   std::byte* place_of(int64_t first) const {
-    return at(layout_.rows) + (plan_.cuda.rows_stay ? first * shape_.row_bytes() : 0);
+    return at(layout_.rows) + (cuda_.rows_stay ? first * shape_.row_bytes() : 0);
   }
   DeviceRowsView rows_at(const std::byte* place, int64_t count) const {
     return {place, shape_.dtype, shape_.cols, count, nullptr};
@@ -350,7 +350,7 @@ class KMeansCuda final : public KMeansBackend {
     task.first = first;
     task.number = rows_.first + first;
     task.operands_kept = operands_kept_;
-    task.check_finite = plan_.cuda.checks_finite && !checked_;
+    task.check_finite = checks_finite_ && !checked_;
     task.labels = labels() + first;
     task.keys = keys() + first;
     task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
@@ -359,8 +359,8 @@ class KMeansCuda final : public KMeansBackend {
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
     if (first + piece.count == rows_.count) {  // the same rows come in the next pass
-      rows_kept_ = plan_.cuda.rows_stay;
-      operands_kept_ = plan_.cuda.operands_stay;
+      rows_kept_ = cuda_.rows_stay;
+      operands_kept_ = cuda_.operands_stay;
       checked_ = can_stay();
     }
     meter.add(piece.count);
@@ -372,7 +372,7 @@ class KMeansCuda final : public KMeansBackend {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
-    return adds_up_ && plan_.cuda.search.has_products() && !plan_.cuda.lists_rows && !wish_.spherical &&
+    return adds_up_ && cuda_.search.has_products() && !cuda_.lists_rows && !wish_.spherical &&
            rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
@@ -399,7 +399,7 @@ class KMeansCuda final : public KMeansBackend {
       task.keys = at(layout_.keys) + first;
       task.centres = centres_now();
     }
-    if (plan_.cuda.lists_rows) return launch_add_few(task, plan_.cuda.search.multiprocessors, stream());
+    if (cuda_.lists_rows) return launch_add_few(task, cuda_.search.multiprocessors, stream());
     launch_add_rows(task, stream());
   }
 
@@ -418,7 +418,8 @@ class KMeansCuda final : public KMeansBackend {
 
   const KMeansShape shape_;
   const KMeansWish wish_;
-  const KMeansPlan plan_;
+  const KMeansCudaPlan cuda_;
+  const bool checks_finite_;
   const KMeansWorkspace layout_;
   const Resources resources_;
   std::shared_ptr<const DeviceContext> context_;
@@ -451,7 +452,7 @@ class KMeansCuda final : public KMeansBackend {
 std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
                                                 const KMeansPlan& plan, const DataSample& sample,
                                                 const Resources& resources) {
-  const DeviceGuard guard(plan.device.index);
+  const DeviceGuard guard(plan.device().index);
   return std::make_unique<KMeansCuda>(shape, wish, plan, sample, resources);
 }
 

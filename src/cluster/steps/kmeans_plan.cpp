@@ -12,78 +12,96 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kReadBytes = 32 << 20;   // read at a time
-constexpr double kGpuProductFlops = 1e14;  // per second
+constexpr int64_t kReadBytes = 32 << 20;  // read at a time
 
-int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
+Footprint footprint_of_plan(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                            const Resources& resources) {
   const int64_t piece = plan.piece_rows;
-  int64_t bytes = shape.read_bytes(piece);
-  bytes += CentreAssigner::bytes_for(plan.cpu.format, shape.clusters, shape.cols, threads);
-  if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
-  const int64_t sums = CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads);
-  const int64_t work =
-      sums + array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus = host_plus_plus_bytes(shape, wish, plan, threads);
-  const int64_t keys = array_bytes<float>(shape.rows);
-  const int64_t start = kmeans_start_bytes(shape, wish, plus_plus, piece, threads);
-  return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
+  const std::vector<float> origin(static_cast<size_t>(shape.cols));
+  const Footprint assigner = footprint_of<CentreAssigner>(resources, wish.kind(), plan.format, origin, shape.clusters);
+  const Footprint reading{shape.read_bytes(piece)};
+  const Footprint packing =
+      Footprint{PackedRows::scratch_bytes(plan.format, shape.cols)}.times(resources.threads());  // of the centres
+  if (!wish.moves_centres) {  // the piece's labels and keys
+    return reading.beside(assigner).beside(packing).beside(array_footprint<float>(2 * piece));
+  }
+  const int64_t most = std::max(piece, wish.batch_rows);
+  const Footprint loop = assigner.beside(packing)
+                             .beside(footprint_of<CentreSums>(resources, shape.clusters, shape.cols, most))
+                             .beside({wish.batch_rows * shape.row_bytes()})
+                             .beside(array_footprint<float>(2 * shape.clusters, shape.cols))
+                             .beside(array_footprint<float>(3 * wish.batch_rows));
+  const Footprint start =
+      start_footprint(shape, wish, plus_plus_footprint(shape, wish, plan, resources), piece, resources);
+  // The backend draws candidates; else it is made once the first centres are there. Every row has a key.
+  return reading.beside(array_footprint<float>(shape.rows))
+      .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
 }  // namespace
 
-int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
-  const PanelFormat format = plan.cpu.format;
+Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                              const Resources& resources) {
+  const auto choosing = [&](int64_t rows, bool packed_stay) {
+    return footprint_of<KMeansPlusPlus>(resources, plan.format, PlusPlusRows(rows, shape.cols, packed_stay),
+                                        shape.clusters);
+  };
   if (wish.candidates > 0) {  // oversampled_start.hpp
-    return array_bytes<float>(2 * shape.rows + wish.candidates * (shape.cols + 3)) +
-           KMeansPlusPlus::bytes_for(format, wish.candidates, shape.clusters, shape.cols, threads, true);
+    return choosing(wish.candidates, true)
+        .beside(array_footprint<float>(2 * shape.rows))
+        .beside(array_footprint<float>(wish.candidates, shape.cols + 3));
   }
-  const bool in_place = shape.in_memory && shape.space.host_readable() && wish.sampled_rows == shape.rows;
-  const KMeansStartPlan& start = plan.start;
-  const int64_t rows = in_place                                                         ? 0
-                       : start.rows_stay                                                ? wish.sampled_rows
-                       : wish.sampled_rows == shape.rows && shape.space.host_readable() ? 0
-                                                                                        : plan.piece_rows;
-  const bool packed = start.packed_stay && (in_place || start.rows_stay);
-  return rows * shape.row_bytes() +
-         KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads, packed);
+  if (wish.sampled_rows == 0) return {};
+  const bool on_host = shape.space.host_readable();
+  const bool all = wish.sampled_rows == shape.rows;
+  const bool in_place = shape.in_memory && on_host && all;
+  const int64_t copied = in_place ? 0 : plan.start_stays ? wish.sampled_rows : all && on_host ? 0 : plan.piece_rows;
+  return choosing(wish.sampled_rows, plan.start_stays).beside(Footprint{copied * shape.row_bytes()});
 }
 
-bool shrink_start(KMeansStartPlan& start) {
-  if (!start.packed_stay) return false;
-  start = {false, false};
-  return true;
+Resources planning_resources(int threads) {
+  ResourceOptions options;
+  options.threads = threads;
+  options.device = Device::cpu();
+  return Resources(options);
 }
 
-int64_t kmeans_start_bytes(const KMeansShape& shape, const KMeansWish& wish, int64_t plus_plus, int64_t piece,
-                           int threads) {
-  int64_t drawn = array_bytes<uint64_t>(divide_up(shape.rows, 64));    // a bit for each row, while some are drawn
-  if (wish.sampled_rows < shape.rows) drawn += wish.sampled_rows * 8;  // their numbers and weights
-  return std::max(plus_plus, DataSurvey::bytes_for(piece, shape.cols, threads)) +
-         array_bytes<float>(shape.clusters * shape.cols) + drawn;
+Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
+                          const Resources& resources) {
+  const std::vector<float> origin(static_cast<size_t>(shape.cols));
+  // A bit for each row while some are drawn; then their numbers and weights.
+  const Footprint drawn =
+      array_footprint<uint64_t>(divide_up(shape.rows, 64))
+          .beside(array_footprint<float>(wish.sampled_rows < shape.rows ? 2 * wish.sampled_rows : 0));
+  return plus_plus.then(footprint_of<DataSurvey>(resources, origin, false, piece))
+      .beside(array_footprint<float>(shape.clusters, shape.cols))
+      .beside(drawn);
 }
 
-Work work_of(const KMeansShape& shape, const KMeansWish& wish) {
+Counts work_of(const KMeansShape& shape, const KMeansWish& wish) {
   const auto rows = static_cast<double>(shape.rows);
-  return {2.0 * rows * static_cast<double>(wish.passes) * static_cast<double>(shape.clusters) *
-              static_cast<double>(shape.cols),
-          rows * static_cast<double>(shape.row_bytes()), kGpuProductFlops};
+  return {{CostUnit::grouped_product, 2.0 * rows * static_cast<double>(wish.passes) *
+                                          static_cast<double>(shape.clusters) * static_cast<double>(shape.cols)},
+          {CostUnit::copied_byte, rows * static_cast<double>(shape.row_bytes())}};
 }
 
 KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget) {
+  const Resources resources = planning_resources(budget.threads);
   KMeansPlan plan;
-  plan.cpu.format = centre_format(shape.cols, budget.cpu);
-  plan.cpu.checks_finite = CentreAssigner::has_few(shape.clusters) && wish.check_finite && !wish.moves_centres;
+  plan.format = centre_format(shape.cols, budget.cpu);
+  plan.checks_finite = CentreAssigner::has_few(shape.clusters) && wish.check_finite && !wish.moves_centres;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
                                                whole_sum_blocks(shape.rows + kSumBlock - 1));
   for (;;) {
-    plan.host_bytes = bytes_of(shape, wish, plan, budget.threads);
+    plan.host_bytes = footprint_of_plan(shape, wish, plan, resources).host;
     if (plan.host_bytes <= budget.host) return plan;
-    if (wish.sampled_rows > 0 && shrink_start(plan.start)) continue;
+    if (wish.sampled_rows > 0 && std::exchange(plan.start_stays, false)) continue;
     if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
     plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
   }

@@ -4,12 +4,14 @@
 #include <kith/device.hpp>
 
 #include "cluster/search/centre_search_plan.hpp"
-#include "core/device_choice.hpp"
+#include "core/footprint.hpp"
+#include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
 #include "kernels/panels/panel_format.hpp"
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
+#include <variant>
 
 namespace kith {
 
@@ -37,36 +39,31 @@ struct KMeansWish {
   KeyKind kind() const { return spherical ? KeyKind::inner_product : KeyKind::squared_l2; }
 };
 
-struct KMeansCpuPlan {
-  PanelFormat format = PanelFormat::f32;  // of rows and centres; a GPU's k-means++ may need it too
-  bool checks_finite = false;             // a pass that only assigns refuses rows that are not finite
-};
-
-// What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.
-struct KMeansStartPlan {
-  bool rows_stay = true;    // a sample, or rows of a file or a GPU
-  bool packed_stay = true;  // and packed rows
-};
+struct KMeansCpuPlan {};  // rows are assigned where they lie
 
 struct KMeansCudaPlan {
+  Device device;
   bool rows_stay = false;      // rows from the host are copied once and stay on the device
   bool rows_ahead = false;     // else: a piece of them comes while the one before it is worked on
   bool operands_stay = false;  // so do the operands of all rows
   bool plus_plus = false;      // k-means++ chooses there
-  bool checks_finite = false;  // the first pass refuses rows that are not finite
   bool lists_rows = false;     // rows are added up by lists of a block's, not sorted (few_sums_cuda.cu)
   int64_t pinned_bytes = 0;    // host memory that rows pass through on their way
   CentreSearchPlan search;
 };
 
 struct KMeansPlan {
-  Device device = Device::cpu();
   int64_t piece_rows = 0;  // handed to the backend at a time: whole blocks of kSumBlock, or all rows
   int64_t host_bytes = 0;  // what the work allocates at its peak, results not included
   int64_t device_bytes = 0;
-  KMeansStartPlan start;
-  KMeansCpuPlan cpu;
-  KMeansCudaPlan cuda;
+  PanelFormat format = PanelFormat::f32;  // of rows and centres that the CPU packs: for a GPU's k-means++ too
+  bool checks_finite = false;  // rows that are not finite are refused by the first pass, or by one that only assigns
+  bool start_stays = true;  // k-means++ on the host keeps its rows, packed; else reads and packs them for each centre
+  std::variant<KMeansCpuPlan, KMeansCudaPlan> on;
+
+  const KMeansCudaPlan* cuda() const { return std::get_if<KMeansCudaPlan>(&on); }  // null: on the CPU
+  Device device() const { return cuda() == nullptr ? Device::cpu() : cuda()->device; }
+  bool chooses_on_device() const { return cuda() != nullptr && cuda()->plus_plus; }
 };
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
@@ -75,16 +72,16 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
 KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,
                             const PlanBudget& budget, ProductEngine asked = ProductEngine::automatic);
 
-// What both need on the host before the loop begins: the first centres are chosen, by k-means++ in so many bytes, and
-// the data are surveyed.
-int64_t kmeans_start_bytes(const KMeansShape& shape, const KMeansWish& wish, int64_t plus_plus, int64_t piece,
-                           int threads);
+// For footprints of what so many threads work with.
+Resources planning_resources(int threads);
+// What both take on the host before the loop begins: the first centres are chosen, by `plus_plus`, and the data are
+// surveyed, a piece of so many rows at a time.
+Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
+                          const Resources& resources);
 // Of k-means++ on the host.
-int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads);
-// Keeps less for k-means++; false where nothing was left to go.
-bool shrink_start(KMeansStartPlan& start);
-
+Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                              const Resources& resources);
 // By which a device is chosen.
-Work work_of(const KMeansShape& shape, const KMeansWish& wish);
+Counts work_of(const KMeansShape& shape, const KMeansWish& wish);
 
 }  // namespace kith

@@ -9,7 +9,6 @@
 
 #include <kith/error.hpp>
 
-#include "rows/device_row_gather_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/plus_plus_workspace_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
@@ -17,11 +16,13 @@
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -34,22 +35,29 @@ constexpr int64_t kLeastUnsettled = 64;
 // So few values are not worth the ten kernels of a sort.
 constexpr int64_t kListedValues = int64_t{1} << 23;
 
-int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
-  const KMeansCudaPlan& cuda = plan.cuda;
+Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                         const Resources& resources) {
+  const KMeansCudaPlan& cuda = *plan.cuda();
   const int64_t piece = std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1));
-  int64_t bytes = cuda.pinned_bytes + cuda.search.exact.host_bytes + array_bytes<uint64_t>(cuda.search.unsettled_rows);
-  bytes += shape.read_bytes(piece);
-  bytes += array_bytes<double>(shape.cols + shape.rows / kSumBlock + 1);  // the origin, the objective's blocks
-  if (!wish.moves_centres) return bytes + piece * 8;                      // labels and keys
-  const int64_t surveyed = shape.space.host_readable() ? piece : 0;
-  const int64_t work = array_bytes<double>(shape.clusters * (shape.cols + 4)) +  // sums, where centres are empty
-                       array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus = !cuda.plus_plus || wish.candidates > 0 ? host_plus_plus_bytes(shape, wish, plan, threads)
-                            : shape.space.host_readable()          ? array_bytes<float>(wish.sampled_rows * shape.cols)
-                                                                   : 0;
-  const int64_t keys = array_bytes<float>(shape.rows);
-  const int64_t start = kmeans_start_bytes(shape, wish, plus_plus, surveyed, threads);
-  return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
+  const Footprint pass = Footprint{cuda.pinned_bytes + cuda.search.exact.host_bytes}
+                             .beside(array_footprint<uint64_t>(cuda.search.unsettled_rows))
+                             .beside({shape.read_bytes(piece)})
+                             // the origin, the objective's blocks
+                             .beside(array_footprint<double>(shape.cols + shape.rows / kSumBlock + 1));
+  if (!wish.moves_centres) return pass.beside(array_footprint<float>(2 * piece));  // labels and keys
+  const Footprint loop = array_footprint<double>(shape.clusters, shape.cols + 4)   // sums, where centres are empty
+                             .beside(array_footprint<float>(2 * shape.clusters, shape.cols))
+                             .beside({wish.batch_rows * (shape.row_bytes() + 12)});
+  Footprint plus_plus;
+  if (!cuda.plus_plus || wish.candidates > 0) {
+    plus_plus = plus_plus_footprint(shape, wish, plan, resources);
+  } else if (shape.space.host_readable()) {
+    plus_plus = array_footprint<float>(wish.sampled_rows, shape.cols);
+  }
+  const Footprint start = start_footprint(shape, wish, plus_plus, shape.space.host_readable() ? piece : 0, resources);
+  return pass
+      .beside(array_footprint<float>(shape.rows))  // keys
+      .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
 // Of k-means++, which is done before the passes begin.
@@ -69,7 +77,7 @@ int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
 // What a plan needs in all; INT64_MAX where that cannot be counted.
 int64_t device_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
   const int64_t own = KMeansWorkspace(shape, wish, plan).bytes;
-  const int64_t more = plan.cuda.search.exact.device_bytes + (shape.space.host_readable() ? 0 : 2 * kGatherBytes);
+  const int64_t more = plan.cuda()->search.exact.device_bytes + (shape.space.host_readable() ? 0 : 2 * kGatherBytes);
   return own > INT64_MAX - more ? INT64_MAX : own + more;
 }
 
@@ -80,33 +88,34 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   const int64_t rows = std::max<int64_t>(shape.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(shape.row_bytes(), 1);
   const bool from_host = shape.space.host_readable();
+  const Resources resources = planning_resources(budget.threads);
   KMeansPlan plan;
-  plan.device = device.device;
-  plan.cpu.format = centre_format(shape.cols, budget.cpu);
+  plan.format = centre_format(shape.cols, budget.cpu);
+  auto& cuda = plan.on.emplace<KMeansCudaPlan>();
+  cuda.device = device.device;
   if (shape.space.kind == MemoryKind::host && saturating_multiply(rows, row_bytes) >= kPinnedBytes) {
-    plan.cuda.pinned_bytes = kPinnedBytes;
+    cuda.pinned_bytes = kPinnedBytes;
   }
 
   const auto lists_rows = [&] {
     const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
-    return plan.cuda.search.is_few() || (little && shape.clusters <= kFewCentres);
+    return cuda.search.is_few() || (little && shape.clusters <= kFewCentres);
   };
   // So many rows at a time are left to exact search, in so much memory.
   const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {
     PlanBudget some = budget;
     some.device = bytes;
-    plan.cuda.search =
+    cuda.search =
         plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind(), !wish.moves_centres}, device,
                            some, unsettled, asked);
-    plan.cuda.lists_rows = lists_rows();
-    const CentreSearchPlan& search = plan.cuda.search;
-    plan.cuda.checks_finite = wish.check_finite && search.form != AssignForm::exact;
+    cuda.lists_rows = lists_rows();
+    plan.checks_finite = wish.check_finite && cuda.search.form != AssignForm::exact;
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));
-    plan.cuda.rows_stay = from_host && rows_stay;
-    plan.cuda.rows_ahead = ahead && plan.piece_rows < rows;
-    plan.cuda.operands_stay = operands_stay;
+    cuda.rows_stay = from_host && rows_stay;
+    cuda.rows_ahead = ahead && plan.piece_rows < rows;
+    cuda.operands_stay = operands_stay;
     plan.device_bytes = device_bytes(shape, wish, plan);
     return plan.device_bytes <= budget.device;
   };
@@ -150,24 +159,24 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   const bool chooses = wish.sampled_rows > 0 || wish.candidates > 0;
   const int64_t plus_plus = chooses ? plus_plus_bytes(shape, wish) : INT64_MAX;
   // Candidates are drawn by the backend, whose memory is then taken already.
-  plan.cuda.plus_plus = plus_plus <= budget.device - (wish.candidates > 0 ? plan.device_bytes : 0);
+  cuda.plus_plus = plus_plus <= budget.device - (wish.candidates > 0 ? plan.device_bytes : 0);
   const auto count_device_bytes = [&] {
     const int64_t own = device_bytes(shape, wish, plan);
-    const int64_t start = plan.cuda.plus_plus ? plus_plus : 0;
+    const int64_t start = cuda.plus_plus ? plus_plus : 0;
     plan.device_bytes = wish.candidates > 0 ? own + start : std::max(own, start);
   };
   count_device_bytes();
   for (;;) {
-    plan.host_bytes = host_bytes(shape, wish, plan, budget.threads);
+    plan.host_bytes = host_footprint(shape, wish, plan, resources).host;
     if (plan.host_bytes <= budget.host) return plan;
-    if (plan.cuda.pinned_bytes > 0) {
-      plan.cuda.pinned_bytes = 0;
-    } else if (from_host && plan.cuda.plus_plus &&
+    if (cuda.pinned_bytes > 0) {
+      cuda.pinned_bytes = 0;
+    } else if (from_host && cuda.plus_plus &&
                wish.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
-      plan.cuda.plus_plus = false;
-      plan.start = {false, false};
+      cuda.plus_plus = false;
+      plan.start_stays = false;
       count_device_bytes();
-    } else if (wish.sampled_rows > 0 && !plan.cuda.plus_plus && shrink_start(plan.start)) {
+    } else if (wish.sampled_rows > 0 && !cuda.plus_plus && std::exchange(plan.start_stays, false)) {
       continue;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);

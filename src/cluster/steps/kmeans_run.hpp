@@ -2,10 +2,13 @@
 #pragma once
 
 #include <kith/kmeans.hpp>
+#include <kith/matrix_buffer.hpp>
 
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
+#include "core/host_array.hpp"
 #include "core/random.hpp"
+#include "rows/narrowed_rows.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
@@ -19,6 +22,7 @@ struct KMeansRun {
   const KMeansPlan& plan;
   RowSource& source;
   const float* weights;  // one for each row, or null
+  float* keys;           // of each row
   double tolerance;      // of the centres' squared moves
   KMeansBackend& backend;
   ProgressMeter& meter;
@@ -32,27 +36,27 @@ struct KMeansRun {
   static CounterRng random(uint64_t seed, int64_t attempt, Purpose purpose) { return {seed, stream(attempt, purpose)}; }
 };
 
-// The arrays are the caller's; centres hold the first centres when a run begins.
-struct KMeansOutcome {
-  MutableMatrixView centres;
-  double* counts = nullptr;   // the weight of each centre's rows
-  int32_t* labels = nullptr;  // of each row
-  float* keys = nullptr;
+// What a run fills, and a model keeps. The centres hold the first centres when a run begins.
+struct KMeansModel {
+  MatrixBuffer centres;
+  HostArray<double> counts;   // the weight of each centre's rows
+  HostArray<int32_t> labels;  // of each row
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
+  Offset offset = {};  // what rows and centres have lost
 };
 
 // The sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
 double objective_of(const float* keys, const float* weights, int64_t rows);
 
 // One pass of the backend over all rows. Sets the objective.
-void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansOutcome& outcome);
+void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansModel& model);
 
 // Lloyd's algorithm.
-void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome);
+void run_lloyd(const KMeansRun& run, KMeansModel& model);
 
 // Mini-batches of params.batch_size rows, drawn at random: `iterations` times as many as make up the data.
-void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outcome);
+void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansModel& model);
 
 }  // namespace kith

@@ -58,7 +58,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   Slot<double> objectives;  // one for each kSumBlock
 
   KMeansWorkspace(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
-    const KMeansCudaPlan& cuda = plan.cuda;
+    const KMeansCudaPlan& cuda = *plan.cuda();
     const bool host_rows = shape.space.host_readable();
     const bool sums_up = wish.moves_centres;
     const int64_t all = sums_up ? shape.rows : plan.piece_rows;

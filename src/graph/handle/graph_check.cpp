@@ -2,11 +2,9 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/handle/graph_check_cuda.hpp"
+#include "graph/lists/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -108,24 +106,23 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
   if (!graph.space().host_readable()) return check_graph_there(graph, resources);
   const int64_t rows = graph.rows();
   std::atomic<int64_t> first_wrong{rows};
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("check", rows, quiet);
-  parallel_for(divide_up(rows, kCheckedRowsPerTask), meter, quiet, [&](int64_t task, int) {
+  const auto look = [&](int64_t first, int64_t end) {
     std::vector<int64_t> sorted;
-    const int64_t end = std::min((task + 1) * kCheckedRowsPerTask, rows);
-    for (int64_t row = task * kCheckedRowsPerTask; row < end; ++row) {
+    for (int64_t row = first; row < end; ++row) {
       if (row_is_sound(graph, row, sorted)) continue;
       int64_t before = first_wrong.load();
       while (row < before && !first_wrong.compare_exchange_weak(before, row)) {
       }
       return;
     }
-  });
+  };
+  for_row_blocks("check", rows, resources.with_progress({}), look, kCheckedRowsPerTask);
   const int64_t wrong = first_wrong.load();
   if (wrong < rows) throw_wrong_row({graph, wrong, graph.ids(wrong), graph.distances(wrong)});
 }
 
 void check_full(const KnnGraph& graph, std::string_view user) {
+  if (is_counted_only(graph.ids())) return;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.k() > 0 && graph.ids(row)[graph.k() - 1] >= 0) continue;
     throw InvalidArgument(fmt::format("row {} has fewer than k = {} neighbours; {} wants a full graph: lower k", row,

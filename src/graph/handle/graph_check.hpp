@@ -28,4 +28,12 @@ void check_row_count(int64_t rows);
 // Throws InvalidArgument, saying what `use` wants, where the metric is no distance.
 void check_distance(Metric metric, std::string_view use);
 
+// The same rules on a GPU, where the graph lies: a warp for each row, one read of it.
+// Rows of so many neighbours fit the memory of a warp.
+inline constexpr int64_t kMostCheckedThere = 8192;
+
+// The first row that breaks a rule, or rows(). The graph lies in a device's memory, has up to INT32_MAX rows and up to
+// kMostCheckedThere neighbours. Works on the resources' stream, and waits.
+int64_t first_wrong_row_cuda(const KnnGraph& graph, const Resources& resources);
+
 }  // namespace kith

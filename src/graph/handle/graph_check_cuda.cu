@@ -1,4 +1,4 @@
-#include "graph/handle/graph_check_cuda.hpp"
+#include "graph/handle/graph_check.hpp"
 
 #include "core/divide.hpp"
 #include "cuda/device_array.hpp"

@@ -15,7 +15,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace kith {
@@ -23,12 +25,10 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
-// The two arrays of a graph, each mapped or read.
-struct GraphArrays {
-  MappedMatrix mapped_ids;
-  MappedMatrix mapped_distances;
-  HostBuffer ids;
-  HostBuffer distances;
+// An array of a graph, mapped or read.
+struct GraphArray {
+  MappedMatrix mapped;
+  HostBuffer memory;
 };
 
 bool lies_as(const MatrixFile& file, ElementType element, const Resources& resources) {
@@ -44,6 +44,7 @@ int64_t rows_at_once(int64_t k, int64_t bytes_each) {
 
 template <typename Read>
 void read_in_pieces(int64_t rows, int64_t piece, const Resources& resources, const Read& read) {
+  if (only_counts(resources)) return;
   ProgressMeter meter("read", rows, resources);
   for (int64_t first = 0; first < rows; first += piece) {
     const int64_t count = std::min(piece, rows - first);
@@ -54,36 +55,21 @@ void read_in_pieces(int64_t rows, int64_t piece, const Resources& resources, con
   meter.finish();
 }
 
-const int64_t* ids_of(const std::string& path, const IdFile& file, GraphArrays& arrays, const Resources& resources) {
+// read(first, count, out) brings rows of the file.
+template <typename T, typename File, typename Read>
+T* array_of(const std::string& path, const File& file, ElementType element, std::string_view purpose, GraphArray& array,
+            const Resources& resources, const Read& read) {
   const MatrixFile matrix(path);
-  if (lies_as(matrix, ElementType::i64, resources)) {
-    arrays.mapped_ids = map_matrix(matrix);
-    return reinterpret_cast<const int64_t*>(arrays.mapped_ids.values);
+  if (lies_as(matrix, element, resources)) {
+    array.mapped = map_matrix(matrix);
+    return reinterpret_cast<T*>(const_cast<std::byte*>(array.mapped.values));  // which KnnGraph never writes to
   }
   const ReadMemory memory = file.reserve_memory(resources);
-  arrays.ids = HostBuffer(array_bytes<int64_t>(file.rows() * file.cols()), "the graph's ids", resources);
-  auto* const ids = arrays.ids.as<int64_t>();
-  if (only_counts(resources)) return ids;
-  read_in_pieces(file.rows(), rows_at_once(file.cols(), 8), resources,
-                 [&](int64_t first, int64_t count) { file.read(first, count, ids + first * file.cols()); });
-  return ids;
-}
-
-const float* distances_of(const std::string& path, const VectorFile& file, GraphArrays& arrays,
-                          const Resources& resources) {
-  const MatrixFile matrix(path);
-  if (lies_as(matrix, ElementType::f32, resources)) {
-    arrays.mapped_distances = map_matrix(matrix);
-    return reinterpret_cast<const float*>(arrays.mapped_distances.values);
-  }
-  const ReadMemory memory = file.reserve_memory(resources);
-  arrays.distances = HostBuffer(array_bytes<float>(file.rows() * file.cols()), "the graph's distances", resources);
-  auto* const distances = arrays.distances.as<float>();
-  if (only_counts(resources)) return distances;
-  read_in_pieces(file.rows(), rows_at_once(file.cols(), 4), resources, [&](int64_t first, int64_t count) {
-    file.read(first, MutableMatrixView(distances + first * file.cols(), count, file.cols()));
-  });
-  return distances;
+  array.memory = HostBuffer(array_bytes<T>(file.rows() * file.cols()), purpose, resources);
+  T* const values = array.memory.as<T>();
+  read_in_pieces(file.rows(), rows_at_once(file.cols(), sizeof(T)), resources,
+                 [&](int64_t first, int64_t count) { read(first, count, values + first * file.cols()); });
+  return values;
 }
 
 }  // namespace
@@ -98,10 +84,16 @@ KnnGraph load_graph(const std::string& ids, const std::string& distances, Metric
                     id_file.rows(), id_file.cols(), distances, distance_file.rows(), distance_file.cols()));
   }
   KnnGraph graph = within_limits("the graph", resources, [&](const Resources& used) {
-    const auto arrays = std::make_shared<GraphArrays>();
+    const auto arrays = std::make_shared<std::array<GraphArray, 2>>();
     NeighborsView view;
-    view.ids = const_cast<int64_t*>(ids_of(ids, id_file, *arrays, used));  // which KnnGraph never writes to
-    view.distances = const_cast<float*>(distances_of(distances, distance_file, *arrays, used));
+    view.ids = array_of<int64_t>(
+        ids, id_file, ElementType::i64, "the graph's ids", (*arrays)[0], used,
+        [&](int64_t first, int64_t count, int64_t* out) { id_file.read(first, count, out); });
+    view.distances = array_of<float>(
+        distances, distance_file, ElementType::f32, "the graph's distances", (*arrays)[1], used,
+        [&](int64_t first, int64_t count, float* out) {
+          distance_file.read(first, MutableMatrixView(out, count, distance_file.cols()));
+        });
     view.queries = id_file.rows();
     view.k = id_file.cols();
     return GraphAccess::make(view, arrays, metric, {});

@@ -1,4 +1,4 @@
-// A graph as sparse matrices of distances, and what can be counted in it.
+// A graph as sparse matrices of distances or weights, as UMAP takes it, and what can be counted in it.
 //
 // Cost: passes over the edges on all threads; turning them round is one scattered pass. Memory: that of the result, and
 // for symmetric() and mutual() of both directions beside it, 24 bytes for each edge.
@@ -6,7 +6,6 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/host_array.hpp"
-#include "graph/handle/both_ways.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
@@ -15,6 +14,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,27 +48,25 @@ struct EdgeCounts {
     }
     std::atomic<int64_t> edges{0};
     std::atomic<int64_t> mutual{0};
-    for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
-      int64_t back = 0;
-      int64_t here = 0;
-      for (int64_t i = first; i < end; ++i) {
-        const int64_t count = neighbors_of(graph, i);
-        here += count;
-        for (int64_t j = 0; j < count; ++j) {
-          const int64_t* const ids = graph.ids(graph.ids(i)[j]);
-          back += std::find(ids, ids + graph.k(), i) != ids + graph.k() ? 1 : 0;
-        }
+    const auto count_row = [&](int64_t row, int) {
+      const int64_t count = neighbors_of(graph, row);
+      edges.fetch_add(count, std::memory_order_relaxed);
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t* const ids = graph.ids(graph.ids(row)[j]);
+        if (std::find(ids, ids + graph.k(), row) != ids + graph.k()) mutual.fetch_add(1, std::memory_order_relaxed);
       }
-      edges += here;
-      mutual += back;
-    });
+    };
+    resources.pool().run(graph.rows(), count_row, [] {});  // the graph is there, though memory is only counted
     all = edges;
     both_ways = mutual;
   }
 };
 
-// A matrix of rows with so many entries as `counts`, which become where they end.
-CsrMatrix sized(HostArray<int64_t>& counts, const Resources& resources) {
+// A matrix of rows with so many entries as `counts`, which become where they end. `counted(edges)`: all of them, where memory
+// is only counted.
+template <typename Counted>
+CsrMatrix sized(HostArray<int64_t>& counts, const KnnGraph& graph, const Resources& resources, const Counted& counted) {
+  if (only_counts(resources)) return CsrMatrix(graph.rows(), counted(EdgeCounts(graph, resources)), resources);
   int64_t entries = 0;
   for (int64_t& count : counts) entries = count += entries;
   CsrMatrix matrix(counts.size(), entries, resources);
@@ -95,11 +94,10 @@ void sort_rows(const CsrMatrix& matrix, const Resources& resources) {
 
 CsrMatrix csr_of(const KnnGraph& graph, const Resources& resources) {
   HostArray<int64_t> counts(graph.rows(), "the matrix's rows", resources);
-  if (only_counts(resources)) return CsrMatrix(graph.rows(), EdgeCounts(graph, resources).all, resources);
   for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) counts[i] = neighbors_of(graph, i);
   });
-  CsrMatrix matrix = sized(counts, resources);
+  CsrMatrix matrix = sized(counts, graph, resources, [](const EdgeCounts& edges) { return edges.all; });
   for_row_blocks("copy edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       const int64_t count = matrix.offsets()[i + 1] - matrix.offsets()[i];
@@ -121,7 +119,8 @@ void each_edge(const KnnGraph& graph, const Resources& resources, const Use& use
 }
 
 void count_edges_to(const KnnGraph& graph, int64_t* counts, const Resources& resources) {
-  std::fill_n(counts, graph.rows(), 0);
+  for_row_blocks("turn edges", graph.rows(), resources,
+                 [&](int64_t first, int64_t end) { std::fill(counts + first, counts + end, 0); });
   each_edge(graph, resources, [&](int64_t, int64_t to, float) {
     std::atomic_ref<int64_t>(counts[to]).fetch_add(1, std::memory_order_relaxed);
   });
@@ -129,9 +128,8 @@ void count_edges_to(const KnnGraph& graph, int64_t* counts, const Resources& res
 
 CsrMatrix turned(const KnnGraph& graph, const Resources& resources) {
   HostArray<int64_t> ends(graph.rows(), "the matrix's rows", resources);
-  if (only_counts(resources)) return CsrMatrix(graph.rows(), EdgeCounts(graph, resources).all, resources);
   count_edges_to(graph, ends.data(), resources);
-  CsrMatrix matrix = sized(ends, resources);
+  CsrMatrix matrix = sized(ends, graph, resources, [](const EdgeCounts& edges) { return edges.all; });
   each_edge(graph, resources, [&](int64_t from, int64_t to, float distance) {
     const int64_t place = std::atomic_ref<int64_t>(ends[to]).fetch_sub(1, std::memory_order_relaxed) - 1;
     matrix.columns()[place] = from;
@@ -158,24 +156,21 @@ void each_of_both(const CsrMatrix& a, const CsrMatrix& b, int64_t row, bool larg
   }
 }
 
-}  // namespace
-
+// A graph's edges and their ways back as one matrix. `in_both`: those alone whose way back is an edge too.
 CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resources) {
   const CsrMatrix there = csr_of(graph, resources);
   const CsrMatrix back = turned(graph, resources);
   const bool larger = larger_is_nearer(graph.metric());
   HostArray<int64_t> counts(graph.rows(), "the matrix's rows", resources);
-  if (only_counts(resources)) {
-    const EdgeCounts edges(graph, resources);
-    return CsrMatrix(graph.rows(), in_both ? edges.both_ways : 2 * edges.all - edges.both_ways, resources);
-  }
   for_row_blocks("count edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       counts[i] = 0;
       each_of_both(there, back, i, larger, [&](int64_t, float, bool both) { counts[i] += both || !in_both; });
     }
   });
-  CsrMatrix matrix = sized(counts, resources);
+  CsrMatrix matrix = sized(counts, graph, resources, [&](const EdgeCounts& edges) {
+    return in_both ? edges.both_ways : 2 * edges.all - edges.both_ways;
+  });
   for_row_blocks("join edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       int64_t at = matrix.offsets()[i];
@@ -188,6 +183,85 @@ CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resour
   });
   return matrix;
 }
+
+// The weights with which UMAP and scanpy join rows: 1 for the nearest neighbour, falling so that a row's weights sum to
+// log2(k + 1), and of both directions the chance that either holds (a + b - a b). UMAP, McInnes et al. 2018, section 3.1,
+// with umap-learn's constants, as n_neighbors = k + 1: UMAP counts a row among its neighbours.
+
+constexpr int kHalvings = 64;
+constexpr double kTolerance = 1e-5;
+constexpr double kSmallestScale = 1e-3;  // of the mean distance
+
+double mean_of(const float* distances, int64_t count, int64_t divisor) {
+  double sum = 0;
+  for (int64_t j = 0; j < count; ++j) sum += static_cast<double>(distances[j]);
+  return sum / static_cast<double>(divisor);
+}
+
+// How a row's distances become weights.
+struct Fall {
+  double nearest = 0;  // the first distance that is not 0
+  double scale = 1;
+
+  float weight(float distance) const {
+    const double beyond = static_cast<double>(distance) - nearest;
+    return beyond <= 0 || scale == 0 ? 1.0f : static_cast<float>(std::exp(-beyond / scale));
+  }
+};
+
+Fall fall_of(const float* distances, int64_t k, double mean_of_all) {
+  Fall fall;
+  const float* const first = std::find_if(distances, distances + k, [](float d) { return d > 0; });
+  if (first != distances + k) fall.nearest = static_cast<double>(*first);
+  const double wanted = std::log2(static_cast<double>(k + 1));
+  double low = 0;
+  double high = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kHalvings; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < k; ++j) {
+      const double beyond = static_cast<double>(distances[j]) - fall.nearest;
+      sum += beyond > 0 ? std::exp(-beyond / fall.scale) : 1;
+    }
+    if (std::abs(sum - wanted) < kTolerance) break;
+    (sum > wanted ? high : low) = fall.scale;
+    fall.scale = std::isinf(high) ? fall.scale * 2 : (low + high) / 2;
+  }
+  const double mean = fall.nearest > 0 ? mean_of(distances, k, k + 1) : mean_of_all;  // with the row itself at 0
+  fall.scale = std::max(fall.scale, kSmallestScale * mean);
+  return fall;
+}
+
+CsrMatrix weighed(const KnnGraph& graph, const Resources& resources) {
+  const int64_t rows = graph.rows();
+  const int64_t k = graph.k();
+  const HostArray<Fall> falls(rows, "how weights fall", resources);
+  if (only_counts(resources)) return both_ways(graph, false, resources);
+  check_full(graph, "connectivities");
+  const double mean_of_all = rows == 0 ? 0 : mean_of(graph.distances(), rows * k, rows * (k + 1));
+  for_row_blocks("weigh", rows, resources, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) falls[i] = fall_of(graph.distances(i), k, mean_of_all);
+  });
+
+  // An entry is there where either row has the other as neighbour. What one direction weighs follows from its row.
+  CsrMatrix matrix = both_ways(graph, false, resources);
+  const auto weight_from = [&](int64_t row, int64_t other) {
+    const int64_t* const ids = graph.ids(row);
+    const int64_t* const at = std::find(ids, ids + k, other);
+    return at == ids + k ? 0.0f : falls[row].weight(graph.distances(row)[at - ids]);
+  };
+  for_row_blocks("weigh", rows, resources, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
+      for (int64_t e = matrix.offsets()[i]; e < matrix.offsets()[i + 1]; ++e) {
+        const float there = weight_from(i, matrix.columns()[e]);
+        const float back = weight_from(matrix.columns()[e], i);
+        matrix.values()[e] = there + back - there * back;
+      }
+    }
+  });
+  return matrix;
+}
+
+}  // namespace
 
 CsrMatrix KnnGraph::to_csr(const Resources& resources) const {
   return made_of(*this, "a matrix of the graph", resources, csr_of);
@@ -204,10 +278,34 @@ CsrMatrix KnnGraph::mutual(const Resources& resources) const {
                  [](const KnnGraph& graph, const Resources& used) { return both_ways(graph, true, used); });
 }
 
+CsrMatrix KnnGraph::connectivities(const Resources& resources) const {
+  check_distance(metric_, "connectivities fall with one");
+  return made_of(*this, "connectivities", resources, weighed);
+}
+
+Neighbors KnnGraph::to_umap(const Resources& resources) const {
+  check_distance(metric_, "UMAP wants one");
+  return made_of(*this, "UMAP's graph", resources, [](const KnnGraph& graph, const Resources& used) {
+    const int64_t k = graph.k();
+    Neighbors result(graph.rows(), k + 1, used);
+    check_full(graph, "UMAP");
+    const NeighborsView out = result.view();
+    for_row_blocks("copy edges", graph.rows(), used, [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
+        out.ids[i * out.k] = i;
+        out.distances[i * out.k] = 0.0f;
+        std::copy_n(graph.ids(i), k, out.ids + i * out.k + 1);
+        std::copy_n(graph.distances(i), k, out.distances + i * out.k + 1);
+      }
+    });
+    return result;
+  });
+}
+
 HostBuffer KnnGraph::in_degrees(const Resources& resources) const {
   return made_of(*this, "the rows' in-degrees", resources, [](const KnnGraph& graph, const Resources& used) {
     HostBuffer counts(array_bytes<int64_t>(graph.rows()), "the rows' in-degrees", used);
-    if (!only_counts(used)) count_edges_to(graph, counts.as<int64_t>(), used);
+    count_edges_to(graph, counts.as<int64_t>(), used);
     return counts;
   });
 }
@@ -219,7 +317,7 @@ RowLabels KnnGraph::components(const Resources& resources) const {
     const auto join = [&](int64_t from, int64_t to, float) {
       sets.join(static_cast<uint32_t>(from), static_cast<uint32_t>(to));
     };
-    if (!only_counts(used)) each_edge(graph, used, join);
+    each_edge(graph, used, join);
     return sets.labels(used);
   });
 }

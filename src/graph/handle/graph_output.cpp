@@ -7,6 +7,8 @@
 #include "graph/handle/graph_access.hpp"
 #include "graph/lists/counted_work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kith {
@@ -72,6 +74,24 @@ void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Re
   const Resources quiet = resources.with_progress({});
   copy_array(from.ids, to.ids, from, to, quiet);
   copy_array(from.distances, to.distances, from, to, quiet);
+}
+
+void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report) {
+  report.rounds = outcome.rounds;
+  report.reached = outcome.reached;
+  if (outcome.recall) {
+    report.recall = GraphRecall{.recall = outcome.recall->recall,
+                                .recall_at_10 = outcome.recall->recall_at_10,
+                                .standard_error = outcome.recall->error,
+                                .rows = control_rows};
+  }
+}
+
+void warn_if_missed(const GraphReport& report, double wanted, std::string_view advice, const Resources& resources) {
+  if (report.reached || !report.recall) return;
+  resources.log(LogLevel::warning,
+                fmt::format("the graph's recall is about {:.4f} (standard error {:.4f}), below the {} asked for; {}",
+                            report.recall->recall, report.recall->standard_error, wanted, advice));
 }
 
 }  // namespace kith

@@ -1,4 +1,5 @@
-// The arrays of a graph that is being made, in host memory or in that of a device: a graph lies where its vectors do.
+// What every call that makes a graph has around it: arrays, in host memory or in that of a device (a graph lies where its
+// vectors do), memory limits, and the report with its time and its peaks.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -6,13 +7,19 @@
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 
+#include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
+#include "graph/lists/control_rows.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kith {
 
@@ -48,6 +55,16 @@ KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& res
 // From anywhere to anywhere; both have the same rows and k. Returns when it is done.
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources);
 
+// What rounds have to say.
+void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
+// A warning where the recall that was wanted is not reached.
+void warn_if_missed(const GraphReport& report, double wanted, std::string_view advice, const Resources& resources);
+
+// Where every pair was compared.
+inline GraphRecall exact_recall(int64_t rows) {
+  return {.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = rows};
+}
+
 // The report of build(resources), with its time and its peaks.
 template <typename Build>
 GraphReport measured(const Resources& resources, const Build& build) {
@@ -71,6 +88,19 @@ KnnGraph make_graph(const GraphOutputShape& shape, Metric metric, const Resource
     return filled;
   });
   return out->graph(metric, std::move(report));
+}
+
+// call(resources) within the limits. What it takes on the CPU is counted before. On a GPU it is not: limits are named once
+// they were too little, by enough(), which is none where the CPU works.
+template <typename Enough, typename Call>
+auto within_graph_limits(std::string_view job, const Resources& resources, const Enough& enough, const Call& call) {
+  if (!counts_memory(resources)) return call(resources);
+  const std::optional<Footprint> there = enough();
+  if (!there) return within_limits(job, resources, call);
+  if (resources.host_memory()->counts_only()) require_memory(job, *there, resources);
+  return naming_device_limit([&] { return there->device; }, resources, [&] {
+    return naming_whole_host_limit([&] { return there->host; }, resources, [&] { return call(resources); });
+  });
 }
 
 }  // namespace kith

@@ -4,7 +4,6 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
 #include "graph/handle/graph_access.hpp"
@@ -35,25 +34,15 @@ GraphRecall recall_of(const KnnGraph& graph, const MatrixView& x, const GraphRec
                       const Resources& resources) {
   GraphRecall result;
   result.rows = std::min(params.rows, graph.rows());
-  if (only_counts(resources)) {
-    count_work(array_footprint<uint64_t>(divide_up(graph.rows(), 64)), resources);  // sample_rows()
-  }
-  const std::vector<uint32_t> rows =
-      only_counts(resources) ? std::vector<uint32_t>(static_cast<size_t>(result.rows))
-                             : sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
+  const std::vector<uint32_t> rows = sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
   MatrixBuffer queries(x.dtype(), result.rows, x.cols(), "rows to look at", resources);
   ViewSource source(x);
   const KnnParams wish{.k = k + 1, .metric = graph.metric()};
-  if (only_counts(resources)) {
-    count_call(resources, [&](const Resources& counting) { (void)knn(queries.view(), x, wish, counting); });
-    const Neighbors found(result.rows, k + 1, resources);
-    (void)true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
-    return result;
-  }
   gather(source, rows, queries.mutable_view(), resources);
-  const Neighbors found = knn(queries.view(), x, wish, resources);
-
+  Neighbors found(result.rows, k + 1, resources);
+  call_or_count(resources, [&](const Resources& used) { knn(queries.view(), x, found.view(), wish, used); });
   const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
+  if (only_counts(resources)) return result;
   const bool larger = larger_is_nearer(graph.metric());
   const int64_t ten = std::min<int64_t>(k, 10);
   std::vector<double> shares;

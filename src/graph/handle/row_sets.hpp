@@ -20,7 +20,7 @@ namespace kith {
 class RowSets {
  public:
   RowSets(int64_t rows, const Resources& resources) : parent_(rows, "sets of rows", resources) {
-    if (!only_counts(resources)) std::iota(parent_.begin(), parent_.end(), 0u);
+    std::iota(parent_.begin(), parent_.end(), 0u);
   }
 
   // The smallest row of the set, as far as sets are joined.

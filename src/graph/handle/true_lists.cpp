@@ -23,7 +23,6 @@ HostArray<int64_t> ids_of(const NeighborsView& graph, const std::vector<uint32_t
   const auto count = static_cast<int64_t>(rows.size());
   HostArray<int64_t> ids(count * graph.k, "neighbours to look at", resources);
   ViewSource source(MatrixView(graph.ids, DType::u8, {graph.queries, row_bytes, row_bytes}, graph.space));
-  if (only_counts(resources)) return ids;
   gather(source, rows, MutableMatrixView(ids.data(), DType::u8, {count, row_bytes, row_bytes}), resources);
   return ids;
 }
@@ -41,7 +40,7 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
   const int64_t together = rows_together(k);
   MatrixBuffer vectors(x.dtype(), true_lists_rows(count, k), x.cols(), "rows and their neighbours", resources);
   if (only_counts(resources)) return lists;
-  std::fill_n(lists.data(), lists.size(), kPadding);
+  std::fill(lists.begin(), lists.end(), kPadding);
   ViewSource source(x);
   std::vector<uint32_t> places(static_cast<size_t>(k));
   std::iota(places.begin(), places.end(), 1u);

@@ -4,7 +4,6 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "rows/row_sample.hpp"
-#include "core/divide.hpp"
 #include "core/random.hpp"
 #include "graph/lists/counted_work.hpp"
 
@@ -35,16 +34,14 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
     : all_rows_(x.rows()), k_(std::min(k, std::max<int64_t>(x.rows() - 1, 0))), ten_(std::min(k_, kFirstTen)) {
   if (k_ == 0) return;
   const int64_t count = std::min(kControlRows, all_rows_);
-  if (only_counts(resources)) {
-    count_work(array_footprint<uint64_t>(divide_up(all_rows_, 64)), resources);  // sample_rows()
-    const MatrixBuffer queries(x.dtype(), count, x.cols(), "the control rows", resources);
-    count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), k_ + 1, counting); });
-    return;
-  }
   rows_ = sample_rows(CounterRng(seed, kControlStream), all_rows_, count, resources);
   MatrixBuffer queries(x.dtype(), count, x.cols(), "the control rows", resources);
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
+  if (only_counts(resources)) {
+    count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), k_ + 1, counting); });
+    return;
+  }
   // The k + 1 first hold the k first others, whether or not the row itself is among them.
   const Neighbors truth = search(queries.view(), k_ + 1, resources.with_progress({}));
   for (int64_t i = 0; i < count; ++i) {
@@ -63,7 +60,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
 
 template <typename ListOf>
 RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) const {
-  if (rows_.empty()) return {1, 0, 1};
+  if (kth_.empty()) return {1, 0, 1};  // no rows, or memory is only counted
   double sum = 0;
   double squares = 0;
   double ten = 0;

@@ -6,6 +6,7 @@
 // Cost: an exact search of kControlRows queries, and k keys for each.
 #pragma once
 
+#include <kith/graph_report.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
@@ -16,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -27,6 +29,14 @@ struct RecallEstimate {
   double recall = 0;        // of the k nearest
   double error = 0;         // its standard error
   double recall_at_10 = 0;  // of the 10 nearest, or of all k where these are fewer
+};
+
+// What a build by rounds leaves beside its lists.
+struct BuildOutcome {
+  std::vector<GraphRound> rounds;
+  std::optional<RecallEstimate> recall;
+  bool reached = true;  // the recall that was wanted, if one was
+  int64_t probes = 0;   // made, by cells
 };
 
 class ControlRows {

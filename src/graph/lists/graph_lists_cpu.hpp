@@ -47,6 +47,14 @@ class GraphListsCpu final : public GraphLists {
   bool has_random_rows_ = false;
 };
 
+// Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), where `boundary` is not
+// 0 with rows of the other set alone. Of those that a list has already none is added.
+void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
+                     const Resources& resources);
+// Offers rows by their ids, in host memory. Their distances are computed again: what lists hold are keys of this
+// collection.
+void add_named_rows(const PairRows& rows, const NamedRows& named, WorkingLists& lists, const Resources& resources);
+
 // How a builder makes its steps: on_cpu(GraphListsCpu&) or, where the lists are a GraphListsCuda, on_gpu().
 template <typename OnCpu, typename OnGpu>
 auto dispatch_lists(GraphLists& lists, const OnCpu& on_cpu, const OnGpu& on_gpu) {

@@ -4,14 +4,35 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "graph/lists/graph_lists.hpp"
-#include "graph/lists/graph_rows_cuda.hpp"
 #include "graph/lists/pairs/pair_key_rows.hpp"
 #include "graph/lists/working_lists_cuda.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 #include <memory>
 
 namespace kith {
+
+// The rows of a collection while a graph of them is built: where they lie there already, or a copy; checked, and with their
+// inverse norms for cosine. Memory: cols x size a row where they are copied; 8 bytes a row for cosine.
+class GraphRowsCuda {
+ public:
+  GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
+                const Resources& resources);
+
+  const DeviceRowsView& rows() const { return rows_; }
+  // The same as a matrix in the device's memory.
+  const MatrixView& view() const { return view_; }
+  int64_t cols() const { return view_.cols(); }
+
+ private:
+  void bring(std::shared_ptr<const DeviceContext> context, const Resources& resources);
+
+  DeviceBuffer matrix_;
+  DeviceArray<double> norms_;
+  MatrixView view_;
+  DeviceRowsView rows_;
+};
 
 class GraphListsCuda final : public GraphLists {
  public:
@@ -59,5 +80,15 @@ class GraphListsCuda final : public GraphLists {
   DeviceArray<uint64_t> entries_;
   int64_t length_ = 0;
 };
+
+// What lists begin with. Both wait, and keep the lists' ends right, which are right before. Beside the lists they take at most kStartBytes
+// (start_rules.hpp), and kSetBytes more with a metric of the user's (pairs/custom_sets_cuda.hpp).
+
+void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t seed, const DeviceListsRef& lists,
+                          const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
+
+// The ids lie on the host or on this device.
+void add_named_rows_cuda(const PairKeyRows& rows, const NamedRows& named, const DeviceListsRef& lists,
+                         const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
 }  // namespace kith

@@ -1,6 +1,6 @@
 // Rows to be offered to each list are written down, a batch of lists at a time, then their keys, then these are merged
 // in. Bound by the reads of the rows that are named.
-#include "graph/lists/start_lists_cuda.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
@@ -37,7 +37,7 @@ __device__ bool any_twice(const uint32_t* numbers, int64_t count) {
   return __any_sync(kAllLanes, twice);
 }
 
-// A warp draws the rows of a list, as start_lists.cpp does one by one: all numbers at once, then those that were there
+// A warp draws the rows of a list, as the CPU does one by one: all numbers at once, then those that were there
 // before become the largest possible.
 __global__ void __launch_bounds__(kThreads)
     draw_kernel(DeviceListsRef lists, CounterRng rng, int64_t boundary, int64_t first, int64_t count, uint32_t* named) {

@@ -1,15 +1,27 @@
 #include "graph/lists/working_lists.hpp"
 
 #include "core/divide.hpp"
-#include "core/parallel_for.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/result_exit.hpp"
+#include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsPerTask = 4096;
+constexpr int64_t kSurveyedRowsPerTask = 2048;
+
+// Four sums, which do not wait for each other.
+double sum_of_distances(const ResultExit& exit, const uint64_t* list, int64_t count) {
+  double sums[4] = {};
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    for (int64_t i = 0; i < 4; ++i) sums[i] += exit.distance(list[j + i]);
+  }
+  for (; j < count; ++j) sums[0] += exit.distance(list[j]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
 
 // Held for tens of nanoseconds: waiting costs less than sleeping.
 class RowLock {
@@ -34,15 +46,10 @@ WorkingLists::WorkingLists(int64_t rows, int64_t length, const Resources& resour
       lists_(rows * length, "the lists of neighbours", resources),
       thresholds_(rows, "the lists of neighbours", resources),
       locks_(rows, "the lists of neighbours", resources) {
-  if (only_counts(resources)) return;
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("lists", rows, quiet);
-  parallel_for(divide_up(rows, kRowsPerTask), meter, quiet, [&](int64_t task, int) {
-    const int64_t first = task * kRowsPerTask;
-    const int64_t count = std::min(kRowsPerTask, rows - first);
-    std::fill_n(list(first), count * length, kPadding);
-    std::fill_n(thresholds_.data() + first, count, kNanKey);
-    std::fill_n(locks_.data() + first, count, uint8_t{0});
+  for_row_blocks("lists", rows, resources.with_progress({}), [&](int64_t first, int64_t end) {
+    std::fill(list(first), list(end), kPadding);
+    std::fill(thresholds_.data() + first, thresholds_.data() + end, kNanKey);
+    std::fill(locks_.data() + first, locks_.data() + end, uint8_t{0});
   });
 }
 
@@ -80,6 +87,46 @@ bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {
 void WorkingLists::refresh_threshold(int64_t row) {
   std::atomic_ref<uint32_t>(thresholds_[row])
       .store(ordered_of(list(row)[length_ - 1]), std::memory_order_relaxed);
+}
+
+ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources) {
+  std::vector<ListSurvey> parts(static_cast<size_t>(divide_up(lists.rows(), kSurveyedRowsPerTask)));
+  const ResultExit exit(metric);
+  const auto survey = [&](int64_t first, int64_t end) {
+    ListSurvey part;
+    for (int64_t row = first; row < end; ++row) {
+      uint64_t* const list = lists.list(row);
+      int64_t count = lists.length();
+      while (count > 0 && list[count - 1] == kPadding) --count;
+      part.phi += sum_of_distances(exit, list, std::min(k, count));
+      for (int64_t j = 0; j < count; ++j) part.updates += is_old(list[j]) ? 0 : 1;
+      if (flags == Flags::set) {
+        for (int64_t j = 0; j < count; ++j) list[j] |= kOldFlag;
+      } else if (flags == Flags::clear) {
+        for (int64_t j = 0; j < count; ++j) list[j] = without_flag(list[j]);
+      }
+    }
+    parts[static_cast<size_t>(first / kSurveyedRowsPerTask)] = part;
+  };
+  for_row_blocks("survey", lists.rows(), resources.with_progress({}), survey, kSurveyedRowsPerTask);
+  ListSurvey all;
+  for (const ListSurvey& part : parts) all.add(part);
+  return all;
+}
+
+void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources) {
+  const ResultExit exit(metric);
+  const Resources quiet = resources.with_progress({});
+  for_row_blocks("write", lists.rows(), quiet, [&](int64_t first, int64_t end) {
+    for (int64_t row = first; row < end; ++row) {
+      for (int64_t j = 0; j < out.k; ++j) {
+        const uint64_t stored = j < lists.length() ? lists.list(row)[j] : kPadding;
+        const uint64_t neighbor = stored == kPadding ? kPadding : without_flag(stored);
+        out.ids[row * out.k + j] = exit.id(neighbor);
+        out.distances[row * out.k + j] = exit.distance(neighbor);
+      }
+    }
+  });
 }
 
 }  // namespace kith

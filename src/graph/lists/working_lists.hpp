@@ -8,6 +8,10 @@
 // Memory: 8 length + 5 bytes a row. Time: an offer that does not enter is one comparison.
 #pragma once
 
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 
@@ -69,5 +73,26 @@ class WorkingLists {
   HostArray<uint32_t> thresholds_;
   HostArray<uint8_t> locks_;
 };
+
+// What one pass over all lists after a round tells: what changed, and the sum of all distances (GNND's equation 3). Sums are
+// added in an order fixed by the row numbers. Neighbours that have come since the last survey are those without the flag of
+// old ones.
+struct ListSurvey {
+  double phi = 0;       // of the first k of each list
+  int64_t updates = 0;  // neighbours without the flag
+
+  void add(const ListSurvey& part) {
+    phi += part.phi;
+    updates += part.updates;
+  }
+};
+
+enum class Flags : uint8_t { keep, set, clear };
+
+// And leaves all neighbours with the flag, without it, or as they are.
+ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources);
+
+// The first k of every list, as the caller gets them; padding where a list is shorter.
+void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources);
 
 }  // namespace kith

@@ -6,6 +6,9 @@
 // Memory: 8 length + 8 bytes a row. Time: one read of the offers and of the lists that get some, a write of what moved.
 #pragma once
 
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+
 #include "cuda/device_context.hpp"
 #include "graph/lists/working_lists.hpp"
 
@@ -49,5 +52,27 @@ void launch_list_ends(const DeviceListsRef& lists, cudaStream_t stream);
 // InvalidArgument where lists are longer than kLongestDeviceList, or there are more than kMostOfferPlaces.
 void launch_merge_offers(const DeviceListsRef& lists, const ListOffers& offers, unsigned long long* entered,
                          cudaStream_t stream);
+
+// Passes over the lists: a survey after a round, the lists of some rows, lists of another length, and what the caller gets.
+
+// The parts of a survey, which the host adds up in order: rows are added in blocks of a fixed size, so that sums do not
+// depend on the launch.
+inline constexpr int64_t kSurveyRows = 256;
+constexpr int64_t survey_parts(int64_t rows) { return (rows + kSurveyRows - 1) / kSurveyRows; }
+
+// One ListSurvey for each part, of the first k of each list; flags as in survey_lists(). Enqueues and returns.
+void launch_survey_lists(const DeviceWorkingLists& lists, int64_t k, Metric metric, Flags flags, ListSurvey* parts,
+                         cudaStream_t stream);
+
+// The lists of rows[0], rows[1], ..., one after the other. Enqueues and returns.
+void launch_gather_lists(const DeviceWorkingLists& lists, const uint32_t* rows, int64_t count, uint64_t* out,
+                         cudaStream_t stream);
+
+// `to` has the same rows and another length. Enqueues and returns.
+void launch_resize_lists(const DeviceWorkingLists& lists, const DeviceWorkingLists& to, cudaStream_t stream);
+
+// Rows first, first + 1, ... of the lists; `out` lies on the device. Enqueues and returns.
+void launch_write_lists(const DeviceWorkingLists& lists, Metric metric, int64_t first, const NeighborsView& out,
+                        cudaStream_t stream);
 
 }  // namespace kith

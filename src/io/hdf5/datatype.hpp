@@ -1,7 +1,7 @@
 // Between the elements of Kith's files and HDF5's datatype messages.
 #pragma once
 
-#include "io/element_type.hpp"
+#include "io/file_layout.hpp"
 #include "io/hdf5/source.hpp"
 
 #include <string>

@@ -2,11 +2,13 @@
 // lzf. Other filters are Unsupported, by name.
 #pragma once
 
-#include "io/hdf5/source.hpp"
-
 #include <kith/host_buffer.hpp>
 
+#include "io/hdf5/source.hpp"
+
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -34,5 +36,10 @@ constexpr int64_t hdf5_buffer_bytes(int64_t chunk_bytes) { return chunk_bytes + 
 // The values of a chunk: `bytes` of them, or CorruptFile. Filters take a second such buffer while they work.
 HostBuffer read_chunk(const Hdf5Source& source, const Hdf5Chunk& chunk, const std::vector<Hdf5Filter>& filters,
                       int64_t bytes, const Resources& resources);
+
+// Unpacks lzf, the fast compression that h5py offers: runs of plain bytes, and copies of what came out before.
+//
+// How many bytes came out, or -1 where the content is damaged or has no room.
+int64_t unpack_lzf(std::span<const std::byte> packed, std::span<std::byte> out);
 
 }  // namespace kith

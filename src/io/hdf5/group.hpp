@@ -2,8 +2,8 @@
 // one, whose links stand in their header or, when there are many, in a heap with an index of names.
 #pragma once
 
-#include "io/hdf5/link.hpp"
 #include "io/hdf5/object_header.hpp"
+#include "io/hdf5/symbol_table.hpp"
 
 #include <optional>
 #include <string>

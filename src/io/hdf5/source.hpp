@@ -8,6 +8,7 @@
 
 #include "io/posix_file.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -84,5 +85,10 @@ class Hdf5Cursor {
   std::string_view what_;
   size_t next_ = 0;
 };
+
+// Of a power of two; else rounded down.
+inline int64_t hdf5_log2(int64_t value) {
+  return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(value))) - 1;
+}
 
 }  // namespace kith

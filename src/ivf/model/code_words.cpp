@@ -15,7 +15,7 @@ uint16_t bf16_of(float value) {
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
-bool is_additive(const CodeFormat& format) { return format.kind == CodeKind::additive; }
+bool is_additive(const CodeFormat& format) { return format.adds_codewords(); }
 
 // Of a codeword.
 int64_t width_of(const CodeFormat& format) { return is_additive(format) ? format.cols : format.part_cols(); }

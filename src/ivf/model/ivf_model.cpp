@@ -7,7 +7,6 @@
 #include "core/host_array.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
-#include "ivf/model/streamed_training.hpp"
 #include "ivf/model/training_sample.hpp"
 #include "kernels/distance/canonical.hpp"
 
@@ -132,28 +131,9 @@ std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
     model->residual = has_residuals(spec);
   }
-  const int64_t most = code_rows(spec.code);
-  const CounterRng rng(seed, kCodeStream);
-  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
-    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
-    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
-    model->validate();
-    return model;
-  }
-  CodeRecipe code = spec.code;
-  code.norm = CodeNorm::decoded;
-  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
-  HostArray<int32_t> labels;
-  if (model->residual) {
-    labels = HostArray<int32_t>(sample.rows(), "the sample's lists", resources);
-    assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
-    subtract_centres(model->centres.view(), labels.data(), sample.mutable_view());
-  }
-  model->codec = Codec::train(code, sample.view(), seed, resources);
-  if (spec.code.norm != CodeNorm::decoded) {
-    ViewSource source(sample.view());
-    model->codec = with_norms(model->codec, spec.code.norm, source, labels.data(), model->centres.view(), resources);
-  }
+  const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+  model->codec = train_code(spec.code, {centres, metric}, rows, code_rows(spec.code), CounterRng(seed, kCodeStream), seed,
+                            resources);
   model->validate();
   return model;
 }

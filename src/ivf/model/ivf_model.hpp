@@ -14,7 +14,6 @@
 #include "core/placed.hpp"
 #include "core/typed_row.hpp"
 #include "ivf/model/code_words.hpp"
-#include "ivf/model/gpu_model.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
@@ -24,6 +23,14 @@
 #include <optional>
 
 namespace kith {
+
+// What a GPU keeps of a model, for all versions of an index that share it: the centres, laid out for searches, and the
+// code's values (gpu_model_cuda.hpp).
+class GpuModel {
+ public:
+  virtual ~GpuModel() = default;
+  virtual int64_t bytes() const = 0;  // on the device
+};
 
 struct IvfModel {
   Metric metric = Metric::l2;
@@ -84,13 +91,10 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 // The centres by k-means over a sample of the rows, spherical for inner_product and cosine; then the code, of another
 // use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32, where the rows lie
 // (training_sample.hpp), or, where the host's limit has no room for that, a piece of it at a time
-// (streamed_training.hpp): the same bytes, in more time.
+// (train_centres_streamed, train_code): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
 // What that takes at least.
 Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources);
-inline int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
-  return train_ivf_footprint(spec, metric, rows, resources).host;
-}
 
 }  // namespace kith

@@ -68,12 +68,4 @@ Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, c
                                resources.with_device(Device::cpu())));
 }
 
-void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows) {
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    float* const row = typed_row<float>(rows, i);
-    const float* const centre = typed_row<float>(centres, lists[i]);
-    for (int64_t c = 0; c < rows.cols(); ++c) row[c] -= centre[c];
-  }
-}
-
 }  // namespace kith

@@ -28,11 +28,5 @@ Footprint rank_footprint(int64_t queries, int64_t probes, const Resources& resou
 
 // What assign_lists takes on the CPU at least, beside its result.
 Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources);
-inline int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
-  return assign_footprint(metric, lists, rows, resources).host;
-}
-
-// Takes each row's centre off it: f32.
-void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows);
 
 }  // namespace kith

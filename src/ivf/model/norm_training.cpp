@@ -7,7 +7,6 @@
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "quantize/additive/code_norms.hpp"
-#include "quantize/additive/norm_levels.hpp"
 
 #include <fmt/format.h>
 
@@ -42,9 +41,9 @@ Footprint norm_training_footprint(const CodeRecipe& code, const RowsInfo& rows, 
   without.norm = CodeNorm::decoded;
   const CodeFormat format = without.format_for(rows.cols);
   const int64_t piece = std::min(rows.rows, kPieceRows);
-  const int64_t codecs = 2 * code.code->table_bytes(code.format_for(rows.cols));
-  const int64_t encoding = code.code->encoding_bytes(code, format, piece, DType::f32, resources.threads());
-  return Footprint{saturating_add(codecs, encoding)}
+  return code.code->tables_footprint(code.format_for(rows.cols))
+      .times(2)
+      .beside(code.code->encoding_footprint(code, format, {piece, rows.cols, DType::f32}, resources))
       .beside(footprint_of<NormMemory>(resources, rows.rows, piece * format.bytes()))
       .beside(array_footprint<float>(piece, rows.cols));
 }

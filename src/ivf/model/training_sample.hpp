@@ -5,11 +5,15 @@
 // are wanted.
 #pragma once
 
+#include <kith/kmeans.hpp>
 #include <kith/matrix_buffer.hpp>
+#include <kith/metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "core/random.hpp"
+#include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstddef>
@@ -39,5 +43,33 @@ class TrainingSample {
   std::shared_ptr<std::byte> there_;
   MatrixView view_;
 };
+
+// Training of an inverted file whose samples do not fit the memory limit: the drawn rows are read again in every pass
+// instead of being held, and give the same centres and codes, bit for bit.
+//
+// Memory: 4 bytes for each drawn row, a piece of rows, and what k-means and the code keep for themselves.
+// Whether a sample of so many rows as f32 leaves enough of the limit for what is done with it.
+bool sample_fits(int64_t rows, int64_t cols, const Resources& resources);
+
+// k-means over up to `most` rows drawn from `rows`, as f32, made unit length for cosine.
+MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
+                                    const CounterRng& rng, const Resources& resources);
+
+// What a code is trained for: vectors as they are, or less their centre by the metric.
+struct CodedVectors {
+  MatrixView centres;  // none: vectors as they are
+  Metric metric = Metric::l2;
+};
+
+// A code for up to `most` rows drawn from `rows`, held in memory where they fit.
+std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
+                                        int64_t most, const CounterRng& rng, uint64_t seed,
+                                        const Resources& resources);
+
+// What the two take on the host at least.
+Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
+                                    const Resources& resources);
+Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
+                                  int64_t most, const Resources& resources);
 
 }  // namespace kith

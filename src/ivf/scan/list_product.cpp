@@ -27,7 +27,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
     // Many codewords are added up to decode a vector: lookups pay for more queries than those of product codes.
     return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
   }
-  if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
+  if (!format.copies_codewords() || model.metric == Metric::cosine) return 0;
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
@@ -71,7 +71,7 @@ CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t 
 
 bool ListTables::rounds_words(const IvfModel& model) {
   const KeyKind kind = key_kind(model.metric);
-  return model.codec->format().kind == CodeKind::product && kind != KeyKind::cosine &&
+  return model.codec->format().copies_codewords() && kind != KeyKind::cosine &&
          (model.residual || kind == KeyKind::inner_product);
 }
 
@@ -80,9 +80,8 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
     case ListEngine::tables:
-      return tables.model().codec->format().kind == CodeKind::additive
-                 ? make_sum_list_product(tables, shape, resources)
-                 : make_table_list_product(tables, shape, resources);
+      return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)
+                                                             : make_table_list_product(tables, shape, resources);
     default: return make_panel_list_product(tables, shape, resources);
   }
 }

@@ -7,7 +7,7 @@
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp);
-//           additive codes that hold norms, or by inner product, too (sum_list_product.cpp)
+//           additive codes that hold norms, or by inner product, too
 #pragma once
 
 #include <kith/resources.hpp>

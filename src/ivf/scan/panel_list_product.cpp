@@ -8,7 +8,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,12 +4,15 @@
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "ivf/scan/lookup_tables_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 
 #include <algorithm>
 
 namespace kith {
+
 namespace {
 
 constexpr int kThreads = 256;
@@ -73,7 +76,7 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   const auto look = [&](float value) {
     if (fabsf(value) < HUGE_VALF) mine = fmaxf(mine, fabsf(value));
   };
-  if (lists.codec.format.kind == CodeKind::product) {
+  if (lists.codec.format.copies_codewords()) {
     const int64_t values = lists.codec.format.codewords() * cols;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < values; i += gridDim.x * kThreads) {
       look(lists.codec.codewords[i]);
@@ -177,23 +180,84 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+// The mean of so many centres, which is amid them well enough. A thread for each column.
+__global__ void __launch_bounds__(kLookupThreads)
+    middle_kernel(const __grid_constant__ DeviceListsView lists, const float* largest, float* middle) {
+  constexpr int64_t kMostCentres = 1024;
+  const auto cols = static_cast<int>(lists.codec.format.cols);
+  const auto col = static_cast<int>(threadIdx.x);
+  if (col >= cols) return;
+  const int64_t count = lists.lists < kMostCentres ? lists.lists : kMostCentres;
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; lists.has_origin() && i < count; ++i) {
+    const float value = lists.centres[i * lists.lists / count * cols + col];
+    if (!(fabsf(value) < 1e30f)) continue;
+    sum += value;
+    ++finite;
+  }
+  middle[col] = finite == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(finite) * operand_scale(*largest));
+}
+
+// Entries |w|^2 + 2 <c, w>, c less the middle.
+__global__ void __launch_bounds__(kLookupThreads)
+    list_terms_kernel(const __grid_constant__ DeviceListsView lists, const __grid_constant__ PreparedLists prepared,
+                      const __grid_constant__ ScanTerms terms) {
+  extern __shared__ __align__(16) float tables[];
+  __shared__ float centre[kLookupCols];
+  const CodeFormat& format = lists.codec.format;
+  const auto cols = static_cast<int>(format.cols);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const float scale = operand_scale(*prepared.largest);
+  for (int64_t list = blockIdx.x; list < lists.lists; list += gridDim.x) {
+    const int64_t begin = lists.offsets[list];
+    const int64_t end = lists.offsets[list + 1];
+    if (begin == end && terms.tables == nullptr) continue;
+    __syncthreads();  // the list before is done
+    if (thread < cols) {
+      const float own = lists.has_origin() ? lists.centres[list * cols + thread] : 0.0f;
+      centre[thread] = fmaf(own, scale, -terms.middle[thread]);
+    }
+    __syncthreads();
+    float* const out = terms.tables == nullptr ? tables : terms.tables + list * format.parts * 256;
+    fill_lookup_tables(format, prepared.table, centre, out,
+                       [](float sum, float c, float word) { return fmaf(word, fmaf(2.0f, c, word), sum); });
+    if (terms.vectors == nullptr) continue;
+    __syncthreads();
+    for (int64_t position = begin + thread; position < end; position += kLookupThreads) {
+      terms.vectors[position] = look_up(tables, lists.codes + position * format.parts, format.parts);
+    }
+  }
+}
+
 }  // namespace
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   const CodeFormat& format = lists.codec.format;
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.largest, 0, sizeof(float), stream));
   KITH_CUDA_CHECK(cudaMemsetAsync(prepared.facts, 0, static_cast<size_t>(lists.lists) * sizeof(ListFacts), stream));
-  const int64_t values = format.kind == CodeKind::product ? format.codewords() * format.cols : 0;
+  const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
   const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
   constexpr int64_t kMostBlocks = 1024;
   const int64_t looking =
-      format.kind == CodeKind::product ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
+      format.copies_codewords() ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
   launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
     const int64_t halves = table_steps(format) * kTableStepBytes / 2;
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
   launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+}
+
+void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,
+                       cudaStream_t stream) {
+  if (terms.term == ScanTerm::none) return;
+  launch(middle_kernel, Grid::of(1, kLookupThreads), stream, lists, prepared.largest, terms.middle);
+  constexpr int64_t kMostBlocks = 1 << 16;
+  const int64_t shared = terms.tables == nullptr ? lists.codec.format.parts * 256 * 4 : 0;
+  allow_all_shared_memory(list_terms_kernel);
+  launch(list_terms_kernel, Grid::of(std::min(lists.lists, kMostBlocks), kLookupThreads).with_shared(shared), stream,
+         lists, prepared, terms);
 }
 
 }  // namespace kith

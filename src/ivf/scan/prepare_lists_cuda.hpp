@@ -4,12 +4,14 @@
 #pragma once
 
 #include "cuda/workspace_layout.hpp"
+#include "ivf/scan/scan_cut.hpp"
 #include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace kith {
 
@@ -39,5 +41,46 @@ struct PreparedListsLayout : WorkspaceLayout {
 
 // Enqueues and returns.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+
+// Makes what scan_cut.hpp says: a block for each list, which has the list's table in shared memory and looks the list's
+// vectors up in it. One read of the codes.
+struct ScanTermsLayout : WorkspaceLayout {
+  ScanTermsLayout(const DeviceListsView& lists, ScanTerm kept) : term(kept) {
+    const int64_t floats = scan_term_floats(term, lists.codec.format, lists.lists, lists.count);
+    middle = take<float>(lists.codec.format.cols);
+    values = take<float>(floats);
+  }
+  ScanTerms in(std::byte* memory) const {
+    float* const floats = values.in(memory);
+    return {term, middle.in(memory), term == ScanTerm::of_vector ? floats : nullptr,
+            term == ScanTerm::of_list ? floats : nullptr};
+  }
+
+  ScanTerm term;
+  Slot<float> middle;
+  Slot<float> values;
+};
+
+// For codes that suits_tables() says, after launch_prepare_lists(). Enqueues and returns.
+void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,
+                       cudaStream_t stream);
+
+// Which vectors of a list repeat others. Equal codes of a list are equal vectors, and of any number of these a search for
+// k neighbours finds the k with the smallest rows at most. Where thousands are equal (lists far apart, of codes that tell
+// their vectors no more apart) they all are within every bound, and queries have more candidates than there is room for:
+// unless those are passed over that have k equal ones before them.
+//
+// Codes are counted by their hashes in a block's memory; only lists in which some counter is large are looked at once
+// more, in the order of their rows. Lists of more than 65,536 vectors are left as they are.
+// Memory: 2 bytes a vector, where anything repeats so often.
+inline constexpr uint32_t kLeastRepeats = 256;  // fewer have room among a query's candidates
+
+// Raises `most`, on the device, to about how often the most frequent code of a list occurs in it; never to less. Enqueues
+// and returns.
+void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStream_t stream);
+
+// Of each vector how many equal ones with smaller rows its list has, up to 65,535; 0 where that is not known. Enqueues and
+// returns.
+void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream);
 
 }  // namespace kith

@@ -5,7 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
-#include "ivf/scan/repeated_codes_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,12 +1,11 @@
 // A segment on a GPU, ready to be searched: its lists with the model's centres and code, and what the search computes
 // once for them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it. What lookup
-// tables want beside the lists (scan_terms.hpp) is made by the first search that looks codes up, where there is room.
+// tables want beside the lists (scan_cut.hpp) is made by the first search that looks codes up, where there is room.
 #pragma once
 
 #include "cuda/device_array.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
-#include "ivf/scan/scan_terms_cuda.hpp"
 #include "ivf/segment/segment_copies.hpp"
 
 #include <memory>

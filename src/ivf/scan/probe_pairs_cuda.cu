@@ -1,4 +1,4 @@
-#include "ivf/scan/probe_pairs_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
@@ -35,9 +35,9 @@ __device__ void count_pairs(const ProbePairsTask& task, int64_t query) {
   for (int64_t base = 0; base < task.slots; base += 32) {
     const int64_t slot = base + lane;
     const uint64_t probe = slot < task.slots ? task.probes[query * task.slots + slot] : kPadding;
-    const bool real = probe != kPadding && row_of(probe) < task.lists;
+    const bool real = probe != kPadding && row_of(probe) < task.lists.lists;
     const int64_t list = real ? row_of(probe) : 0;
-    const int64_t length = real ? task.offsets[list + 1] - task.offsets[list] : 0;
+    const int64_t length = real ? task.lists.offsets[list + 1] - task.lists.offsets[list] : 0;
     const uint32_t kept = task.cut.first_rows_of(static_cast<uint32_t>(length));
     const uint32_t end = before + warp_inclusive(kept);
     const uint32_t start = end - kept;
@@ -92,16 +92,16 @@ __device__ inline void load_shapes(const ProbePairsTask& task, int64_t list, int
   for (int i = 0; i < kTogether; ++i) {
     const int64_t at = list + i < end ? list + i : end - 1;
     shapes[i] = {load_vector<uint2>(task.counts + 2 * at),
-                 static_cast<uint32_t>(task.offsets[at + 1] - task.offsets[at])};
+                 static_cast<uint32_t>(task.lists.offsets[at + 1] - task.lists.offsets[at])};
   }
 }
 
 // By a block of kScanThreads: each has neighbouring lists.
 __device__ void place_lists(const ProbePairsTask& task) {
   __shared__ Totals warps[kScanThreads / 32];
-  const int64_t each = (task.lists + kScanThreads - 1) / kScanThreads;
+  const int64_t each = (task.lists.lists + kScanThreads - 1) / kScanThreads;
   const int64_t begin = threadIdx.x * each;
-  const int64_t end = begin + each < task.lists ? begin + each : task.lists;
+  const int64_t end = begin + each < task.lists.lists ? begin + each : task.lists.lists;
   Totals mine = {0, 0, 0};
   ListShape shapes[kTogether];
   for (int64_t list = begin; list < end; list += kTogether) {
@@ -128,7 +128,7 @@ __device__ void place_lists(const ProbePairsTask& task) {
   Totals at = {warps[warp].pairs + sums.pairs - mine.pairs,
                warps[warp].first_items + sums.first_items - mine.first_items,
                warps[warp].later_items + sums.later_items - mine.later_items};
-  uint32_t* const later_items = task.items + task.lists + 1;
+  uint32_t* const later_items = task.items + task.lists.lists + 1;
   for (int64_t list = begin; list < end; list += kTogether) {
     if (each > kTogether) load_shapes(task, list, end, shapes);  // else they are still there
     KITH_UNROLL
@@ -145,9 +145,9 @@ __device__ void place_lists(const ProbePairsTask& task) {
   }
   // The thread behind the last list, which may have none itself.
   if (threadIdx.x == kScanThreads - 1) {
-    task.starts[2 * task.lists] = at.pairs;
-    task.items[task.lists] = at.first_items;
-    later_items[task.lists] = at.later_items;
+    task.starts[2 * task.lists.lists] = at.pairs;
+    task.items[task.lists.lists] = at.first_items;
+    later_items[task.lists.lists] = at.later_items;
   }
 }
 
@@ -162,7 +162,7 @@ __device__ void place_pair(const ProbePairsTask& task, int64_t i) {
 __global__ void __launch_bounds__(kThreads) count_pairs_kernel(ProbePairsTask task) {
   ptx::wait_for_kernel_before();
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (query < task.queries) count_pairs(task, query);
+  if (query < task.query_count) count_pairs(task, query);
 }
 
 __global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTask task) {
@@ -173,31 +173,31 @@ __global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTas
 __global__ void __launch_bounds__(kThreads) place_pairs_kernel(ProbePairsTask task) {
   ptx::wait_for_kernel_before();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < task.queries * task.slots) place_pair(task, i);
+  if (i < task.query_count * task.slots) place_pair(task, i);
 }
 
 // All three, where one block is enough.
 __global__ void __launch_bounds__(kScanThreads) few_pairs_kernel(ProbePairsTask task) {
   ptx::wait_for_kernel_before();
-  for (int64_t query = threadIdx.x / 32; query < task.queries; query += kScanThreads / 32) count_pairs(task, query);
+  for (int64_t query = threadIdx.x / 32; query < task.query_count; query += kScanThreads / 32) count_pairs(task, query);
   __threadfence();
   __syncthreads();
   place_lists(task);
   __threadfence();
   __syncthreads();
-  for (int64_t i = threadIdx.x; i < task.queries * task.slots; i += kScanThreads) place_pair(task, i);
+  for (int64_t i = threadIdx.x; i < task.query_count * task.slots; i += kScanThreads) place_pair(task, i);
 }
 
 }  // namespace
 
 void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  const Grid counting = Grid::of(divide_up(task.queries, kWarps), kThreads).chained();
+  if (task.query_count == 0) return;
+  const Grid counting = Grid::of(divide_up(task.query_count, kWarps), kThreads).chained();
   if (task.pairs == nullptr) return launch(count_pairs_kernel, counting, stream, task);
   constexpr int64_t kFewPairs = 512;
   constexpr int64_t kFewLists = 16384;
-  const int64_t pairs = task.queries * task.slots;
-  if (pairs <= kFewPairs && task.lists <= kFewLists) {
+  const int64_t pairs = task.query_count * task.slots;
+  if (pairs <= kFewPairs && task.lists.lists <= kFewLists) {
     return launch(few_pairs_kernel, Grid::of(1, kScanThreads).chained(), stream, task);
   }
   launch(count_pairs_kernel, counting, stream, task);

@@ -1,4 +1,4 @@
-#include "ivf/scan/repeated_codes_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"

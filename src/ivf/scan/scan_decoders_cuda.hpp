@@ -291,7 +291,7 @@ void visit_scan_decoder(const CodeFormat& format, bool has_halves, const Use& us
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
     return use(DecoderTag<WordDecoder<0>>());
   }
-  if (format.kind == CodeKind::stored && format.cols % 4 == 0) {
+  if (format.stores_values() && format.cols % 4 == 0) {
     if (format.dtype == DType::f32) return use(DecoderTag<HalvesDecoder<StoredReader<float, true>, 4>>());
     if (format.dtype == DType::f16) return use(DecoderTag<HalvesDecoder<StoredReader<Half, true>, 2>>());
   }

@@ -1,4 +1,14 @@
-// The kernels that scan lists: one for each kind of matrix product, and one by lookup tables. scan_lists_cuda.hpp chooses.
+// The scan of inverted lists on matrix units: a list is decoded once for all the queries that visit it.
+//
+// An item is a run of a list's vectors and a group of its queries (scan_cut.hpp). The queries, less the list's centre,
+// lie in shared memory as halves (scan_queries_cuda.hpp); vectors are decoded to halves in registers
+// (scan_decoders_cuda.hpp), which are the matrix units' left operand. On Hopper products are those of warpgroups, 64
+// vectors with up to 64 queries at a time, elsewhere those of warps.
+//
+//   first pass   writes the estimate (list_bounds_cuda.hpp) of every pair of its items
+//   second pass  writes the vectors that the query's reach does not rule out, with bounds of their distance or key
+//
+// Time is that of the product, or of decoding where a list has few queries.
 #pragma once
 
 #include "ivf/scan/scan_lists_task_cuda.hpp"
@@ -7,6 +17,7 @@
 
 namespace kith {
 
+// The kernels that scan lists: one for each kind of matrix product, and two by lookup tables. ivf_search_cuda.cpp chooses.
 inline constexpr int kNarrowQueries = 128;  // of a group, of vectors of up to 128 columns
 
 // The most queries of a group, whichever engine: what the shared memory of a block has room for. 0: none has.

@@ -12,7 +12,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/lookup_pair_cuda.hpp"
-#include "ivf/scan/query_unit_cuda.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 
 namespace kith {
@@ -178,7 +178,7 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
 }  // namespace
 
 bool suits_sums(const CodeFormat& format) {
-  return format.kind == CodeKind::additive && format.bits == 8 && format.parts <= kMostBooks;
+  return format.adds_codewords() && format.bits == 8 && format.parts <= kMostBooks;
 }
 
 void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {

@@ -2,7 +2,7 @@
 //
 // A block takes a query with up to 32 of its lists. What it knows of each list, a warp finds; then tables lie in shared
 // memory, and lanes look vectors' codes up in them, two at a time. Tables are made once for the query where a term is kept
-// beside each vector or list (scan_terms.hpp), else for each list. Codewords are the halves of the other scans, queries are
+// beside each vector or list (scan_cut.hpp), else for each list. Codewords are the halves of the other scans, queries are
 // f32: bounds are those of a query that was hardly moved. Bound by shared memory: about 3.5 cycles of it for the lookups
 // of 32 vectors in one part.
 #include "ivf/scan/scan_engines_cuda.hpp"

@@ -2,14 +2,50 @@
 #pragma once
 
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/probe_pairs_cuda.hpp"
-#include "ivf/scan/scan_terms.hpp"
+#include "ivf/scan/scan_cut.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
+
+#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
 namespace kith {
+
+// Lists, and the queries that look at some of them: what every step of a search is given.
+struct ProbedLists {
+  DeviceListsView lists = {};
+  PreparedLists prepared = {};
+  const float* queries = nullptr;  // f32
+  int64_t query_stride = 0;
+  int64_t query_count = 0;
+  const uint64_t* probes = nullptr;  // query_count x slots, packed neighbours: rows are list numbers; padding is none
+  int64_t slots = 0;
+  const uint64_t* kept = nullptr;  // bits of a filter, by row number
+  int multiprocessors = 0;
+};
+
+// From the lists of each query to the queries of each list: a counting sort of (query, list) pairs on the device, and
+// the items of work that follow from it. Nothing waits for the host.
+// How pairs are cut into items is in scan_cut.hpp.
+// Three launches, or one where pairs are few; O(pairs + lists).
+struct ProbePair {
+  uint32_t query;
+  uint32_t slot;  // which of the query's lists it is
+};
+
+struct ProbePairsTask : ProbedLists {
+  ScanCut cut = {};
+  uint32_t* counts = nullptr;        // 2 x lists, zeroed before: of first and later pairs
+  uint32_t* ranks = nullptr;         // queries x slots
+  uint32_t* starts = nullptr;        // 2 x lists + 1: where a list's first and later pairs begin
+  ProbePair* pairs = nullptr;        // queries x slots; none: value_starts are all that is wanted
+  uint32_t* items = nullptr;         // 2 x (lists + 1): items before each list's, for either pass
+  uint32_t* value_starts = nullptr;  // queries x (kMostFirstSlots + 1): where each first slot's values begin; the last
+                                     // ones are all of them
+};
+
+void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream);
 
 // A vector that may be among the nearest of a query.
 struct ListCandidate {
@@ -27,7 +63,7 @@ struct ListCandidates {
   ListCandidate* entries = nullptr;  // queries x capacity
   uint32_t* lists = nullptr;         // likewise: the list of each
   int64_t capacity = 0;
-  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp); none: not known, or a filter is there
+  const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats); none: not known, or a filter is there
   int64_t k = 0;
 
   // Whether k equal vectors of the same list come before it.
@@ -39,33 +75,19 @@ struct ListCandidates {
 // Of a query's tables of additive codes (scan_lists_sums_cuda.cu).
 KITH_HOST_DEVICE inline int64_t sum_table_floats(const CodeFormat& format) { return format.parts * (256 + 1) + 1; }
 
-struct ScanListsTask {
-  DeviceListsView lists;
-  PreparedLists prepared;
-  const float* queries = nullptr;
-  int64_t query_stride = 0;
-  int64_t query_count = 0;
-  const uint64_t* probes = nullptr;  // query_count x slots, as ProbePairsTask has them
-  int64_t slots = 0;
-  const uint64_t* kept = nullptr;  // bits of a filter, by row number
-  ScanCut cut;
-  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five; of lookups in product codes the last alone
-  const uint32_t* starts = nullptr;
-  const ProbePair* pairs = nullptr;
-  const uint32_t* items = nullptr;         // of this pass
-  const uint32_t* value_starts = nullptr;  // of the first pass, as the next three
-  float* values = nullptr;                 // queries x value_stride; NaN for what a filter leaves out
+// Of lookups in product codes pairs are not sorted: value_starts are all that they have.
+struct ScanListsTask : ProbePairsTask {
+  float* values = nullptr;  // queries x value_stride; NaN for what a filter leaves out
   int64_t value_stride = 0;
   ErrorBounds* bounds = nullptr;   // queries x kMostFirstSlots
   const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
-  ListCandidates candidates;
+  ListCandidates candidates = {};
   ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
   uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
   uint32_t* counter = nullptr;   // zeroed before
-  int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
-  bool tables = false;  // by lookup tables instead
-  ScanTerms terms;      // of these
+  bool tables = false;          // by lookup tables instead
+  ScanTerms terms = {};         // of these
   float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
 
   // What products read of a vector, and its bytes: its code, or its halves.

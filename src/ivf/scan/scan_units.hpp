@@ -25,15 +25,15 @@ inline constexpr int64_t kTableStepBytes = 256 * 32;
 inline int64_t table_steps(const CodeFormat& format) { return (format.cols + 15) / 16; }
 
 inline bool has_half_table(const CodeFormat& format) {
-  return format.kind == CodeKind::product && format.bits == 8 &&
-         (format.part_cols() % 4 == 0 || format.part_cols() == 2) && format.cols <= kNarrowSteps * 16;
+  return format.copies_codewords() && format.bits == 8 && (format.part_cols() % 4 == 0 || format.part_cols() == 2) &&
+         format.cols <= kNarrowSteps * 16;
 }
 
 enum class UnitOrder : uint8_t { side_by_side, paired, apart };
 
 // Of codes that are looked up in tables, and of all that have no order of their own.
 KITH_HOST_DEVICE inline UnitOrder unit_order(const CodeFormat& format) {
-  const bool apart = format.kind == CodeKind::product && format.bits == 8 && format.cols == kNarrowSteps * 16 &&
+  const bool apart = format.copies_codewords() && format.bits == 8 && format.cols == kNarrowSteps * 16 &&
                      (format.part_cols() == 4 || format.part_cols() == 2);
   return apart ? UnitOrder::apart : UnitOrder::side_by_side;
 }

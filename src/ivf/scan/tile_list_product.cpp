@@ -35,7 +35,7 @@ namespace {
 constexpr int64_t kTileVectors = std::max(kTileRows, kTileQueries);
 
 // What is known of a loaded query.
-struct QueryFacts {
+struct TileQuery {
   float offset;
   float norm;      // of what is multiplied, before it was rounded
   float moved_by;  // how far rounding has moved it
@@ -124,7 +124,7 @@ class TileListProduct final : public ListProduct {
   float offset(int64_t query) const override { return facts_[query].offset; }
 
   float error(int64_t query) const override {
-    const QueryFacts& facts = facts_[query];
+    const TileQuery& facts = facts_[query];
     if (!(facts.norm < kInfinity && norm_ < kInfinity && centre_norm_ < kInfinity)) return kInfinity;
     const bool differences = has_differences(tables_.kind());
     const double a = facts.norm;
@@ -192,7 +192,7 @@ class TileListProduct final : public ListProduct {
   const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them
   const bool by_residual_;                  // what is multiplied is the decoded residual
   HostArray<uint32_t> queries_;
-  HostArray<QueryFacts> facts_;
+  HostArray<TileQuery> facts_;
   HostArray<uint32_t> panels_;
   HostArray<float> terms_;
   HostArray<uint32_t> rounded_;  // a panel's rows or queries, one by one

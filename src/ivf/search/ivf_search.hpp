@@ -1,73 +1,83 @@
-// Search of an inverted file on the CPU.
+// Search of an inverted file.
 //
 // What is found: the first k by (distance, row) of all vectors in the `probes` nearest lists of a query, where the
 // distance is that of knn() between the query and the vector that the index holds. Lists are ranked by (key of the
 // metric to the centre, list). Where these lists hold fewer than min(k, kept) kept vectors, further lists follow, just
 // as many as it takes; a range search keeps to its lists. Tables, halves and bounds only rule out: the same bytes for
-// any number of threads, batch, segment, memory limit and processor.
+// any number of threads, batch, segment, memory limit, processor and GPU.
 //
-// Queries are searched in batches: ranked, turned into (list, queries), and scanned list by list (list_scan.hpp), the
+// On the CPU queries are searched in batches: ranked, turned into (list, queries), and scanned list by list (list_scan.hpp), the
 // nearest lists of all queries first, so that later ones meet low thresholds.
 //
 // Memory of a batch: 18 k + 1,100 bytes and 20 bytes a probe for each query, and a few hundred KB for each thread.
 #pragma once
 
 #include <kith/neighbors.hpp>
+#include <kith/range_search.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "kernels/select/range_hits.hpp"
 #include "core/footprint.hpp"
 #include "ivf/model/ivf_model.hpp"
-#include "ivf/segment/list_segment.hpp"
+#include "ivf/segment/segment_copies.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace kith {
 
+// What is wanted of a search.
 struct IvfSearch {
-  int64_t k = 10;
-  int64_t probes = 1;              // of all lists, where there are fewer
+  int64_t k = 0;                   // neighbours of each query
+  int64_t probes = 1;              // lists that a query looks at; all, where there are fewer
   const uint64_t* kept = nullptr;  // bits of row numbers; null: all rows count
+  std::optional<float> most = {};  // in the place of k: all vectors with keys up to it (core/metric_unit.hpp)
+  int64_t fewest = 0;              // kept vectors that a query's lists must hold; 0 where it is known that all do
+  bool check_finite = false;       // of queries that nobody has looked at
 };
 
-// Queries lie on the host, of any dtype, as the model's transforms leave them, and are checked. `neighbors`: queries x k,
-// packed (core/ordered_key.hpp) and padded.
-void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                const IvfSearch& search, uint64_t* neighbors, const Resources& resources);
-// The same as rows and distances, on the host.
+// Queries lie on the host, of any dtype, as the model's transforms leave them, and are checked; `out` lies there too.
+// `fewest` is counted here.
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, const NeighborsView& out, const Resources& resources);
+// All vectors in range in the queries' lists, each query's sorted. OutOfMemory names the limit that would do.
+RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                                const IvfSearch& search, const Resources& resources);
 
-// What search_ivf takes at least for so many queries of `rows` vectors.
+// What these take at least for so many queries of `rows` vectors; a range search beside what it finds, of which there is
+// no telling before.
 Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
                                int64_t queries, const Resources& resources);
-inline int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
-                                     int64_t queries, const Resources& resources) {
-  return search_ivf_footprint(model, rows, search, filtered, queries, resources).host;
-}
 
-struct IvfRange {
-  float most = 0;  // vectors with keys up to it are in range (exact/metric_unit.hpp)
-  int64_t probes = 1;
-  const uint64_t* kept = nullptr;
+// The lists of an index, ready for searches on a device.
+//
+// On a GPU every segment is searched by itself, and what was found in each is brought together: so an add costs its own
+// rows, and nothing is copied to make segments one. Memory there: the segments (list_segment.hpp), up to 4 bytes a vector
+// more that the first search computes (prepare_lists_cuda.hpp), the model (gpu_model_cuda.hpp); for a search what
+// plan_ivf_search says and 12 bytes a probe and up to 24 a neighbour for each query, as many queries at a time as there is
+// room for.
+class SearchableLists {
+ public:
+  virtual ~SearchableLists() = default;
+
+  // As search_ivf() and range_search_ivf(). Where the device is a GPU, queries may also be f32 in its memory, `out` may
+  // lie there, and a `fewest` of 0 saves a look at the lists' sizes. Both return when they are done.
+  virtual void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+                      const Resources& resources) const = 0;
+  virtual RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
+                                      const Resources& resources) const = 0;
 };
 
-// All vectors in range in the queries' lists, each query's sorted. OutOfMemory names the limit that would do.
-CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                               const IvfRange& range, const Resources& resources);
-
-// What range_search_ivf takes at least beside what it finds, of which there is no telling before.
-Footprint range_search_ivf_footprint(const IvfModel& model, int64_t probes, int64_t queries,
-                                     const Resources& resources);
-inline int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries,
-                                    const Resources& resources) {
-  return range_search_ivf_footprint(model, probes, queries, resources).host;
-}
-
-// The vectors that were found for all queries, sorted; OutOfMemory, naming the limit that would do, where there is no
-// room for them: `search_bytes` is what finding them took.
-CollectedHits collect_in_range(RangeHits& hits, int64_t queries, int64_t search_bytes, const Resources& resources);
+// What the device lacks of the segments and the model, which must outlive it, comes to it. OutOfMemory where it has no
+// room.
+std::shared_ptr<const SearchableLists> lists_on(Device device, const std::shared_ptr<const IvfModel>& model,
+                                                const std::vector<SharedSegment>& segments,
+                                                const Resources& resources);
+// The part of it for GPUs; Unsupported without CUDA.
+std::shared_ptr<const SearchableLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
+                                                 const std::vector<SharedSegment>& segments,
+                                                 const Resources& resources);
 
 }  // namespace kith

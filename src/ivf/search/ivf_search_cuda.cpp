@@ -1,9 +1,11 @@
 #include "ivf/search/ivf_search_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/machine_model.hpp"
 #include "cuda/error.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_units.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -64,36 +66,35 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
   return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
 }
 
-// A list that is decoded for one or two queries may cost more than their lookups in it. Nanoseconds, fitted to what an
-// H200 takes for 10,000 queries of 4,096 to 262,144 lists (bench/results/h200/ivf_cuda.txt): products sort pairs by list and
-// decode a list that anybody visits once, after a start; tables are made for each query in either pass, or for each pair of
-// query and list, and vectors looked up. Only many pairs hide how long a block waits where it begins.
+// A list that is decoded for one or two queries may cost more than their lookups in it. Counts are for each list: products
+// sort pairs by list and decode a list that anybody visits once, after a start; tables are made for each query in either
+// pass, or for each pair of query and list, and vectors looked up. Only many pairs hide how long a block waits where it
+// begins.
 bool prefers_tables(const IvfSearchShape& shape) {
-  constexpr double kListStart = 26;
-  constexpr double kDecoded = 0.034;     // a vector, of codes that have a decoder of their own
-  constexpr double kAnyDecoded = 0.115;  // of the others
-  constexpr double kQueryColumn = 0.26;  // of a query's tables
-  constexpr double kPairColumn = 0.17;   // of those of a query and list
-  constexpr double kPairPart = 0.45;     // the same, where they are sums of two
-  constexpr double kLookup = 0.0004;
   constexpr double kMargin = 0.85;
   constexpr double kLeastPairs = 65536;
   const CodeFormat& format = shape.format;
   const auto slots = static_cast<double>(shape.slots);
-  const double pairs = static_cast<double>(shape.queries) * slots;
-  if (pairs < kLeastPairs) return false;
+  const double all_pairs = static_cast<double>(shape.queries) * slots;
+  if (all_pairs < kLeastPairs) return false;
   const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double pairs = all_pairs / lists;
   const double mean = static_cast<double>(shape.vectors) / lists;
+  const double visited = -std::expm1(-pairs);  // share of the lists
   const bool own_decoder = format.cols == 128 && (format.part_cols() == 4 || format.part_cols() == 16);
-  const double visited = -std::expm1(-pairs / lists);  // share of the lists
-  const double products = visited * (kListStart + (own_decoder ? kDecoded : kAnyDecoded) * mean);
+  const Counts products{{CostUnit::list_start, visited},
+                        {own_decoder ? CostUnit::decoded_vector : CostUnit::any_decoded_vector, visited * mean}};
+  const auto cols = static_cast<double>(format.cols);
   const auto parts = static_cast<double>(format.parts);
-  double making = kPairColumn * static_cast<double>(format.cols);  // of a pair's tables
-  if (shape.term != ScanTerm::none) {
-    making = 2 * kQueryColumn * static_cast<double>(format.cols) / slots;
-    if (shape.term == ScanTerm::of_list) making += kPairPart * parts;
+  Counts tables{{CostUnit::table_lookup, parts * mean * pairs}};
+  if (shape.term == ScanTerm::none) {
+    tables.add(CostUnit::pair_table_column, cols * pairs);
+  } else {
+    tables.add(CostUnit::query_table_column, 2 * cols / slots * pairs);
+    if (shape.term == ScanTerm::of_list) tables.add(CostUnit::summed_pair_table_part, parts * pairs);
   }
-  return pairs / lists * (making + kLookup * parts * mean) < kMargin * products;
+  const MachineModel& model = model_of(DeviceInfo());
+  return model.seconds(tables) < kMargin * model.seconds(products);
 }
 
 // How many vectors the first pass looks at for a query, and how items are cut.
@@ -151,6 +152,28 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
 }
 
+// Of the current device.
+ProductEngine engine_for(const ScanListsTask& task) {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  KITH_CUDA_CHECK(cudaGetDevice(&device));
+  KITH_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  KITH_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return product_engine(10 * major + minor, task.engine);
+}
+
+void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
+  if (given.tables) return launch_scan_tables(given, first, stream);
+  if (scans_sums(given)) return launch_scan_sums(given, first, stream);
+  ScanListsTask task = given;
+  task.lists.codes = given.scanned();
+  // Cosine's factors would double the code of warpgroups' kernels.
+  const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && task.lists.kind != KeyKind::cosine;
+  if (suits && engine_for(task) == ProductEngine::wgmma) return launch_scan_wgmma(task, first, stream);
+  launch_scan_mma(task, first, stream);
+}
+
 }  // namespace
 
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
@@ -195,21 +218,18 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
-    ListRerankTask rerank;
-    rerank.lists = task.lists;
-    rerank.prepared = task.prepared;
-    rerank.queries = task.queries + done * task.query_stride;
-    rerank.query_stride = task.query_stride;
-    rerank.query_count = queries;
-    rerank.probes = task.probes + done * shape.slots;
-    rerank.slots = shape.slots;
+    ProbedLists now = task;
+    now.queries = task.queries + done * task.query_stride;
+    now.query_count = queries;
+    now.probes = task.probes + done * shape.slots;
+    now.slots = shape.slots;
+    now.multiprocessors = shape.multiprocessors;
+    ListRerankTask rerank{now};
     rerank.k = shape.k;
-    rerank.kept = task.kept;
     rerank.unsure = at.unsure.in(memory);
     rerank.left = {counters + 2, at.left.in(memory)};
     rerank.crowded = {counters + 3, at.crowded.in(memory)};
     rerank.neighbors = task.neighbors + done * shape.k;
-    rerank.multiprocessors = shape.multiprocessors;
     const DirectMemory direct{at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
     if (plan.direct) {
       launch_list_direct(rerank, direct, stream);
@@ -217,62 +237,34 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
       continue;
     }
 
-    ProbePairsTask sort;
-    sort.offsets = task.lists.offsets;
-    sort.lists = shape.lists;
-    sort.probes = rerank.probes;
-    sort.queries = queries;
-    sort.slots = shape.slots;
-    sort.cut = plan.cut;
-    sort.counts = at.list_counts.in(memory);
-    sort.ranks = at.ranks.in(memory);
-    sort.starts = at.starts.in(memory);
-    sort.pairs = plan.tables ? nullptr : at.pairs.in(memory);
-    sort.items = at.items.in(memory);
-    sort.value_starts = at.value_starts.in(memory);
-    launch_probe_pairs(sort, stream);
+    ScanListsTask scan{ProbePairsTask{now}};
+    scan.cut = plan.cut;
+    scan.counts = at.list_counts.in(memory);
+    scan.ranks = at.ranks.in(memory);
+    scan.starts = at.starts.in(memory);
+    scan.pairs = plan.tables ? nullptr : at.pairs.in(memory);
+    scan.items = at.items.in(memory);
+    scan.value_starts = at.value_starts.in(memory);
+    launch_probe_pairs(scan, stream);
     mark();
 
-    ScanListsTask scan;
-    scan.lists = task.lists;
-    scan.prepared = task.prepared;
-    scan.queries = rerank.queries;
-    scan.query_stride = task.query_stride;
-    scan.query_count = queries;
-    scan.probes = rerank.probes;
-    scan.slots = shape.slots;
-    scan.kept = task.kept;
-    scan.cut = plan.cut;
-    scan.counts = sort.counts;
-    scan.starts = sort.starts;
-    scan.pairs = sort.pairs;
-    scan.items = sort.items;
-    scan.value_starts = sort.value_starts;
     scan.values = at.values.in(memory);
     scan.value_stride = plan.values;
     scan.bounds = at.first_bounds.in(memory);
     scan.worst = at.worst.in(memory);
     scan.unsure = at.unsure.in(memory);
     scan.counter = counters;
-    scan.multiprocessors = shape.multiprocessors;
     scan.engine = task.engine;
     scan.tables = plan.tables;
     if (plan.tables) scan.terms = task.terms;
     scan.sum_tables = plan.sums ? at.sum_tables.in(memory) : nullptr;
     if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
-    launch_scan_first(scan, stream);
+    launch_scan(scan, true, stream);
     mark();
 
-    ListSelectTask select;
-    select.lists = task.lists;
-    select.prepared = task.prepared;
-    select.queries = rerank.queries;
-    select.query_stride = task.query_stride;
-    select.probes = rerank.probes;
-    select.query_count = queries;
-    select.slots = shape.slots;
+    ListSelectTask select{now};
     select.k = shape.k;
-    select.value_starts = sort.value_starts;
+    select.value_starts = scan.value_starts;
     select.values = scan.values;
     select.value_stride = plan.values;
     select.bounds = scan.bounds;
@@ -286,11 +278,11 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     launch_list_select(select, stream);
     mark();
 
-    scan.items = sort.items + shape.lists + 1;
+    scan.items += shape.lists + 1;
     scan.counter = counters + 1;
     scan.reaches = select.reaches;
     scan.candidates = select.candidates;
-    launch_scan_later(scan, stream);
+    launch_scan(scan, false, stream);
     mark();
 
     rerank.candidates = select.candidates;

@@ -1,13 +1,13 @@
 // The search of inverted lists on a GPU: from each query's lists to its nearest neighbours, the first k by (canonical
 // key, row), in eight launches and nothing that waits.
 //
-//   1-3. pairs of queries and lists are sorted by list (probe_pairs_cuda.hpp); lookups want no order, and one launch
-//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_lists_cuda.hpp)
-//   5.   the k-th of them is the query's reach (list_select_cuda.hpp)
+//   1-3. pairs of queries and lists are sorted by list (launch_probe_pairs); lookups want no order, and one launch
+//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_engines_cuda.hpp)
+//   5.   the k-th of them is the query's reach (launch_list_select)
 //   6.   the second pass scans the other vectors, or all, for what that does not rule out
-//   7.   canonical keys of the candidates, sorted (list_rerank_cuda.hpp)
+//   7.   canonical keys of the candidates, sorted (launch_list_rerank)
 //   8.   queries that bounds say nothing about, or that have too many candidates, are searched directly
-//        (list_direct_cuda.hpp)
+//        (launch_list_direct)
 //
 // Memory: 4 bytes for each value of the first pass, 16 for each candidate, 12 a pair; none in proportion to a list.
 // Queries are searched in batches that fit.
@@ -15,12 +15,9 @@
 
 #include "core/slot.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
-#include "ivf/scan/probe_pairs_cuda.hpp"
-#include "ivf/scan/scan_lists_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 #include "ivf/search/ivf_search_plan.hpp"
-#include "ivf/search/list_direct_cuda.hpp"
-#include "ivf/search/list_rerank_cuda.hpp"
-#include "ivf/search/list_select_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -29,16 +26,11 @@
 
 namespace kith {
 
-struct IvfSearchTask {
-  DeviceListsView lists;
-  PreparedLists prepared;
-  const float* queries = nullptr;  // f32
-  int64_t query_stride = 0;
-  const uint64_t* probes = nullptr;  // queries x slots, packed neighbours: the coarse step's, as they are
-  const uint64_t* kept = nullptr;    // bits of a filter, by row number
+// Of all queries; the number of these and of their lists, and of multiprocessors, are the shape's.
+struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
-  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp), where it is known
-  ScanTerms terms;                    // what the plan says
+  const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
+  ScanTerms terms = {};                    // what the plan says
   ProductEngine engine = ProductEngine::automatic;
 };
 

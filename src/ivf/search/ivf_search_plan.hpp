@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ivf/scan/scan_cut.hpp"
-#include "ivf/scan/scan_terms.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "kernels/distance/canonical.hpp"
 

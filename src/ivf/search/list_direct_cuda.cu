@@ -1,4 +1,4 @@
-#include "ivf/search/list_direct_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"

@@ -1,8 +1,13 @@
 #include "ivf/search/list_loop.hpp"
 
+#include "core/byte_size.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
+#include "core/named_limit.hpp"
 #include "core/result_exit.hpp"
+#include "exact/range_loop.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -64,24 +69,29 @@ void search_lists(const ListSearcher& searcher, const MatrixView& queries, const
                  });
 }
 
-void search_lists(const ListSearcher& searcher, const MatrixView& queries, uint64_t* neighbors,
-                  const Resources& resources) {
-  const int64_t k = searcher.task().k;
-  for_each_batch(searcher, queries, MemorySpace::host(), resources,
-                 [&](ListsBackend& backend, std::span<const uint32_t> numbers, uint64_t* packed, ProgressMeter& meter) {
-                   backend.nearest(packed, meter);
-                   for (size_t i = 0; i < numbers.size(); ++i) {
-                     std::copy_n(packed + static_cast<int64_t>(i) * k, k, neighbors + int64_t{numbers[i]} * k);
-                   }
-                 });
-}
-
-void range_search_lists(const ListSearcher& searcher, const MatrixView& queries, RangeHits& hits,
-                        const Resources& resources) {
+RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries,
+                                  const Resources& resources) {
+  RangeHits hits(resources);
   for_each_batch(searcher, queries, MemorySpace::host(), resources,
                  [&](ListsBackend& backend, std::span<const uint32_t>, uint64_t*, ProgressMeter& meter) {
                    backend.within(hits, meter);
                  });
+  const Footprint found = RangeHits::footprint(hits.counted(), queries.rows(), resources.threads());
+  const int64_t room = hits.counted() * 8 + 32 * (queries.rows() + 1);
+  if (hits.overflowed() || room > resources.host_memory()->available()) {
+    const int64_t count = hits.counted();
+    hits.clear();
+    throw NamedLimit("host",
+                     resources.host_memory()->used() + searcher.least(queries.rows()).beside(found.times(2)).host,
+                     fmt::format("{} vectors are in range, which takes {} beside the search, more than the host memory "
+                                 "limit leaves; raise the limit, or lower the radius",
+                                 count, format_bytes_up(found.host)));
+  }
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter collecting("collect", queries.rows(), quiet);
+  std::vector<CollectedHits> parts;
+  parts.push_back(hits.collect(queries.rows(), collecting));
+  return write_hits(searcher.metric(), std::move(parts), nullptr, queries.rows(), resources);
 }
 
 }  // namespace kith

@@ -1,30 +1,107 @@
-// The loop of every search of lists, on every device: batches of queries, results out.
+// The loop of every search of lists, on every device: batches of queries, results out. What a device does for it:
+//
+//   ListSearcher   lists on a device, ready for one search: plans rounds and begins them
+//   ListsBackend   a round: batches of queries, each of which looks at the nearest of so many ranked lists
+//
+//     load(queries, numbers)   a batch of queries, as f32
+//     rank()                   each query's nearest lists; queries whose lists hold too few vectors are left out
+//     nearest(neighbors)       queries x k packed neighbours (core/ordered_key.hpp), sorted and padded
+//     within(hits)             all vectors in range
 //
 // Queries whose lists hold too few vectors are searched once more with four times as many ranked lists, of which each
 // takes the least number that hold enough; until none is left.
 #pragma once
 
+#include <kith/error.hpp>
+#include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/range_search.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "ivf/search/lists_backend.hpp"
+#include "core/parallel_for.hpp"
+#include "core/planned.hpp"
+#include "ivf/scan/list_product.hpp"
+#include "ivf/search/ivf_search.hpp"
+#include "ivf/search/ivf_search_plan.hpp"
 #include "kernels/select/range_hits.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
 
 namespace kith {
+
+// Queries that are searched with as many ranked lists each.
+struct ListsRound {
+  int64_t queries = 0;
+  int64_t slots = 0;   // ranked lists of each query
+  bool again = false;  // for queries that were short of vectors: they do not follow each other
+  DType dtype = DType::f32;
+  MemorySpace query_space = {};
+  MemorySpace result_space = {};
+};
+
+struct ListsBatches {
+  int64_t query_batch = 0;
+  int64_t host_bytes = 0;
+  int64_t device_bytes = 0;
+};
+struct ListsCpuPlan : ListsBatches {
+  ListProductShape scan;
+};
+struct ListsCudaPlan : ListsBatches {
+  std::vector<IvfSearchPlan> parts;  // of each segment, for the nearest neighbours
+  int64_t scan_bytes = 0;            // of the largest
+  int64_t hits = 0;                  // in range, that there is room for at a time
+};
+using ListsPlan = std::variant<ListsCpuPlan, ListsCudaPlan>;
+
+inline const ListsBatches& batches_of(const ListsPlan& plan) {
+  return std::visit([](const auto& of) -> const ListsBatches& { return of; }, plan);
+}
+inline PlanBytes bytes_of(const ListsPlan& plan) {
+  return {batches_of(plan).host_bytes, batches_of(plan).device_bytes};
+}
+
+class ListsBackend {
+ public:
+  virtual ~ListsBackend() = default;
+  // The queries with these numbers, ascending. On the host they may be of any dtype, on a GPU they are f32.
+  virtual void load(const MatrixView& queries, std::span<const uint32_t> numbers) = 0;
+  // The places in the batch of queries whose ranked lists hold too few vectors, ascending: nothing is found for them.
+  virtual std::vector<uint32_t> rank() = 0;
+  virtual void nearest(uint64_t* neighbors, ProgressMeter& meter) = 0;
+  // The same as ids and distances, to the queries' places in the memory of the backend's device.
+  virtual void nearest_on_device(const NeighborsView&, ProgressMeter&) {
+    throw InvalidState("this backend has no device memory to write to");
+  }
+  virtual void within(RangeHits& hits, ProgressMeter& meter) = 0;
+};
+
+class ListSearcher {
+ public:
+  virtual ~ListSearcher() = default;
+  virtual const IvfSearch& task() const = 0;
+  virtual Metric metric() const = 0;
+  virtual int64_t lists() const = 0;
+  // What a search of so many queries takes of the host at least, where that is known.
+  virtual Footprint least(int64_t) const { return {}; }
+  // The best plan within the budget, or OutOfMemory with the bytes of the least one.
+  virtual ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const = 0;
+  virtual std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
+                                              const Resources& planned) const = 0;
+};
 
 // The nearest rows of every query, and their distances in the metric's unit, where `out` lies. Queries on the host may
 // be of any dtype, those on a GPU are f32.
 void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
                   const Resources& resources);
-// The same packed, on the host.
-void search_lists(const ListSearcher& searcher, const MatrixView& queries, uint64_t* neighbors,
-                  const Resources& resources);
 
-// All vectors in range in the queries' lists.
-void range_search_lists(const ListSearcher& searcher, const MatrixView& queries, RangeHits& hits,
-                        const Resources& resources);
+// All vectors in range in the queries' lists. OutOfMemory, naming the limit that would do, where there is no room for
+// them.
+RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries, const Resources& resources);
 
 }  // namespace kith

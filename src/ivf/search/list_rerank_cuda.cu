@@ -1,4 +1,4 @@
-#include "ivf/search/list_rerank_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
@@ -7,12 +7,10 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/query_unit_cuda.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
-#include "kernels/select/sorted_run_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

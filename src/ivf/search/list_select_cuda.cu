@@ -1,10 +1,10 @@
-#include "ivf/search/list_select_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/ptx.hpp"
-#include "ivf/scan/query_unit_cuda.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 

@@ -8,20 +8,21 @@
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
+#include "exact/range_loop.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/scan/list_scan.hpp"
-#include "ivf/scan/probe_table.hpp"
-#include "ivf/search/ivf_search.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
+#include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <new>
@@ -138,29 +139,6 @@ Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t que
   return of(queries).then(of(1));
 }
 
-// Kept vectors of each list, where some are left out: else the segments say how many a list has, and a search of one
-// query does not look at every list.
-HostArray<int64_t> kept_sizes(const IvfModel& model, const std::vector<Segment>& segments, const uint64_t* kept,
-                              const Resources& resources) {
-  if (kept == nullptr) return {};
-  HostArray<int64_t> sizes(model.lists(), "the lists' sizes", resources);
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("filter", model.lists(), quiet);
-  constexpr int64_t kListsPerTask = 64;
-  parallel_for(divide_up(model.lists(), kListsPerTask), meter, quiet, [&](int64_t task, int) {
-    for (int64_t list = task * kListsPerTask; list < std::min((task + 1) * kListsPerTask, model.lists()); ++list) {
-      int64_t size = 0;
-      for (const Segment& segment : segments) {
-        for (int64_t i = segment->offsets()[list]; i < segment->offsets()[list + 1]; ++i) {
-          size += keeps(kept, segment->rows()[i]);
-        }
-      }
-      sizes[list] = size;
-    }
-  });
-  return sizes;
-}
-
 // A vector near those of a list without a centre.
 std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
   constexpr int64_t kSample = 256;
@@ -243,25 +221,70 @@ class RangeUser final : public CandidateUser {
   const ThreadScratch scratch_;
 };
 
-// What all rounds of a search share.
-struct CpuSearch {
-  const ListedVectors& vectors;
-  const ListsTask& task;
-  const int64_t* sizes;  // kept vectors of each list; null: all count
-  const ListTables& tables;
+constexpr int64_t kNotCounted = -1;
 
-  int64_t list_length() const { return task.most ? kRangeListLength : task.fewest; }
+class CpuSearcher;
+std::unique_ptr<ListsBackend> make_cpu_backend(const CpuSearcher& search, int64_t slots, const ListsCpuPlan& plan,
+                                               const Resources& planned);
+
+// A search on the CPU: what its rounds share.
+class CpuSearcher final : public ListSearcher {
+ public:
+  // The task says how many vectors a query's lists must hold where nearest ones are wanted.
+  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t queries, const Resources& resources)
+      : vectors_(vectors),
+        task_(task),
+        resources_(resources),
+        sizes_(wants_sizes(task) ? lists() : 0, "the lists' sizes", resources),
+        tables_(model(), origin_of(vectors), wanted_words(model(), queries), resources) {
+    std::fill(sizes_.begin(), sizes_.end(), kNotCounted);
+  }
+
+  const IvfSearch& task() const override { return task_; }
+  Metric metric() const override { return model().metric; }
+  int64_t lists() const override { return model().lists(); }
+  const IvfModel& model() const { return vectors_.model(); }
+  Footprint least(int64_t queries) const override {
+    return search_ivf_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, queries, resources_);
+  }
+
+  ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const override {
+    return plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, budget, resources_);
+  }
+  std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
+                                      const Resources& planned) const override {
+    return make_cpu_backend(*this, round.slots, std::get<ListsCpuPlan>(plan), planned);
+  }
+
+ private:
+  friend class CpuBackend;
+
+  static bool wants_sizes(const IvfSearch& task) { return task.kept != nullptr && !task.most; }
+  int64_t list_length() const { return task_.most ? kRangeListLength : task_.fewest; }
+
+  static std::vector<float> origin_of(const ListedVectors& vectors) {
+    const IvfModel& model = vectors.model();
+    if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
+    return mean_of_vectors(vectors);
+  }
+
+  const ListedVectors& vectors_;
+  const IvfSearch task_;
+  const Resources& resources_;
+  const HostArray<int64_t> sizes_;  // kept vectors of each list that was ranked, where a filter leaves some out
+  const ListTables tables_;
 };
 
 class CpuBackend final : public ListsBackend {
  public:
-  CpuBackend(const CpuSearch& search, int64_t slots, const ListsCpuPlan& plan, const Resources& resources)
+  CpuBackend(const CpuSearcher& search, int64_t slots, const ListsCpuPlan& plan, const Resources& resources)
       : search_(search),
-        model_(search.vectors.model()),
+        task_(search.task_),
+        model_(search.model()),
         plan_(plan),
         resources_(resources),
         quiet_(resources.with_progress({})),
-        memory_(model_, {search.list_length(), slots, search.task.k}, plan.query_batch, resources),
+        memory_(model_, {search.list_length(), slots, task_.k}, plan.query_batch, resources),
         probes_(memory_.probes) {
     memory_.construct(search.list_length());
   }
@@ -285,6 +308,7 @@ class CpuBackend final : public ListsBackend {
     } else {
       std::fill_n(probes_.lists.data(), probes_.queries, 0);
     }
+    if (search_.sizes_.size() > 0) count_kept();
     std::vector<uint32_t> left_out;
     for (int64_t i = 0; i < probes_.queries; ++i) {
       if (!choose_probes(i)) left_out.push_back(static_cast<uint32_t>(i));
@@ -293,13 +317,13 @@ class CpuBackend final : public ListsBackend {
   }
 
   void nearest(uint64_t* neighbors, ProgressMeter& meter) override {
-    std::fill_n(neighbors, probes_.queries * search_.task.k, kPadding);
-    NearestUser user(search_.list_length(), search_.task.k, neighbors, resources_);
+    std::fill_n(neighbors, probes_.queries * task_.k, kPadding);
+    NearestUser user(search_.list_length(), task_.k, neighbors, resources_);
     run(user, search_.list_length(), meter);
   }
 
   void within(RangeHits& hits, ProgressMeter& meter) override {
-    RangeUser user(numbers_, *search_.task.most, hits, resources_);
+    RangeUser user(numbers_, *task_.most, hits, resources_);
     run(user, 0, meter);
   }
 
@@ -311,8 +335,8 @@ class CpuBackend final : public ListsBackend {
       memory_.lists()[q].reset(user.threshold(q));
       thresholds[q] = user.threshold(q);
     }
-    const ListScanContext context{search_.vectors,
-                                  search_.tables,
+    const ListScanContext context{search_.vectors_,
+                                  search_.tables_,
                                   memory_.queries_as_floats.data(),
                                   memory_.inverse_norms.data(),
                                   k,
@@ -320,7 +344,7 @@ class CpuBackend final : public ListsBackend {
                                   memory_.locks.as<QueryLock>(),
                                   thresholds,
                                   user,
-                                  search_.task.kept,
+                                  task_.kept,
                                   meter};
     std::vector<std::unique_ptr<ListScan>> scans;
     for (int slot = 0; slot < resources_.threads(); ++slot) {
@@ -345,21 +369,44 @@ class CpuBackend final : public ListsBackend {
                  [&](int64_t query, int slot) { scans[static_cast<size_t>(slot)]->finish(query); });
   }
 
+  // Of the lists that were ranked and not counted yet: a search of one query does not look at every list.
+  void count_kept() const {
+    std::vector<int32_t> lists;
+    for (int64_t i = 0; i < probes_.queries * probes_.width; ++i) {
+      int64_t& size = search_.sizes_[probes_.lists[i]];
+      if (size != kNotCounted) continue;
+      size = 0;
+      lists.push_back(probes_.lists[i]);
+    }
+    const auto count = static_cast<int64_t>(lists.size());
+    ProgressMeter meter("filter", count, quiet_);
+    parallel_for(count, meter, quiet_, [&](int64_t i, int) {
+      const int64_t list = lists[static_cast<size_t>(i)];
+      int64_t size = 0;
+      for (const Segment& segment : search_.vectors_.segments()) {
+        for (int64_t at = segment->offsets()[list]; at < segment->offsets()[list + 1]; ++at) {
+          size += keeps(task_.kept, segment->rows()[at]);
+        }
+      }
+      search_.sizes_[list] = size;
+    });
+  }
+
   // How many lists the query visits; none, and false, where there are more to visit than were ranked.
   bool choose_probes(int64_t query) {
-    const int64_t fewest = search_.task.most ? 0 : search_.task.fewest;
+    const int64_t fewest = task_.most ? 0 : task_.fewest;
     int64_t held = 0;
     int64_t count = 0;
     int64_t first = 0;
-    while (count < probes_.width && (count < search_.task.probes || held < fewest)) {
+    while (count < probes_.width && (count < task_.probes || held < fewest)) {
       const int64_t list = probes_.list(query, count++);
-      held += search_.sizes == nullptr ? size_of(list) : search_.sizes[list];
+      held += search_.sizes_.size() == 0 ? size_of(list) : search_.sizes_[list];
       if (first == 0 && held >= search_.list_length()) first = count;
     }
     const bool enough = held >= fewest || probes_.width == model_.lists();
     if (!enough) count = 0;
     probes_.counts[query] = static_cast<int32_t>(count);
-    probes_.firsts[query] = static_cast<int32_t>(first == 0 || search_.task.most ? count : first);
+    probes_.firsts[query] = static_cast<int32_t>(first == 0 || task_.most ? count : first);
     return enough;
   }
 
@@ -374,8 +421,8 @@ class CpuBackend final : public ListsBackend {
         std::clamp(round_up(divide_up(work, kTasksPerThread * resources_.threads()), plan_.scan.piece_rows),
                    plan_.scan.piece_rows, kMostTaskRows);
     for (const ListVisit& visit : visits.lists) {
-      for (size_t s = 0; s < search_.vectors.segments().size(); ++s) {
-        const ListSegment& segment = *search_.vectors.segments()[s];
+      for (size_t s = 0; s < search_.vectors_.segments().size(); ++s) {
+        const ListSegment& segment = *search_.vectors_.segments()[s];
         const int64_t end = segment.offsets()[visit.list + 1];
         for (int64_t first = segment.offsets()[visit.list]; first < end; first += most) {
           for (int64_t q = 0; q < visit.count; q += plan_.scan.query_block) {
@@ -393,11 +440,12 @@ class CpuBackend final : public ListsBackend {
 
   int64_t size_of(int64_t list) const {
     int64_t size = 0;
-    for (const Segment& segment : search_.vectors.segments()) size += segment->size_of(list);
+    for (const Segment& segment : search_.vectors_.segments()) size += segment->size_of(list);
     return size;
   }
 
-  const CpuSearch search_;
+  const CpuSearcher& search_;
+  const IvfSearch& task_;
   const IvfModel& model_;
   const ListsCpuPlan plan_;
   const Resources resources_;
@@ -407,45 +455,10 @@ class CpuBackend final : public ListsBackend {
   std::span<const uint32_t> numbers_;
 };
 
-class CpuSearcher final : public ListSearcher {
- public:
-  // The task says how many vectors a query's lists must hold where nearest ones are wanted.
-  CpuSearcher(const ListedVectors& vectors, const ListsTask& task, const int64_t* sizes, int64_t queries,
-              const Resources& resources)
-      : vectors_(vectors),
-        task_(task),
-        sizes_(sizes),
-        resources_(resources),
-        tables_(vectors.model(), origin_of(vectors), wanted_words(vectors.model(), queries), resources) {}
-
-  const ListsTask& task() const override { return task_; }
-  Metric metric() const override { return vectors_.model().metric; }
-  int64_t lists() const override { return vectors_.model().lists(); }
-
-  ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const override {
-    return plan_search(vectors_.model(), wish(round.slots), round.queries, budget, resources_);
-  }
-  std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
-                                      const Resources& planned) const override {
-    return std::make_unique<CpuBackend>(search(), round.slots, std::get<ListsCpuPlan>(plan), planned);
-  }
-
- private:
-  CpuSearch search() const { return {vectors_, task_, sizes_, tables_}; }
-  ListsWish wish(int64_t slots) const { return {task_.most ? kRangeListLength : task_.fewest, slots, task_.k}; }
-
-  static std::vector<float> origin_of(const ListedVectors& vectors) {
-    const IvfModel& model = vectors.model();
-    if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
-    return mean_of_vectors(vectors);
-  }
-
-  const ListedVectors& vectors_;
-  const ListsTask task_;
-  const int64_t* const sizes_;
-  const Resources& resources_;
-  const ListTables tables_;
-};
+std::unique_ptr<ListsBackend> make_cpu_backend(const CpuSearcher& search, int64_t slots, const ListsCpuPlan& plan,
+                                               const Resources& planned) {
+  return std::make_unique<CpuBackend>(search, slots, plan, planned);
+}
 
 void check_input(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                  int64_t probes) {
@@ -460,90 +473,87 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   }
 }
 
-// Calls search(searcher), unless there is nothing to find.
-template <typename Search>
-void search_nearest(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                    const IvfSearch& wanted, const Resources& resources, const Search& search) {
-  const DefaultFloatMode mode;
-  check_input(model, segments, queries, wanted.probes);
-  if (wanted.k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", wanted.k));
-  const ListedVectors vectors(model, segments);
-  const HostArray<int64_t> sizes = kept_sizes(model, segments, wanted.kept, resources);
-  int64_t kept = wanted.kept == nullptr ? vectors.size() : 0;
-  for (const int64_t size : sizes) kept += size;
-  if (kept == 0 || queries.rows() == 0) return;
-  const ListsTask task{.k = wanted.k,
-                       .probes = std::min(wanted.probes, model.lists()),
-                       .kept = wanted.kept,
-                       .fewest = std::min(wanted.k, kept)};
-  search(CpuSearcher(vectors, task, sizes.data(), queries.rows(), resources));
+int64_t count_kept_rows(const uint64_t* kept, int64_t rows) {
+  int64_t count = 0;
+  for (int64_t word = 0; word < KeptRows::words_for(rows); ++word) count += std::popcount(kept[word]);
+  return count;
 }
 
 }  // namespace
 
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                const IvfSearch& search, uint64_t* neighbors, const Resources& resources) {
-  std::fill_n(neighbors, queries.rows() * std::max<int64_t>(search.k, 0), kPadding);
-  search_nearest(model, segments, queries, search, resources,
-                 [&](const ListSearcher& searcher) { search_lists(searcher, queries, neighbors, resources); });
-}
-
-void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_input(model, segments, queries, search.probes);
+  if (search.k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", search.k));
   const ResultExit exit(model.metric);
   std::fill_n(out.ids, out.queries * out.k, exit.id(kPadding));
   std::fill_n(out.distances, out.queries * out.k, exit.distance(kPadding));
-  search_nearest(model, segments, queries, search, resources,
-                 [&](const ListSearcher& searcher) { search_lists(searcher, queries, out, resources); });
+  const ListedVectors vectors(model, segments);
+  const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
+  if (kept == 0 || queries.rows() == 0) return;
+  IvfSearch task = search;
+  task.probes = std::min(search.probes, model.lists());
+  task.fewest = std::min(search.k, kept);
+  search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, out, resources);
+}
+
+RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                                const IvfSearch& search, const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_input(model, segments, queries, search.probes);
+  const ListedVectors vectors(model, segments);
+  if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
+  IvfSearch task = search;
+  task.probes = std::min(search.probes, model.lists());
+  return range_search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, resources);
+}
+
+namespace {
+
+class ListsOnCpu final : public SearchableLists {
+ public:
+  ListsOnCpu(const IvfModel& model, const std::vector<SharedSegment>& segments, const Resources& resources)
+      : model_(model) {
+    for (const SharedSegment& segment : segments) segments_.push_back(segment->on(Device::cpu(), resources));
+  }
+
+  void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+              const Resources& resources) const override {
+    search_ivf(model_, segments_, queries, search, out, resources.with_device(Device::cpu()));
+  }
+  RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
+                              const Resources& resources) const override {
+    return range_search_ivf(model_, segments_, queries, search, resources.with_device(Device::cpu()));
+  }
+
+ private:
+  const IvfModel& model_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SearchableLists> lists_on(Device device, const std::shared_ptr<const IvfModel>& model,
+                                                const std::vector<SharedSegment>& segments,
+                                                const Resources& resources) {
+  if (device.kind == DeviceKind::cuda) return gpu_lists(device.index, model, segments, resources);
+  return std::make_shared<ListsOnCpu>(*model, segments, resources);
 }
 
 Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
                                int64_t queries, const Resources& resources) {
-  const ListsWish wish{std::min(search.k, rows), std::min(search.probes, model.lists()), search.k};
-  return array_footprint<int64_t>(filtered ? model.lists() : 0).beside(least_search(model, wish, queries, resources));
-}
-
-CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                               const IvfRange& range, const Resources& resources) {
-  const DefaultFloatMode mode;
-  check_input(model, segments, queries, range.probes);
-  const ListedVectors vectors(model, segments);
-  RangeHits hits(resources);
-  if (vectors.size() > 0 && queries.rows() > 0) {
-    const ListsTask task{.most = range.most, .probes = std::min(range.probes, model.lists()), .kept = range.kept};
-    range_search_lists(CpuSearcher(vectors, task, nullptr, queries.rows(), resources), queries, hits, resources);
+  const int64_t slots = std::min(search.probes, model.lists());
+  if (!search.most) {
+    const ListsWish wish{std::min(search.k, rows), slots, search.k};
+    return array_footprint<int64_t>(filtered ? model.lists() : 0).beside(least_search(model, wish, queries, resources));
   }
-  const int64_t search_bytes =
-      hits.overflowed() ? range_search_ivf_footprint(model, range.probes, queries.rows(), resources).host : 0;
-  return collect_in_range(hits, queries.rows(), search_bytes, resources);
-}
-
-Footprint range_search_ivf_footprint(const IvfModel& model, int64_t probes, int64_t queries,
-                                     const Resources& resources) {
   constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
-  const ListsWish wish{kRangeListLength, std::min(probes, model.lists()), 0};
-  Footprint needed = least_search(model, wish, queries, resources)
+  Footprint needed = least_search(model, {kRangeListLength, slots, 0}, queries, resources)
                          .beside(array_footprint<std::byte>(resources.threads(), kFirstHits))
                          .beside(array_footprint<std::byte>(queries + 1, 64));
   needed.at_least = true;
   return needed;
-}
-
-CollectedHits collect_in_range(RangeHits& hits, int64_t queries, int64_t search_bytes, const Resources& resources) {
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter collecting("collect", queries, quiet);
-  const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries + 1) +
-                        resources.threads() * RangeHits::kLargestSegmentBytes;
-  const auto room = hits.counted() * 8 + 32 * (queries + 1);
-  if (hits.overflowed() || room > resources.host_memory()->available()) {
-    const int64_t found = hits.counted();
-    hits.clear();
-    throw NamedLimit("host", resources.host_memory()->used() + search_bytes + 2 * bytes,
-                     fmt::format("{} vectors are in range, which takes {} beside the search, more than the host memory "
-                                 "limit leaves; raise the limit, or lower the radius",
-                                 found, format_bytes_up(bytes)));
-  }
-  return hits.collect(queries, collecting);
 }
 
 }  // namespace kith

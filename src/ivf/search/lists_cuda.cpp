@@ -1,4 +1,4 @@
-// The search of lists on a GPU: one segment after the other (ivf_search_cuda.hpp, list_range_cuda.hpp), and what was
+// The search of lists on a GPU: one segment after the other (ivf_search_cuda.hpp, list_steps_cuda.hpp), and what was
 // found in each brought together. Calls wait for their end, so that memory may be freed whenever nobody searches.
 #include "rows/device_row_gather_cuda.hpp"
 #include "core/byte_size.hpp"
@@ -10,14 +10,13 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
 #include "exact/knn_plan_cuda.hpp"
+#include "exact/range_loop.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
-#include "ivf/search/gpu_lists.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
-#include "ivf/search/list_range_cuda.hpp"
-#include "ivf/search/merge_found_cuda.hpp"
-#include "ivf/search/probe_limits_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
+#include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
 
@@ -104,7 +103,7 @@ class CudaSearcher final : public ListSearcher {
  public:
   // `rows` of the index, for the filter. The resources are the caller's; resources() work on the search's stream.
   CudaSearcher(int device, const GpuModelCuda& model, Metric metric, const GpuParts& parts, int64_t rows,
-               const ListsTask& task, int64_t queries, const Resources& given)
+               const IvfSearch& task, int64_t queries, const Resources& given)
       : guard_(device),
         context_(std::make_shared<const DeviceContext>(device, given.options().stream)),
         resources_(given.with_device(Device::cuda(device)).with_stream(context_->stream())),
@@ -129,7 +128,7 @@ class CudaSearcher final : public ListSearcher {
     if (!task.most) take_terms(queries);
   }
 
-  const ListsTask& task() const override { return task_; }
+  const IvfSearch& task() const override { return task_; }
   Metric metric() const override { return metric_; }
   int64_t lists() const override { return lists_; }
   const Resources& resources() const { return resources_; }
@@ -193,7 +192,7 @@ class CudaSearcher final : public ListSearcher {
   const GpuModelCuda& model_;
   const Metric metric_;
   const GpuParts& parts_;
-  const ListsTask task_;
+  const IvfSearch task_;
   const int64_t lists_;
   DeviceArray<uint64_t> kept_;    // bits of the filter
   DeviceArray<uint32_t> sizes_;   // of the lists, where queries may be short
@@ -319,8 +318,14 @@ class CudaBackend final : public ListsBackend {
       context_->fill(memory_.probes.data(), 0, count());
       return {};
     }
-    search_.model_.centres()->nearest(now_, round_.slots, task_.check_finite && !round_.again, memory_.lists.data(),
-                                      memory_.distances.data(), resources_);
+    const bool check = task_.check_finite && !round_.again;  // of queries that follow each other
+    naming_rows(
+        "query",
+        [&] {
+          search_.model_.centres()->nearest(now_, round_.slots, check, memory_.lists.data(), memory_.distances.data(),
+                                            resources_);
+        },
+        numbers_.front());
     launch_pack_probes(memory_.lists.data(), count() * round_.slots, memory_.probes.data(), context_->stream());
     return limit_probes();
   }
@@ -489,7 +494,7 @@ class CudaBackend final : public ListsBackend {
   }
 
   const CudaSearcher& search_;
-  const ListsTask& task_;
+  const IvfSearch& task_;
   const ListsRound round_;
   const ListsCudaPlan plan_;
   const Resources resources_;
@@ -508,7 +513,7 @@ std::unique_ptr<ListsBackend> CudaSearcher::begin(const ListsRound& round, const
   return std::make_unique<CudaBackend>(*this, round, std::get<ListsCudaPlan>(plan), planned);
 }
 
-class GpuListsCuda final : public GpuLists {
+class GpuListsCuda final : public SearchableLists {
  public:
   GpuListsCuda(int device, std::shared_ptr<const IvfModel> model, const std::vector<SharedSegment>& segments,
                const Resources& resources)
@@ -520,32 +525,27 @@ class GpuListsCuda final : public GpuLists {
     }
   }
 
-  void search(const MatrixView& queries, const IvfSearch& search, int64_t least, bool check_finite,
-              const NeighborsView& out, const Resources& resources) const override {
+  void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+              const Resources& resources) const override {
     if (queries.rows() == 0 || parts_.empty()) return;
-    const CudaSearcher searcher = for_task({.k = search.k,
-                                            .probes = std::min(search.probes, host_model_->lists()),
-                                            .kept = search.kept,
-                                            .fewest = least,
-                                            .check_finite = check_finite},
-                                           queries, resources);
+    const CudaSearcher searcher = for_search(search, queries, resources);
     search_lists(searcher, queries, out, searcher.resources());
   }
 
-  void range_search(const MatrixView& queries, const IvfRange& range, bool check_finite, RangeHits& hits,
-                    const Resources& resources) const override {
-    if (queries.rows() == 0 || parts_.empty()) return;
-    const CudaSearcher searcher = for_task({.most = range.most,
-                                            .probes = std::min(range.probes, host_model_->lists()),
-                                            .kept = range.kept,
-                                            .check_finite = check_finite},
-                                           queries, resources);
-    range_search_lists(searcher, queries, hits, searcher.resources());
+  RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
+                              const Resources& resources) const override {
+    if (queries.rows() == 0 || parts_.empty()) {
+      return write_hits(host_model_->metric, {}, nullptr, queries.rows(), resources);
+    }
+    const CudaSearcher searcher = for_search(search, queries, resources);
+    return range_search_lists(searcher, queries, searcher.resources());
   }
 
  private:
-  CudaSearcher for_task(const ListsTask& task, const MatrixView& queries, const Resources& resources) const {
-    return CudaSearcher(device_, *model_, host_model_->metric, parts_, rows_, task, queries.rows(), resources);
+  CudaSearcher for_search(const IvfSearch& wanted, const MatrixView& queries, const Resources& resources) const {
+    IvfSearch search = wanted;
+    search.probes = std::min(search.probes, host_model_->lists());
+    return CudaSearcher(device_, *model_, host_model_->metric, parts_, rows_, search, queries.rows(), resources);
   }
 
   const int device_;
@@ -557,8 +557,9 @@ class GpuListsCuda final : public GpuLists {
 
 }  // namespace
 
-std::shared_ptr<const GpuLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
-                                          const std::vector<SharedSegment>& segments, const Resources& resources) {
+std::shared_ptr<const SearchableLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
+                                                 const std::vector<SharedSegment>& segments,
+                                                 const Resources& resources) {
   return std::make_shared<GpuListsCuda>(device, model, segments, resources);
 }
 

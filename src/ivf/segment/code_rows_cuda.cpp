@@ -9,9 +9,7 @@
 #include "cuda/device_info.hpp"
 #include "cuda/row_upload.hpp"
 #include "ivf/model/gpu_model_cuda.hpp"
-#include "ivf/segment/list_labels_cuda.hpp"
-#include "ivf/segment/residuals_cuda.hpp"
-#include "ivf/segment/sort_lists_cuda.hpp"
+#include "ivf/segment/coding_steps_cuda.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +19,7 @@
 #include <optional>
 
 namespace kith {
+
 namespace {
 
 constexpr uint64_t kNothingLost = ~uint64_t{0};
@@ -107,7 +106,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
         launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,
                                 {there->centres()->data(), labels.data() + first}, context->stream());
       }
-      if (model.codec->format().kind == CodeKind::stored) {
+      if (model.codec->format().stores_values()) {
         uint64_t unheld = kNothingLost;
         context->copy_values<uint64_t>(&unheld, lost.data(), 1);
         context->synchronize();
@@ -137,6 +136,45 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   launch_sort_lists(sort, memory.data(), context->stream());
   context->synchronize();
   return segment;
+}
+
+ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t most, DType dtype,
+                       std::shared_ptr<const DeviceContext> context, const Resources& resources)
+    : there_(there), context_(std::move(context)), resources_(resources.with_progress({})) {
+  const KeyKind kind = key_kind(model.metric);
+  keys_ = DeviceArray<float>(most, "the rows' lists", context_, resources);
+  if (kind == KeyKind::cosine) {
+    lists_ = DeviceArray<int64_t>(most, "the rows' lists", context_, resources);
+    return;
+  }
+  CentreSearchShape shape;
+  shape.rows = most;
+  shape.centres = model.lists();
+  shape.cols = model.cols();
+  shape.dtype = dtype;
+  shape.kind = kind;
+  const DeviceInfo gpu = usable_gpu(Device::cuda(context_->device()));
+  PlanBudget budget;
+  budget.host = resources.host_memory()->available();
+  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;  // of the rows left to exact search
+  budget.threads = resources.threads();
+  const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
+  memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
+  search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
+  search_->set_centres(there.centres()->data(), model.lists());
+}
+
+void ListLabels::find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter) {
+  if (!search_) {
+    there_.centres()->nearest(rows, 1, false, lists_.data(), keys_.data(), resources_);
+    return launch_narrow_lists(lists_.data(), rows.rows(), labels, context_->stream());
+  }
+  CentreSearchTask task;
+  task.rows = {rows.data(), rows.dtype(), rows.row_stride(), rows.rows()};
+  task.labels = labels;
+  task.keys = keys_.data();
+  task.wants_keys = false;
+  search_->run(task, meter);
 }
 
 }  // namespace kith

@@ -1,6 +1,6 @@
 // Rows become a segment of lists on a GPU: with the bytes of build_segment() on the CPU.
 //
-// Piece after piece: the list of each row (list_labels_cuda.hpp), rows less their centres, codes; then all are sorted by
+// Piece after piece: the list of each row (coding_steps_cuda.hpp), rows less their centres, codes; then all are sorted by
 // list. Rows come from the host or lie on the device. Cost: 2 rows x lists x columns operations of products and what the
 // code takes.
 // Memory on the device: the centres twice; for each row its code twice and 20 bytes; for a row of a piece, of which

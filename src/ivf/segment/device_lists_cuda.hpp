@@ -23,7 +23,7 @@ struct DeviceListsView {
   // Whether halves are of vectors less their list's centre: by the codes themselves, or because the scan subtracts it.
   // Codewords are looked up as halves, which leaves no place for a subtraction.
   KITH_HOST_DEVICE bool subtracts() const {
-    return !residual && centres != nullptr && has_differences(kind) && codec.format.kind != CodeKind::product;
+    return !residual && centres != nullptr && has_differences(kind) && !codec.format.copies_codewords();
   }
   // What keys and their bounds are made from.
   KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind)}; }
@@ -42,7 +42,7 @@ struct PreparedLists {
   KITH_HOST_DEVICE static constexpr int64_t half_cols(int64_t cols) { return (cols + 7) / 8 * 8; }
   // All but codewords that are looked up: sums of them take long to decode, scalar codes and stored bytes some
   // instructions a value, halves and floats a subtraction, and floats are twice as much to read.
-  static bool wants_halves(const CodeFormat& format) { return format.kind != CodeKind::product; }
+  static bool wants_halves(const CodeFormat& format) { return !format.copies_codewords(); }
   static bool has_terms(KeyKind kind) { return kind != KeyKind::inner_product; }
 };
 

@@ -109,7 +109,7 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
 
 // Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and centred
 // in f32 and the vectors' halves. All of the sum's terms are positive, so that what its additions lose is a share of it.
-// Where tables are of products (scan_terms.hpp) the terms are |x - c|^2, those of the vector, |b|^2 + 2 <c, b>, and
+// Where tables are of products (scan_cut.hpp) the terms are |x - c|^2, those of the vector, |b|^2 + 2 <c, b>, and
 // 2 <x, b>, of x and c less the middle: |c| is at most |x| + |x - c|, so that none of the sums exceeds `largest`.
 struct TableFacts {
   double squared_norm;  // of the query less the list's centre, scaled

@@ -39,6 +39,10 @@ struct SegmentArrays {
     codes = HostArray<uint8_t>(size * code_bytes, "the lists' codes", resources);
     rows = HostArray<uint32_t>(size, "the lists' rows", resources);
   }
+
+  Segment segment(int64_t code_bytes, const Resources& resources) && {
+    return std::make_shared<ListSegment>(std::move(offsets), std::move(codes), std::move(rows), code_bytes, resources);
+  }
 };
 
 [[noreturn]] void throw_not_together() {
@@ -233,37 +237,30 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
   const int64_t lists = model.lists();
   const int64_t code_bytes = model.codec->format().bytes();
   HostArray<int64_t> sizes = no_sizes(lists, resources);
-  if (!model.has_centres()) {
-    sizes[1] = rows.rows();
-    SegmentArrays arrays(std::move(sizes), code_bytes, resources);
-    for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[i] = static_cast<uint32_t>(first_row + i);
-    encode_all(model, rows, first_row, arrays, resources);
-    return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                         code_bytes, resources);
-  }
-  const HostArray<int32_t> labels(rows.rows(), "the rows' lists", resources);
-  assign_lists(model.metric, model.centres.view(), rows, labels.data(), resources);
-  for (const int32_t label : labels) ++sizes[label + 1];
+  const HostArray<int32_t> labels(model.has_centres() ? rows.rows() : 0, "the rows' lists", resources);
+  if (model.has_centres()) assign_lists(model.metric, model.centres.view(), rows, labels.data(), resources);
+  const auto list_of = [&](int64_t row) { return model.has_centres() ? labels[row] : 0; };
+  for (int64_t i = 0; i < rows.rows(); ++i) ++sizes[list_of(i) + 1];
   SegmentArrays arrays(std::move(sizes), code_bytes, resources);
   {
     const HostArray<int64_t> next(lists, "the lists' offsets", resources);
     std::copy_n(arrays.offsets.data(), lists, next.data());
-    for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[next[labels[i]]++] = static_cast<uint32_t>(first_row + i);
+    for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[next[list_of(i)]++] = static_cast<uint32_t>(first_row + i);
   }
   encode_all(model, rows, first_row, arrays, resources);
-  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes, resources);
+  return std::move(arrays).segment(code_bytes, resources);
 }
 
-int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const int64_t block = encoded_together(rows.rows, rows.cols);
-  const int64_t encoding =
-      array_bytes<float>(block * rows.cols) + model.codec->encoding_bytes(block, DType::f32, resources.threads());
-  const int64_t segment = ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes());
-  if (!model.has_centres()) return segment + encoding;
-  const int64_t assigning = assign_bytes(model.metric, model.lists(), rows, resources);
-  return segment + array_bytes<int32_t>(rows.rows) +
-         std::max({array_bytes<int64_t>(model.lists()), encoding, assigning});
+  const Footprint encoding =
+      array_footprint<float>(block, rows.cols)
+          .beside(model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources));
+  const Footprint segment{ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes())};
+  const Footprint working = encoding.then(array_footprint<int64_t>(model.lists()));
+  if (!model.has_centres()) return segment.beside(working);
+  return segment.beside(array_footprint<int32_t>(rows.rows))
+      .beside(working.then(assign_footprint(model.metric, model.lists(), rows, resources)));
 }
 
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
@@ -292,8 +289,7 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
     }
   });
   meter.finish();
-  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes, resources);
+  return std::move(arrays).segment(code_bytes, resources);
 }
 
 Segment renumbered(const ListSegment& segment, int64_t first_row, const Resources& resources) {
@@ -341,8 +337,7 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
     }
   });
   meter.finish();
-  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes, resources);
+  return std::move(arrays).segment(code_bytes, resources);
 }
 
 namespace {

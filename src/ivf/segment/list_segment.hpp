@@ -98,7 +98,7 @@ using Segment = std::shared_ptr<const ListSegment>;
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& resources);
 
 // What build_segment() takes at least, with the segment.
-int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
+Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
 
 // One segment of several, given in the order of their rows.
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources);

@@ -1,4 +1,4 @@
-#include "ivf/segment/residuals_cuda.hpp"
+#include "ivf/segment/coding_steps_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "core/half.hpp"

@@ -4,7 +4,7 @@
 
 #include "cuda/resolve_device.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <fmt/format.h>
 
@@ -19,14 +19,13 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
   const auto count = static_cast<double>(rows.rows());
   const double compared =
       static_cast<double>(model.has_centres() ? model.lists() : 0) + recipe.code->compared_codewords(recipe);
-  DeviceRequest request;
-  request.job = "the coding of vectors";
-  request.spaces = {rows.space()};
-  request.work = {2 * count * compared * static_cast<double>(rows.cols()),
-                  count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
-  request.fits = [&](Device) { return recipe.code->on_gpus(); };
-  request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_device(request, resources);
+  const auto cols = static_cast<double>(rows.cols());
+  const DeviceJob job{"the coding of vectors",
+                      [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); }};
+  return choose_device(job, {rows.space()},
+                       {{CostUnit::dense_product, 2 * count * compared * cols},
+                        {CostUnit::copied_byte, count * cols * static_cast<double>(size_of(rows.dtype()))}},
+                       [&](Device) { return recipe.code->on_gpus(); }, resources);
 }
 
 // As many rows at a time as the device has room for.

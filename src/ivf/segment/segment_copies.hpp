@@ -15,7 +15,7 @@
 
 namespace kith {
 
-// What a GPU's search keeps beside a segment; see gpu_lists.hpp.
+// What a GPU's search keeps beside a segment; see prepared_segment_cuda.hpp.
 class PreparedSegment {
  public:
   virtual ~PreparedSegment() = default;

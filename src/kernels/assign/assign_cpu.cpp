@@ -9,13 +9,6 @@ constexpr int64_t kFewBlock = 1024;
 
 }  // namespace
 
-int64_t CentreAssigner::bytes_for(PanelFormat format, int64_t centres, int64_t cols, int threads) {
-  if (has_few(centres)) {
-    return CentreTable::bytes_for(centres, cols) + array_bytes<float>(threads * CentreTable::scratch_floats(cols));
-  }
-  return PackedRows::bytes_for(format, centres, cols, threads) + threads * NearestCentre::bytes_for(format, cols);
-}
-
 CentreAssigner::CentreAssigner(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
                                const Resources& resources) {
   const auto cols = static_cast<int64_t>(origin.size());

@@ -20,7 +20,6 @@ namespace kith {
 class CentreAssigner {
  public:
   static bool has_few(int64_t centres) { return centres <= kMostFewCentres; }
-  static int64_t bytes_for(PanelFormat format, int64_t centres, int64_t cols, int threads);
 
   // For up to `capacity` centres, which are packed in `format` if they are. By squared L2, with an origin near the mean
   // of the rows, or by inner products.

@@ -1,6 +1,7 @@
 #include "kernels/assign/centre_sums.hpp"
 
 #include "core/divide.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/compare_task.hpp"
 #include "kernels/assign/sums_by_label_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -20,13 +21,14 @@ int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
 
 bool is_few(int64_t centres) { return centres <= kMostFewCentres; }
 
-}  // namespace
-
-int64_t CentreSums::bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads) {
-  if (is_few(centres)) return array_bytes<double>((2 + threads) * centres * (cols + 1));
-  return array_bytes<double>(centres * (2 * cols + 3)) + array_bytes<int64_t>(centres + 1) +
-         array_bytes<uint32_t>(largest_piece) + array_bytes<float>(threads * scratch_floats(cols));
+// Rows `first` and those after it.
+void assign_some(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int64_t count, int32_t* labels,
+                 float* keys, int slot, ProgressMeter& meter) {
+  assigner.assign(rows.slice(first, count), labels + first, keys == nullptr ? nullptr : keys + first, slot);
+  meter.add(count);
 }
+
+}  // namespace
 
 CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources)
     : centres_(centres),
@@ -38,9 +40,7 @@ CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, con
       blocks_(few_ ? resources.threads() * size() : 0, "the centres' sums", resources),
       starts_(few_ ? 0 : centres + 1, "sorting rows by centre", resources),
       order_(few_ ? 0 : largest_piece, "sorting rows by centre", resources),
-      scratch_(few_ ? 0 : resources.threads() * scratch_floats(cols), "the centres' sums", resources) {
-  clear();
-}
+      scratch_(few_ ? 0 : resources.threads() * scratch_floats(cols), "the centres' sums", resources) {}
 
 void CentreSums::clear() {
   std::fill(totals_.begin(), totals_.end(), 0.0);
@@ -52,8 +52,8 @@ void CentreSums::add_to_totals(const double* block) {
   for (int64_t i = 0; i < size(); ++i) totals_[i] += block[i];
 }
 
-void CentreSums::add_by_block(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
-                              const Assign& assign, ProgressMeter& meter, const Resources& resources) {
+void CentreSums::add_by_block(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels,
+                              float* keys, const float* weights, ProgressMeter& meter, const Resources& resources) {
   const int64_t end = first + rows.rows();
   const int64_t together = std::max<int64_t>(kRowsBytes / (cols_ * size_of(rows.dtype())) / 48 * 48, 48);
   const int64_t at_once = resources.threads();
@@ -74,7 +74,7 @@ void CentreSums::add_by_block(const MatrixView& rows, int64_t first, const int32
       const int64_t last = std::min((block + 1) * block_, end) - first;
       for (int64_t at = std::max(block * block_, first) - first; at < last; at += together) {
         const int64_t some = std::min(together, last - at);
-        assign(at, some, slot);
+        assign_some(assigner, rows, at, some, labels, keys, slot, meter);
         add_rows_cpu(rows.slice(at, some), labels + at, weights == nullptr ? nullptr : weights + at, sums,
                      sums + centres_ * cols_);
       }
@@ -92,13 +92,13 @@ void CentreSums::add_by_block(const MatrixView& rows, int64_t first, const int32
   }
 }
 
-void CentreSums::add(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
-                     int64_t assigned_together, const Assign& assign, ProgressMeter& meter,
-                     const Resources& resources) {
-  if (few_) return add_by_block(rows, first, labels, weights, assign, meter, resources);
-  parallel_for(divide_up(rows.rows(), assigned_together), meter, resources, [&](int64_t task, int slot) {
-    const int64_t at = task * assigned_together;
-    assign(at, std::min(assigned_together, rows.rows() - at), slot);
+void CentreSums::add(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
+                     const float* weights, ProgressMeter& meter, const Resources& resources) {
+  if (few_) return add_by_block(assigner, rows, first, labels, keys, weights, meter, resources);
+  const int64_t together = assigner.block_rows();
+  parallel_for(divide_up(rows.rows(), together), meter, resources, [&](int64_t task, int slot) {
+    const int64_t at = task * together;
+    assign_some(assigner, rows, at, std::min(together, rows.rows() - at), labels, keys, slot, meter);
   });
   sort(labels, rows.rows());
   const int64_t tasks = std::min<int64_t>(centres_, kTasksPerThread * resources.threads());

@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <functional>
 
 namespace kith {
 
@@ -39,24 +38,24 @@ struct SumsView {
   double* weights = nullptr;
 };
 
+class CentreAssigner;
+
 class CentreSums {
  public:
-  static int64_t bytes_for(int64_t centres, int64_t cols, int64_t largest_piece, int threads);
   CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources);
 
-  void clear();
-  // The next rows of the data, of which `first` is the first one's number. assign(row of the piece, count, slot) fills
-  // labels before they are looked at, best for `assigned_together` rows at a time. Weights may be null.
-  using Assign = std::function<void(int64_t first, int64_t count, int slot)>;
-  void add(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
-           int64_t assigned_together, const Assign& assign, ProgressMeter& meter, const Resources& resources);
+  void clear();  // before the first rows
+  // Assigns the next rows of the data, of which `first` is the first one's number, and adds them up. Labels and keys as
+  // the assigner has them; weights may be null.
+  void add(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
+           const float* weights, ProgressMeter& meter, const Resources& resources);
   // Of all rows since clear(), after which no more are added.
   SumsView finish();
 
  private:
   int64_t size() const { return centres_ * (cols_ + 1); }
-  void add_by_block(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
-                    const Assign& assign, ProgressMeter& meter, const Resources& resources);
+  void add_by_block(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
+                    const float* weights, ProgressMeter& meter, const Resources& resources);
   void add_to_totals(const double* block);
   void sort(const int32_t* labels, int64_t count);
   void add_centre(int64_t centre, const MatrixView& rows, int64_t first, const float* weights, float* row) const;

@@ -1,12 +1,13 @@
 // The sums of centre_sums.hpp on the GPU, with the same bytes.
 //
 // Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
-// order of their numbers. A warp adds up a run (run_sums_cuda.hpp); then a thread for each column and centre adds its
+// order of their numbers. A warp adds up a run, or sixteen threads where the rows' canonical keys to that centre are
+// wanted too (run_keys_cuda.cu), so that rows are read once for both; then a thread for each column and centre adds its
 // runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and
 // run, of which there are one for each 64 rows or so.
 #pragma once
 
-#include "kernels/assign/run_sums_cuda.hpp"
+#include "kernels/distance/distance_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -14,7 +15,55 @@
 
 namespace kith {
 
+// Totals, and what a block that has not ended has so far: clusters x cols sums, then a weight for each centre.
+struct DeviceSums {
+  double* totals = nullptr;
+  double* open = nullptr;
+};
+
+struct RunSums {
+  uint32_t* keys[2] = {};  // both as long as the piece
+  uint32_t* rows[2] = {};
+  void* sort = nullptr;
+  int64_t sort_bytes = 0;
+  uint32_t* starts = nullptr;  // runs + 1
+  double* sums = nullptr;      // runs x cols
+  double* weights = nullptr;   // runs
+};
+
+struct SumsTask {
+  DeviceRowsView rows;
+  int64_t cols = 0;
+  int64_t clusters = 0;
+  int64_t first = 0;  // the number of the piece's first row
+  bool last = false;  // no more rows come
+  const int32_t* labels = nullptr;
+  const float* weights = nullptr;  // or null
+  RunSums runs;
+  DeviceSums sums;
+  // Where keys are wanted too, each row's squared distance to its label's centre: without weights, and of up to
+  // kMostKeyCols columns.
+  float* keys = nullptr;
+  const float* centres = nullptr;
+};
+inline constexpr int64_t kMostKeyCols = 784;
+
+// What is the same for all rows of a piece.
+struct SumBlocks {
+  int64_t first = 0;  // row of the piece
+  int64_t size = 0;   // of a block
+  int64_t clusters = 0;
+  int64_t count = 0;        // blocks that the piece touches
+  bool continues = false;   // the first has begun in the piece before
+  bool stays_open = false;  // the last goes on in the next
+};
+
+SumBlocks sum_blocks_of(const SumsTask& task);
+
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
+// Its step for the sums of runs and keys. `order` has the rows sorted by run.
+void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,
+                              cudaStream_t stream);
 
 // The same for few centres (suits_few_centres): nothing is sorted, and of the runs' memory the sums and weights are
 // used.

@@ -142,35 +142,6 @@ bool NearestOfFew(const CompareTask& task, const MatrixView& rows, int32_t* labe
   return bounded;
 }
 
-// Squared distances to each of the few that is nearer than what the row has; the others are left.
-void NearerOfFew(const CompareTask& task, const MatrixView& rows, const float* nearest, float* distances,
-                 int64_t stride, float* scratch) {
-  visit_dtype(rows.dtype(), [&](auto stored) {
-    using T = typename decltype(stored)::type;
-    for_rows<T>(task, rows, scratch, [&](const RowGroup<T>& group) HWY_ATTR {
-      for (int64_t r = 0; r < group.count; ++r) {
-        const int64_t i = group.first + r;
-        CanonicalPair pair;  // made where it is asked for
-        const auto score = [&](int64_t few) HWY_ATTR {
-          if (few >= task.count) return;
-          if (pair.row == nullptr) pair = pair_of(task, group, r);
-          pair.few = task.wide + few * task.padded;
-          const float key = canonical_of<KeyKind::squared_l2>(pair, whole_columns<T>(task));
-          float& distance = distances[few * stride + i];
-          distance = std::min(distance, key_of_ordered(ordered_key(key)));
-        };
-        const float slack = task.slack(group.norms[r]);
-        if (slack < HUGE_VALF && nearest[i] < HUGE_VALF) {
-          for_up_to(task, group.values + r * task.width, group.least + r * kMostSteps * kFloats,
-                    nearest[i] - group.norms[r] + slack, score);
-        } else {
-          for (int64_t few = 0; few < task.count; ++few) score(few);
-        }
-      }
-    });
-  });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -179,7 +150,6 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(NearestOfFew);
-HWY_EXPORT(NearerOfFew);
 
 namespace {
 
@@ -193,11 +163,6 @@ int64_t short_group_floats(int64_t count, int64_t cols) {
 }
 
 }  // namespace
-
-int64_t CentreTable::bytes_for(int64_t count, int64_t cols) {
-  return array_bytes<float>((cols + 1 + short_columns(cols)) * padded(count) + short_group_floats(count, cols)) +
-         array_bytes<double>(count * padded(cols)) + array_bytes<float>((1 + kHandful) * padded(cols));
-}
 
 int64_t CentreTable::scratch_floats(int64_t cols) {
   return kRowsTogether * (2 * padded(cols) + padded(kMostFewCentres));
@@ -280,11 +245,6 @@ void CentreTable::set(const MatrixView& rows) {
 
 bool CentreTable::nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const {
   return HWY_DYNAMIC_DISPATCH(NearestOfFew)(task_, rows, labels, keys, scratch);
-}
-
-void CentreTable::nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride,
-                         float* scratch) const {
-  HWY_DYNAMIC_DISPATCH(NearerOfFew)(task_, rows, nearest, distances, stride, scratch);
 }
 
 }  // namespace kith

@@ -23,11 +23,9 @@ namespace kith {
 
 class CentreTable {
  public:
-  static int64_t bytes_for(int64_t count, int64_t cols);
   // What one thread needs to compare with them.
   static int64_t scratch_floats(int64_t cols);
 
-  CentreTable() = default;
   // Squared L2, with an origin near the mean of what is compared, or inner products. Up to kMostFewCentres.
   CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources);
 
@@ -38,9 +36,6 @@ class CentreTable {
   // null where labels are all that is wanted: most rows then need no arithmetic in double. True where all values are
   // surely finite.
   bool nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const;
-
-  // Of squared L2: lowers distances[centre * stride + row] to the canonical key where that is below nearest[row].
-  void nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride, float* scratch) const;
 
  private:
   bool has_short_rows() const { return cols_ <= kShortColumns && kind_ == KeyKind::squared_l2; }

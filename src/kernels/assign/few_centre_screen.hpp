@@ -58,6 +58,10 @@ enum class AssignForm : uint8_t {
   exact       // every row goes to exact search
 };
 
+// Products mark centres about as near for rows that have many, where there are no more centres than this: then no row
+// goes to exact search.
+inline constexpr int64_t kMostMarkedCentres = 256;
+
 // Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
 KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
   constexpr float kRounding = 0x1p-24f;

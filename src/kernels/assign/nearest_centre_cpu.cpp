@@ -31,13 +31,6 @@ int64_t NearestCentre::block_rows(PanelFormat format, int64_t cols) {
   return std::clamp(kBlockBytes / row_bytes / kSmallestBlock * kSmallestBlock, kSmallestBlock, kLargestBlock);
 }
 
-int64_t NearestCentre::bytes_for(PanelFormat format, int64_t cols) {
-  const int64_t rows = block_rows(format, cols);
-  return PackedQueries::bytes_for(format, rows, cols) + PackedQueries::scratch_bytes(format, cols) +
-         array_bytes<float>(rows * (cols + 1)) + array_bytes<uint64_t>(rows) +
-         array_bytes<Candidate>(rows * kCandidates) + array_bytes<int32_t>(rows);
-}
-
 NearestCentre::NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources)
     : block_(block_rows(format, cols)),
       packed_(kind, format, block_, cols, resources),

@@ -26,8 +26,7 @@ PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
 
 class NearestCentre {
  public:
-  // Working memory of one thread.
-  static int64_t bytes_for(PanelFormat format, int64_t cols);
+  // For one thread.
   NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources);
 
   // Rows that are best given together.

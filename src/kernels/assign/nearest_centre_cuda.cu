@@ -11,6 +11,7 @@
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kith {
 namespace {
@@ -95,12 +96,12 @@ __global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask ta
 }
 
 // The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
-__device__ void product_slacks(const SlacksTask& task, int64_t row, const QueryFacts& mine, const BaseFacts& base) {
+__device__ void product_slacks(const SettleTask& task, int64_t row, const QueryFacts& mine, const BaseFacts& base) {
   const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
   const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
   double least = static_cast<double>(mine.operand.norm) * base.rows.norm + value_error(problem, query, base.rows);
   float limit = kFarthestValue;
-  if (task.labels != nullptr) {
+  if (task.squared_moves != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
     const double guess = value_after_move(problem, query, base.rows, task.keys[row], moved, mine.scale);
     if (guess < least) {  // false where it is not a number
@@ -113,9 +114,9 @@ __device__ void product_slacks(const SlacksTask& task, int64_t row, const QueryF
   task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;
 }
 
-__global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
+__global__ void __launch_bounds__(kThreads) slacks_kernel(SettleTask task) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= task.rows) return;
+  if (row >= task.rows.count) return;
   const QueryFacts mine = task.facts[row];
   const BaseFacts base = *task.centre_facts;
   if (task.typical == nullptr) return product_slacks(task, row, mine, base);
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   const OperandFacts typical = *task.typical;
   const double excess = row_excess(task.cols, mine.operand, typical, base.rows);
   float limit = kFarthestValue;
-  if (task.labels != nullptr) {
+  if (task.squared_moves != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
     limit = limit_after_move(problem, mine, excess, base.rows, task.keys[row], moved);
   }
@@ -219,6 +220,24 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
   }
 }
 
+__global__ void __launch_bounds__(kThreads)
+    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
+  labels[row] = static_cast<int32_t>(row_of(found[i]));
+  keys[row] = key_of_ordered(ordered_of(found[i]));
+}
+
+// A power of two in double is exact: what is rounded is rounded once.
+__global__ void __launch_bounds__(kThreads)
+    distances_of_keys_kernel(float* keys, int64_t count, bool spherical, double scale) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float key = keys[i];
+  keys[i] = spherical ? 0.0f - key : static_cast<float>(static_cast<double>(__fsqrt_rn(key)) * scale);
+}
+
 }  // namespace
 
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream) {
@@ -226,8 +245,8 @@ void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream) {
   launch(lower_terms_kernel, Grid::over(task.places, kThreads), stream, task);
 }
 
-void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
-  launch(slacks_kernel, Grid::over(task.rows, kThreads), stream, task);
+void launch_row_slacks(const SettleTask& task, cudaStream_t stream) {
+  launch(slacks_kernel, Grid::over(task.rows.count, kThreads), stream, task);
 }
 
 void launch_settle(const SettleTask& task, cudaStream_t stream) {
@@ -238,6 +257,16 @@ void launch_settle(const SettleTask& task, cudaStream_t stream) {
     using X = typename decltype(stored)::type;
     launch(product ? choose_kernel<true, X> : choose_kernel<false, X>, Grid::of(blocks, kThreads), stream, task);
   });
+}
+
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream) {
+  launch(take_found_kernel, Grid::over(count, kThreads), stream, found, count, rows, labels, keys);
+}
+
+void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream) {
+  launch(distances_of_keys_kernel, Grid::over(count, kThreads), stream, keys, count, spherical,
+         std::ldexp(1.0, -exponent));
 }
 
 }  // namespace kith

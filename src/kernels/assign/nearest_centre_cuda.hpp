@@ -6,6 +6,7 @@
 // Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
 #pragma once
 
+#include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/matrix/operand_facts.hpp"
@@ -32,23 +33,9 @@ struct LowerTermsTask {
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
 
 // How far above the least value of a row's products the nearest centre's can be, whatever the least one is; where a
-// typical row is given, beside the width of the centre that has it. Where rows come with a guess, the nearest centre of
-// the pass before, the least value is no more than that centre's, which has moved by so much since; then there is a
-// limit from the start.
-struct SlacksTask {
-  KeyKind kind = KeyKind::squared_l2;
-  int64_t cols = 0;
-  int64_t rows = 0;
-  const QueryFacts* facts = nullptr;
-  const BaseFacts* centre_facts = nullptr;
-  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
-  const int32_t* labels = nullptr;        // null: no guesses
-  const float* keys = nullptr;
-  const double* squared_moves = nullptr;  // of each centre
-  float* slacks = nullptr;
-  float* limits = nullptr;
-};
-void launch_row_slacks(const SlacksTask& task, cudaStream_t stream);
+// typical row is given, beside the width of the centre that has it. Where there are guesses, the least value is no more
+// than that centre's, and there is a limit from the start.
+void launch_row_slacks(const SettleTask& task, cudaStream_t stream);
 
 // Labels, but of the unsettled rows, and the keys of those with several candidates. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
@@ -75,5 +62,12 @@ struct UnsettledTask {
 void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
 // After that product.
 void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream);
+
+// Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream);
+
+// Keys of rows and centres times 2^exponent become, in place, the distances of those as they are, or inner products.
+void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream);
 
 }  // namespace kith

@@ -9,7 +9,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
-#include "kernels/assign/run_sums_cuda.hpp"
+#include "kernels/assign/centre_sums_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cuda_fp16.h>

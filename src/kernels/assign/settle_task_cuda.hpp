@@ -11,10 +11,6 @@
 
 namespace kith {
 
-// Products mark centres about as near for rows that have many, where there are no more centres than this: then no row
-// goes to exact search.
-inline constexpr int64_t kMostMarkedCentres = 256;
-
 struct SettleTask {
   KeyKind kind = KeyKind::squared_l2;
   DeviceRowsView rows;
@@ -22,9 +18,14 @@ struct SettleTask {
   int64_t cols = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
-  const OperandFacts* typical = nullptr;  // as in SlacksTask of nearest_centre_cuda.hpp
+  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
   const float* widths = nullptr;          // of the centres
-  NearestRows* found = nullptr;           // parts x stride
+  // Where rows come with a guess in `labels` and `keys`, the nearest centre of the pass before: how far each centre has
+  // moved since; or null.
+  const double* squared_moves = nullptr;
+  float* slacks = nullptr;
+  float* limits = nullptr;
+  NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int parts = 1;
   int32_t* labels = nullptr;

@@ -58,7 +58,8 @@ namespace kith {
 HWY_EXPORT(AddRows);
 HWY_EXPORT(AddCodedRows);
 
-void add_rows_cpu(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums, double* weight_sums) {
+void add_rows_cpu(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums,
+                  double* weight_sums) {
   HWY_DYNAMIC_DISPATCH(AddRows)(rows, labels, weights, sums, weight_sums);
 }
 

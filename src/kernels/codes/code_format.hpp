@@ -33,10 +33,25 @@ inline constexpr int64_t kNormLevels = 256;
 struct CodeFormat {
   CodeKind kind = CodeKind::stored;
   int64_t cols = 0;
-  DType dtype = DType::f32;  // of stored values
-  int bits = 8;              // of a value, a sub-vector or a codebook's code
-  int64_t parts = 0;         // sub-vectors, of cols / parts columns each, or codebooks
+  DType dtype = DType::f32;           // of stored values
+  int bits = 8;                       // of a value, a sub-vector or a codebook's code
+  int64_t parts = 0;                  // sub-vectors, of cols / parts columns each, or codebooks
   CodeNorm norm = CodeNorm::decoded;  // of additive codes
+
+  // Product and additive codes of such a shape, whatever trained their codewords.
+  static constexpr CodeFormat of_parts(int64_t cols, int bits, int64_t parts) {
+    return {.kind = CodeKind::product, .cols = cols, .bits = bits, .parts = parts};
+  }
+  static constexpr CodeFormat of_books(int64_t cols, int bits, int64_t books, CodeNorm norm = CodeNorm::decoded) {
+    return {.kind = CodeKind::additive, .cols = cols, .bits = bits, .parts = books, .norm = norm};
+  }
+
+  // How a vector is decoded: its values are there, each is so many steps above its column's base, parts of it are
+  // codewords, or all of it is a sum of them.
+  KITH_HOST_DEVICE constexpr bool stores_values() const { return kind == CodeKind::stored; }
+  KITH_HOST_DEVICE constexpr bool steps_columns() const { return kind == CodeKind::scalar; }
+  KITH_HOST_DEVICE constexpr bool copies_codewords() const { return kind == CodeKind::product; }
+  KITH_HOST_DEVICE constexpr bool adds_codewords() const { return kind == CodeKind::additive; }
 
   KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
   KITH_HOST_DEVICE constexpr int64_t codewords() const { return int64_t{1} << bits; }
@@ -47,11 +62,8 @@ struct CodeFormat {
   // Whether the norm is the number of a level.
   KITH_HOST_DEVICE constexpr bool has_levels() const { return norm >= CodeNorm::qint8; }
   constexpr int64_t used_bits() const {  // of a vector; those behind them are zeros, up to a whole byte
-    switch (kind) {
-      case CodeKind::stored: return cols * size_of(dtype) * 8;
-      case CodeKind::scalar: return cols * bits;
-      default: return parts * bits + norm_bits();
-    }
+    if (stores_values()) return cols * size_of(dtype) * 8;
+    return steps_columns() ? cols * bits : parts * bits + norm_bits();
   }
   constexpr int64_t bytes() const { return (used_bits() + 7) / 8; }  // of a vector
 };

@@ -118,8 +118,10 @@ class UnalignedReader {
   __device__ UnalignedReader(const CodecView& codec, const uint8_t*) : codec_(codec) {}
   __device__ FourFloats four(const uint8_t* code, int first) const {
     const CodeFormat& format = codec_.format;
-    if (format.kind != CodeKind::stored) return decode_four(codec_, code, first);
-    const int bytes = format.dtype == DType::f32 ? 4 : format.dtype == DType::f16 || format.dtype == DType::bf16 ? 2 : 1;
+    if (!format.stores_values()) return decode_four(codec_, code, first);
+    const int bytes = format.dtype == DType::f32                                  ? 4
+                      : format.dtype == DType::f16 || format.dtype == DType::bf16 ? 2
+                                                                                  : 1;
     FourFloats four = {};
     for (int i = 0; i < 4 && first + i < format.cols; ++i) {
       uint32_t value = 0;

@@ -112,8 +112,8 @@ void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
 
 void decode_row(const CodecView& codec, const uint8_t* code, float* out) {
   const CodeFormat& format = codec.format;
-  if (format.kind == CodeKind::product) return decode_product(codec, code, out);
-  if (format.kind == CodeKind::additive) return decode_additive(codec, code, out);
+  if (format.copies_codewords()) return decode_product(codec, code, out);
+  if (format.adds_codewords()) return decode_additive(codec, code, out);
   switch (format.dtype) {
     case DType::f16: return decode_stored<Half>(code, format.cols, out);
     case DType::bf16: return decode_stored<BFloat16>(code, format.cols, out);
@@ -125,7 +125,7 @@ void decode_row(const CodecView& codec, const uint8_t* code, float* out) {
 
 void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
   const int64_t cols = codec.format.cols;
-  const bool scalar = codec.format.kind == CodeKind::scalar;
+  const bool scalar = codec.format.steps_columns();
   if (scalar) decode_scalar(codec, codes, count, out);
   for (int64_t i = 0; i < count; ++i) {
     if (!scalar) decode_row(codec, codes + i * codec.format.bytes(), out + i * cols);

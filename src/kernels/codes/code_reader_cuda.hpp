@@ -54,7 +54,7 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
   const int cols = static_cast<int>(format.cols);
   FourFloats four = {};
   if (first >= cols) return four;
-  if (format.kind == CodeKind::product) {
+  if (format.copies_codewords()) {
     const int each = static_cast<int>(format.part_cols());
     int part = first / each;
     int inside = first - part * each;
@@ -75,8 +75,8 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
     }
     return four;
   }
-  if (format.kind == CodeKind::additive) return decode_four_additive(codec, code, first);
-  if (format.kind == CodeKind::stored && format.dtype == DType::f32 && cols % 4 == 0) {
+  if (format.adds_codewords()) return decode_four_additive(codec, code, first);
+  if (format.stores_values() && format.dtype == DType::f32 && cols % 4 == 0) {
     const auto value = load_vector<float4>(code + 4 * static_cast<int64_t>(first));
     return {{value.x, value.y, value.z, value.w}};
   }
@@ -84,7 +84,7 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
   for (int i = 0; i < 4; ++i) {
     const int col = first + i;
     if (col >= cols) break;
-    if (format.kind == CodeKind::stored) {
+    if (format.stores_values()) {
       four.values[i] = stored_value(code, format.dtype, col);
     } else {
       const uint32_t number = format.bits == 8 ? code[col] : sub_code(code, col, format.bits);
@@ -334,15 +334,15 @@ struct ReaderTag {
 };
 template <typename Use>
 void visit_reader(const CodeFormat& format, const Use& use) {
-  if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
+  if (format.copies_codewords() && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
     use(ReaderTag<CodewordReader>());
-  } else if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
+  } else if (format.copies_codewords() && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
     use(ReaderTag<PairReader>());
-  } else if (format.kind == CodeKind::additive && format.bits == 8 && format.cols % 4 == 0) {
+  } else if (format.adds_codewords() && format.bits == 8 && format.cols % 4 == 0) {
     use(ReaderTag<SumReader>());
-  } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
+  } else if (format.stores_values() && format.dtype == DType::f32 && format.cols % 4 == 0) {
     use(ReaderTag<StoredReader<float>>());
-  } else if (format.kind == CodeKind::stored && format.dtype == DType::f16 && format.cols % 4 == 0) {
+  } else if (format.stores_values() && format.dtype == DType::f16 && format.cols % 4 == 0) {
     use(ReaderTag<StoredReader<Half>>());
   } else {
     use(ReaderTag<AnyReader>());

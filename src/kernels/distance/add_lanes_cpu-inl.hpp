@@ -19,7 +19,6 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET != HWY_SCALAR
 // The sum of each vector's lanes in the lane of its number.
 HWY_INLINE hn::Vec<F32> add_lanes(hn::Vec<F32> (&sums)[hn::MaxLanes(F32())]) {
   const F32 d;
@@ -33,7 +32,6 @@ HWY_INLINE hn::Vec<F32> add_lanes(hn::Vec<F32> (&sums)[hn::MaxLanes(F32())]) {
   }
   return sums[0];
 }
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kith

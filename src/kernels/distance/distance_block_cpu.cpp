@@ -11,10 +11,8 @@
 #include "core/typed_row.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/distance_tile_cpu-inl.hpp"
-#include "kernels/distance/few_columns_block_cpu.hpp"
+#include "kernels/distance/canonical_block.hpp"
 #include "kernels/distance/lane_order.hpp"
-#include "kernels/distance/linf_block_cpu.hpp"
-#include "kernels/distance/short_tile_cpu-inl.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
@@ -126,7 +124,6 @@ static_assert(kTileRows <= kMostTileRows && kQueryUnit % kTileQueries == 0 && kT
 // Columns of kDoubles rows change places with rows.
 HWY_INLINE void transpose(Doubles (&block)[kDoubles]) {
   [[maybe_unused]] const F64 d;
-#if HWY_TARGET != HWY_SCALAR
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kDoubles; i += 2) {
     const Doubles a = block[i];
@@ -134,7 +131,6 @@ HWY_INLINE void transpose(Doubles (&block)[kDoubles]) {
     block[i] = hn::InterleaveLower(d, a, b);
     block[i + 1] = hn::InterleaveUpper(d, a, b);
   }
-#endif
 #if HWY_TARGET <= HWY_AVX3
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kDoubles; ++i) {

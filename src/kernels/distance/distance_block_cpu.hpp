@@ -6,7 +6,7 @@
 // The 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register for a pair of a
 // query and a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are left out,
 // which leaves short rows nothing to pay for. Rows of up to 16 columns have a way of their own
-// (few_columns_block_cpu.hpp), as the largest difference has (linf_block_cpu.hpp).
+// (few_columns_block_cpu.cpp), as the largest difference has (linf_block_cpu.cpp).
 //
 // Where the key is a sum of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
 // the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
@@ -17,6 +17,7 @@
 
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "kernels/distance/canonical_block.hpp"
 
 #include <cstddef>
@@ -32,5 +33,12 @@ bool block_packs(KeyKind kind, int64_t queries, int64_t cols);
 
 // Without scratch, and where it is of no use, row by row.
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
+
+// The pairs whose keys a scan computes at a time, and their memory: the keys, after the scratch for computing them.
+inline constexpr int64_t kDenseRows = 512;
+inline constexpr int64_t kDenseQueries = 96;
+inline int64_t dense_block_bytes(int64_t cols) {
+  return canonical_block_bytes(cols) + array_bytes<float>(kDenseRows * kDenseQueries);
+}
 
 }  // namespace kith

@@ -85,12 +85,10 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
 // What is left of a vector of lanes, by halves.
 template <KeyKind kKind, typename D>
 HWY_INLINE double join_halves(D, hn::Vec<D> lanes) {
-#if HWY_TARGET != HWY_SCALAR
   if constexpr (hn::MaxLanes(D()) > 1) {
     const hn::Half<D> half;
     return join_halves<kKind>(half, join_lanes<kKind>(half, hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
   }
-#endif
   return hn::GetLane(lanes);
 }
 

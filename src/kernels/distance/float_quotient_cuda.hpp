@@ -11,7 +11,7 @@
 
 #include "cuda/device_core.hpp"
 #ifdef __CUDACC__
-#include "cuda/ptx_inverse.hpp"
+#include "cuda/ptx.hpp"
 #endif
 
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/distance/linf_block_cpu.hpp"
+#include "kernels/distance/canonical_block.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/distance/linf_block_cpu.cpp"

@@ -2,7 +2,6 @@
 // whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three operations for 16 bytes of a
 // row.
 #include "core/cpu_target.hpp"
-#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 

@@ -2,7 +2,6 @@
 // added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
 // that leaves one in each lane. Cost: two or three operations for 32 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
-#include "kernels/distance/dot_kind.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 

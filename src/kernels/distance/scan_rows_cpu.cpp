@@ -151,7 +151,6 @@ HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, fl
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
 [[maybe_unused]] constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
 
 constexpr bool adds_lanes(KeyKind kind) {
@@ -202,7 +201,6 @@ HWY_INLINE void scan_tree(const float* query, const T* first, int64_t stride, in
     hn::StoreU(all, F32(), values);
   }
 }
-#endif
 
 template <KeyKind kKind, typename T>
 void scan_type(const float* query, const MatrixView& base, float* values, float* facts) {
@@ -212,7 +210,6 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   constexpr int64_t kRowsAhead = 8;
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
   if constexpr (adds_lanes(kKind)) {
     constexpr int64_t kRows = kTreeRows<kKind>;
     const bool in_trees = is_short<T>(base.cols());
@@ -224,7 +221,6 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
                        has_fact(kKind) ? facts + i : nullptr);
     }
   }
-#endif
   // Row by row is the order that a core's own prefetching follows best: on a Neoverse V1, where prefetches in the code
   // disturb it, a third of the time of four rows side by side, on a Sapphire Rapids two thirds to nine tenths.
   if constexpr (reads_row_by_row<T>()) {

@@ -247,7 +247,7 @@ void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* ta
 }  // namespace
 
 bool has_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensions& cpu) {
-  if (format.kind != CodeKind::product || format.parts > kMostByteParts) return false;
+  if (!format.copies_codewords() || format.parts > kMostByteParts) return false;
   if (format.bits == 4) return true;
 #if defined(KITH_ARM)
   return format.bits == 8;

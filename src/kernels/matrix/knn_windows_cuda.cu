@@ -1,15 +1,41 @@
 #include "kernels/matrix/knn_windows_cuda.hpp"
 
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
-#include "kernels/matrix/knn_window_cuda.hpp"
+#include "cuda/ptx.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/select/device_group_cuda.hpp"
+#include "kernels/select/key_cut.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
 
 namespace kith {
 namespace {
 
-constexpr int kThreads = 256;
+// One query's window of a k-NN search, on the device.
 
-__global__ void __launch_bounds__(kThreads) knn_windows_kernel(KnnWindowTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+// Writes the threshold and the limit of keys; nothing is sure where the window returned says so.
+__device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, int64_t query, double kth) {
+  const BaseFacts base = *task.base_facts;
+  const MeasuredWindow measured =
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
+  CandidateWindow window = candidate_window(measured.problem, measured.query, base.rows, kth);
+  window.sure = window.sure && measured.sure;
+  task.thresholds[query] = window.sure ? window.threshold : -HUGE_VALF;
+  task.key_limits[query] = window.sure ? ordered_key(window.key_limit) : 0;
+  if (task.row_counts != nullptr) task.row_counts[query] = 0;
+  return window;
+}
+
+constexpr int kWindowThreads = 256;
+
+__global__ void __launch_bounds__(kWindowThreads) knn_windows_kernel(KnnWindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWindowThreads + threadIdx.x;
   if (query >= task.queries) return;
   const float* const minima = task.minima + query * task.selected;
   const double kth = task.kth != nullptr ? task.kth[query] : task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
@@ -21,10 +47,116 @@ __global__ void __launch_bounds__(kThreads) knn_windows_kernel(KnnWindowTask tas
   task.group_counts[query] = window.sure && all_there ? count : -1;
 }
 
+__global__ void __launch_bounds__(kWindowThreads) range_windows_kernel(RangeWindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWindowThreads + threadIdx.x;
+  if (query >= task.queries) return;
+  const BaseFacts base = *task.base_facts;
+  const MeasuredWindow measured =
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
+  const CandidateWindow window = range_window(measured.problem, measured.query, base.rows, task.most);
+  const bool sure = window.sure && measured.sure;
+  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
+  task.key_limits[query] = sure ? ordered_key(task.most) : 0;
+}
+
+constexpr int kWarpThreads = 32;
+constexpr int kWarpsPerBlock = 8;  // where each has a query of its own
+constexpr int kSlack = 64;         // one in so many may pass beyond k: the last halvings would only tell these apart
+
+// Of equal values all pass, so that no row number is looked at.
+struct AllRows {
+  __device__ int count(uint32_t, uint32_t) const { return 0; }
+};
+
+// A value that at least k of a query's minima do not exceed; +inf where there are fewer.
+template <int kThreads, int kHeld, typename Group>
+__device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& group) {
+  if (task.k > task.groups) return HUGE_VALF;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads;
+  const float* const minima = task.minima + query * task.groups + thread;
+  const int count = static_cast<int>(task.groups) - thread;
+  // All loads first: a load beside its use would wait for it before the next.
+  float values[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    values[i] = NAN;
+    if (i * kThreads < count) values[i] = minima[i * kThreads];
+  }
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) keys[i] = ordered_key(values[i]);
+  const int k = static_cast<int>(task.k);
+  const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
+  return key == kNanKey ? HUGE_VALF : key_of_ordered(key);
+}
+
+// A window takes a thread as long as its minimum a warp: the block's are computed side by side.
+template <int kHeld>
+__global__ void __launch_bounds__(kWarpThreads* kWarpsPerBlock) kth_windows_warps(KnnWindowTask task) {
+  __shared__ float kth[kWarpsPerBlock];
+  const int64_t first_query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
+  ptx::wait_for_kernel_before();
+  if (first_query + warp < task.queries) {
+    WarpGroup group;
+    const float found = kth_minimum<kWarpThreads, kHeld>(task, first_query + warp, group);
+    if (threadIdx.x % kWarpThreads == 0) kth[warp] = found;
+  }
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kWarpsPerBlock && first_query + thread < task.queries) {
+    (void)write_knn_window(task, first_query + thread, kth[thread]);
+  }
+}
+
+template <int kThreads, int kHeld>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_windows_block(KnnWindowTask task) {
+  __shared__ typename BlockGroup<kThreads>::Shared shared;
+  BlockGroup<kThreads> group(shared);
+  ptx::wait_for_kernel_before();
+  const float kth = kth_minimum<kThreads, kHeld>(task, blockIdx.x, group);
+  if (threadIdx.x == 0) (void)write_knn_window(task, blockIdx.x, kth);
+}
+
+template <int kHeld>
+void launch_warps(const KnnWindowTask& task, cudaStream_t stream) {
+  const Grid grid = Grid::of(divide_up(task.queries, kWarpsPerBlock), kWarpThreads * kWarpsPerBlock);
+  launch(kth_windows_warps<kHeld>, grid.chained(), stream, task);
+}
+
+template <int kThreads, int kHeld>
+void launch_blocks(const KnnWindowTask& task, cudaStream_t stream) {
+  launch(kth_windows_block<kThreads, kHeld>, Grid::of(task.queries, kThreads).chained(), stream, task);
+}
+
 }  // namespace
 
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream) {
-  launch(knn_windows_kernel, Grid::over(task.queries, kThreads), stream, task);
+  launch(knn_windows_kernel, Grid::over(task.queries, kWindowThreads), stream, task);
+}
+
+void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream) {
+  launch(range_windows_kernel, Grid::over(task.queries, kWindowThreads), stream, task);
+}
+
+void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
+  if (task.groups > kKthLongestRow) {
+    throw InvalidArgument("a query with " + std::to_string(task.groups) + " minima does not fit a block's registers; " +
+                          "the longest have " + std::to_string(kKthLongestRow));
+  }
+  constexpr int kMost = 32;  // that a thread holds
+  if (task.groups <= kWarpThreads * 4) {
+    launch_warps<4>(task, stream);
+  } else if (task.groups <= kWarpThreads * 16) {
+    launch_warps<16>(task, stream);
+  } else if (task.groups <= kWarpThreads * kMost) {
+    launch_warps<kMost>(task, stream);
+  } else if (task.groups <= 128 * kMost) {
+    launch_blocks<128, kMost>(task, stream);
+  } else {
+    static_assert(1024 * kMost == kKthLongestRow);
+    launch_blocks<1024, kMost>(task, stream);
+  }
 }
 
 }  // namespace kith

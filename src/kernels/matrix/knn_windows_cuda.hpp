@@ -2,13 +2,65 @@
 // rows, from the k-th smallest minimum and the error bound (candidate_window). A thread for each query.
 #pragma once
 
-#include "kernels/matrix/knn_window_task.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/product_plan.hpp"
+#include "kernels/select/select_plan.hpp"
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
+
 namespace kith {
+
+// What the windows of a k-NN search are made of, for all queries of a batch.
+struct KnnWindowTask {
+  KeyKind kind = KeyKind::l2;
+  OperandType type = OperandType::half;
+  int64_t cols = 0;
+  int64_t queries = 0;
+  int64_t k = 0;
+  const float* kth = nullptr;     // each query's k-th smallest group minimum, or a little more; null: it is among
+  const float* minima = nullptr;  // each query's smallest `selected` group minima, sorted
+  int64_t selected = 0;           // at least k, if there are as many groups
+  int64_t groups = 0;             // there are
+  const QueryFacts* query_facts = nullptr;
+  const BaseFacts* base_facts = nullptr;
+  float* thresholds = nullptr;      // -inf where nothing is sure
+  uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
+  uint32_t* row_counts = nullptr;   // zeroed, for whoever counts candidates next; or null
+  int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
+                                    // more than those selected can. Null where that does not matter
+};
 
 // Enqueues and returns.
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream);
+
+// From all group minima of a batch of queries to their windows, in one launch: the k-th smallest minimum, by halving
+// (key_cut.hpp), and its window (kernels/matrix/knn_windows_cuda.hpp).
+//
+// A warp holds up to 1,024 minima of a query in registers, a block more. One read of the minima; time hardly depends on
+// k. For short rows, where two launches and what passes between them would take as long as the work.
+
+// The task's minima are all of each query's, `groups` of them, at most kKthLongestRow, in any order; `selected`, `kth`
+// and `group_counts` are not used. Nothing is sure where there are fewer than k. InvalidArgument for rows that are too
+// long. Enqueues and returns.
+void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream);
+
+// The windows of a range search on the GPU: for each query the threshold below which a product may be a row in range,
+// from the radius and the error bound (range_window). A thread for each query.
+struct RangeWindowTask {
+  KeyKind kind = KeyKind::l2;
+  OperandType type = OperandType::half;
+  int64_t cols = 0;
+  int64_t queries = 0;
+  float most = 0;  // the largest key in range
+  const QueryFacts* query_facts = nullptr;
+  const BaseFacts* base_facts = nullptr;
+  float* thresholds = nullptr;     // -inf where nothing is sure
+  uint32_t* key_limits = nullptr;  // `most` as an ordered key, or 0 where nothing is sure
+};
+// Enqueues and returns.
+void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream);
 
 }  // namespace kith

@@ -18,16 +18,11 @@ class PairsEpilogue {
   using Target = ProductPairs;
   static constexpr int kTerms = 2;
   static constexpr bool kShortItems = true;  // a cell has a few tiles
-  static constexpr int kBuffer = 127;                     // pairs a warp holds
-  static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
+  using Buffer = WarpBuffer<127>;
+  static constexpr int kSharedBytes = Buffer::kSharedBytes;
 
-  __device__ PairsEpilogue(const Target& target, const ProductOperands&, std::byte* shared) : target_(target) {
-    uint32_t* const mine = vectors<uint32_t>(shared) + threadIdx.x / 32 * (kBuffer + 1);
-    count_ = mine;
-    found_ = mine + 1;
-    if (threadIdx.x % 32 == 0) *count_ = 0;
-    __syncwarp();
-  }
+  __device__ PairsEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
+      : target_(target), found_(shared) {}
 
   __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
     first_query_ = static_cast<uint32_t>(first_query);
@@ -60,33 +55,15 @@ class PairsEpilogue {
       uint32_t columns = 0;
       if (passing >> (2 * q) & 1u) columns |= columns_below(products[q / 2], q % 2, terms, limit_[q][0]);
       if (passing >> (2 * q) & 2u) columns |= columns_below(products[q / 2], q % 2, terms + kOperandTile, limit_[q][1]);
-      collect(columns, tile, queries_(q));
+      found_.collect(columns, static_cast<uint32_t>((tile - first_tile_) * kOperandTile), queries_(q),
+                     [&](uint32_t entry) { write(entry, take(1)); });
     }
-    __syncwarp();
-    if (*count_ > kBuffer / 2) flush();
+    flush(false);
   }
 
-  __device__ void end() { flush(); }
+  __device__ void end() { flush(true); }
 
  private:
-  // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
-  __device__ void collect(uint32_t columns, int tile, int query) {
-    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const auto first = static_cast<uint32_t>((tile - first_tile_) * kOperandTile + first_col);
-    while (columns != 0) {
-      const int i = __ffs(static_cast<int>(columns)) - 1;
-      columns &= columns - 1;
-      const uint32_t row = first + static_cast<uint32_t>(i / 2 * 8 + i % 2);
-      const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
-      const uint32_t place = atomicAdd(count_, 1u);
-      if (place < kBuffer) {
-        found_[place] = entry;
-      } else {
-        write(entry, take(1));
-      }
-    }
-  }
-
   // The first of so many places in the list.
   __device__ uint32_t take(uint32_t places) const {
     if (*static_cast<volatile uint32_t*>(target_.count) >= kManyPairs) return kManyPairs;
@@ -99,17 +76,14 @@ class PairsEpilogue {
     if (place < target_.capacity) target_.pairs[place] = query << 32 | row;
   }
 
-  __device__ void flush() {
-    __syncwarp();
-    const uint32_t count = min(*count_, static_cast<uint32_t>(kBuffer));
-    if (count == 0) return;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    uint32_t first = lane == 0 ? take(count) : 0;
-    first = __shfl_sync(0xFFFFFFFFu, first, 0);
-    for (uint32_t i = static_cast<uint32_t>(lane); i < count; i += 32) write(found_[i], first + i);
-    __syncwarp();
-    if (lane == 0) *count_ = 0;
-    __syncwarp();
+  __device__ void flush(bool whatever) {
+    found_.flush(whatever, [&](const uint32_t* entries, uint32_t count) {
+      if (count == 0) return;
+      const uint32_t lane = threadIdx.x % 32;
+      uint32_t first = lane == 0 ? take(count) : 0;
+      first = __shfl_sync(0xFFFFFFFFu, first, 0);
+      for (uint32_t i = lane; i < count; i += 32) write(entries[i], first + i);
+    });
   }
 
   const Target& target_;
@@ -117,8 +91,7 @@ class PairsEpilogue {
   int first_tile_ = 0;
   ThreadQueries queries_ = {0, 0};
   Acc limit_[kThreadQueries][2];
-  uint32_t* count_;
-  uint32_t* found_;
+  Buffer found_;
 };
 
 }  // namespace kith

@@ -118,25 +118,68 @@ class MinimaEpilogue {
   Acc least_[kThreadQueries];
 };
 
-// Collects the rows at or below the threshold: each warp in shared memory, from where all its lanes bring them to the
-// queries' lists at a time, since adding to a list's count in device memory takes long.
+// What a warp finds, in shared memory, from where all its lanes bring it to its place at a time: adding to a count in
+// device memory takes long.
+template <int kRoom>
+class WarpBuffer {
+ public:
+  static constexpr int kSharedBytes = (kRoom + 1) * 4;  // for each warp
+
+  __device__ explicit WarpBuffer(std::byte* shared)
+      : count_(vectors<uint32_t>(shared) + threadIdx.x / 32 * (kRoom + 1)), found_(count_ + 1) {
+    if (threadIdx.x % 32 == 0) *count_ = 0;
+    __syncwarp();
+  }
+
+  // row << 8 | query of the thread's columns (columns_below) of a tile that begins with first_row; write(entry) where
+  // there is no room. An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit
+  // its cache.
+  template <typename Write>
+  __device__ void collect(uint32_t columns, uint32_t first_row, int query, const Write& write) {
+    const uint32_t first = first_row + 2 * (threadIdx.x % 4);
+    while (columns != 0) {
+      const int i = __ffs(static_cast<int>(columns)) - 1;
+      columns &= columns - 1;
+      const uint32_t row = first + static_cast<uint32_t>(i / 2 * 8 + i % 2);
+      const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
+      const uint32_t place = atomicAdd(count_, 1u);
+      if (place < kRoom) {
+        found_[place] = entry;
+      } else {
+        write(entry);
+      }
+    }
+  }
+
+  // Where it is half full, or has to be: write(entries, count) by all lanes.
+  template <typename Write>
+  __device__ void flush(bool whatever, const Write& write) {
+    __syncwarp();
+    if (!whatever && *count_ <= kRoom / 2) return;
+    __syncwarp();
+    write(found_, min(*count_, static_cast<uint32_t>(kRoom)));
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) *count_ = 0;
+    __syncwarp();
+  }
+
+ private:
+  uint32_t* count_;
+  uint32_t* found_;
+};
+
+// Collects the rows at or below the threshold.
 template <typename Acc>
 class CandidatesEpilogue {
  public:
   using Target = ProductCandidates;
   static constexpr int kTerms = 1;
   static constexpr bool kShortItems = false;
-  static constexpr int kBuffer = 95;                      // found rows a warp holds
-  static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
+  using Buffer = WarpBuffer<95>;
+  static constexpr int kSharedBytes = Buffer::kSharedBytes;
 
   __device__ CandidatesEpilogue(const Target& target, const ProductOperands& operands, std::byte* shared)
-      : target_(target), query_count_(operands.query_count), row_count_(operands.row_count) {
-    uint32_t* const mine = vectors<uint32_t>(shared) + threadIdx.x / 32 * (kBuffer + 1);
-    count_ = mine;
-    found_ = mine + 1;
-    if (threadIdx.x % 32 == 0) *count_ = 0;
-    __syncwarp();
-  }
+      : target_(target), query_count_(operands.query_count), row_count_(operands.row_count), found_(shared) {}
 
   __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
     first_query_ = first_query;
@@ -154,36 +197,20 @@ class CandidatesEpilogue {
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(Acc{});
     least_of_tile(products, terms, least);
+    const auto first = static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_);
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      if (least[q] <= limit_[q]) collect(columns_below(products[q / 2], q % 2, terms, limit_[q]), tile, in_tile_[q]);
-    }
-    __syncwarp();
-    if (*count_ > kBuffer / 2) flush();
-  }
-
-  __device__ void end() { flush(); }
-
- private:
-  // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
-  __device__ void collect(uint32_t columns, int tile, int query) {
-    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const auto first =
-        static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
-    while (columns != 0) {
-      const int i = __ffs(static_cast<int>(columns)) - 1;
-      columns &= columns - 1;
-      const uint32_t row = first + static_cast<uint32_t>(i / 2 * 8 + i % 2);
-      const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
-      const uint32_t place = atomicAdd(count_, 1u);
-      if (place < kBuffer) {
-        found_[place] = entry;
-      } else {
-        write(entry);
+      if (least[q] <= limit_[q]) {
+        found_.collect(columns_below(products[q / 2], q % 2, terms, limit_[q]), first, in_tile_[q],
+                       [&](uint32_t entry) { write(entry); });
       }
     }
+    flush(false);
   }
 
+  __device__ void end() { flush(true); }
+
+ private:
   __device__ void write(uint32_t entry) const {
     const int64_t query = first_query_ + (entry & 0xFF);
     const int64_t row = first_row_ + (entry >> 8);
@@ -192,13 +219,10 @@ class CandidatesEpilogue {
     if (place < target_.capacity) target_.rows[query * target_.capacity + place] = static_cast<uint32_t>(row);
   }
 
-  __device__ void flush() {
-    __syncwarp();
-    const uint32_t count = min(*count_, static_cast<uint32_t>(kBuffer));
-    for (uint32_t i = threadIdx.x % 32; i < count; i += 32) write(found_[i]);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) *count_ = 0;
-    __syncwarp();
+  __device__ void flush(bool whatever) {
+    found_.flush(whatever, [&](const uint32_t* entries, uint32_t count) {
+      for (uint32_t i = threadIdx.x % 32; i < count; i += 32) write(entries[i]);
+    });
   }
 
   const Target& target_;
@@ -208,8 +232,7 @@ class CandidatesEpilogue {
   int64_t first_row_ = 0;
   int in_tile_[kThreadQueries];
   Acc limit_[kThreadQueries];
-  uint32_t* count_;
-  uint32_t* found_;
+  Buffer found_;
 };
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-#include "kernels/panels/bit_panels.hpp"
+#include "kernels/panels/byte_product.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/panels/bit_panels.cpp"
@@ -15,35 +15,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kColumnsInBytes = 31;  // of 8 bits each
 
-#if HWY_TARGET == HWY_SCALAR  // where no vectors can be used
-constexpr int kQueries = 4;
-constexpr int64_t kRows = 4;
-
-// The counts of some queries and a panel's rows, up to 31 columns of them.
-template <int kCount>
-struct TileCounts {
-  HWY_INLINE void count(const uint8_t* queries, const uint8_t* rows, int64_t cols) {
-    for (int q = 0; q < kCount; ++q) std::fill_n(counts[q], kRows, uint8_t{0});
-    for (int64_t c = 0; c < cols; ++c) {
-      for (int q = 0; q < kCount; ++q) {
-        for (int64_t i = 0; i < kRows; ++i) {
-          const auto apart = static_cast<unsigned>(queries[c * kQueries + q] ^ rows[c * kRows + i]);
-          counts[q][i] = static_cast<uint8_t>(counts[q][i] + __builtin_popcount(apart));
-        }
-      }
-    }
-  }
-  // Bit i is set where row i is not above the limit.
-  HWY_INLINE uint64_t passed(int q, uint8_t limit) const {
-    uint64_t bits = 0;
-    for (int64_t i = 0; i < kRows; ++i) bits |= static_cast<uint64_t>(counts[q][i] <= limit) << i;
-    return bits;
-  }
-  HWY_INLINE void store(int q, uint8_t* out) const { std::copy_n(counts[q], kRows, out); }
-
-  uint8_t counts[kCount][kRows];
-};
-#else
 using U8 = hn::ScalableTag<uint8_t>;
 constexpr int64_t kLanes = hn::MaxLanes(U8());
 
@@ -60,6 +31,7 @@ constexpr int kVectors = 2;
 #endif
 constexpr int64_t kRows = kVectors * kLanes;
 
+// The counts of some queries and a panel's rows, up to 31 columns of them.
 template <int kCount>
 struct TileCounts {
   HWY_INLINE TileCounts() {}  // one that the compiler made would not be for this instruction set
@@ -83,6 +55,7 @@ struct TileCounts {
       }
     }
   }
+  // Bit i is set where row i is not above the limit.
   HWY_INLINE uint64_t passed(int q, uint8_t limit) const {
     auto least = counts[q][0];
 #pragma GCC unroll 4
@@ -105,7 +78,6 @@ struct TileCounts {
 
   hn::Vec<U8> counts[kCount][kVectors];
 };
-#endif
 
 // Values of rows that are no longer than a byte can count.
 template <int kCount>

@@ -1,6 +1,5 @@
 #include "kernels/panels/byte_product.hpp"
 
-#include "kernels/panels/bit_panels.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
 #include <algorithm>

@@ -33,7 +33,6 @@ HWY_INLINE hn::Vec<U32> bf16_above(hn::Vec<F32> values) {
 // which are whole vectors.
 int64_t EncodeBf16(const float* values, int64_t cols, float scale, uint32_t* high, uint32_t* low) {
   int64_t c = 0;
-#if HWY_TARGET != HWY_SCALAR
   const F32 d;
   const auto times = hn::Set(d, scale);
   for (; c + 2 * kFloats <= cols; c += 2 * kFloats) {
@@ -49,7 +48,6 @@ int64_t EncodeBf16(const float* values, int64_t cols, float scale, uint32_t* hig
     hn::StoreU(hn::Or(hn::ShiftRight<16>(a), b), U32(), high + c / 2);
     hn::StoreU(hn::Or(hn::ShiftRight<16>(rest_a), rest_b), U32(), low + c / 2);
   }
-#endif
   return c;
 }
 

@@ -1,7 +1,5 @@
-// What the files of raw intrinsics share. Each is of one instruction family and named after it: for VNNI and DOTPROD
-// the exact products of bytes, those of rounded floats, and the tile that both are made of; for AMX one. They are
-// compiled for their family whatever the build's flags, and called only where core/cpu_target.hpp says that the
-// processor has it.
+// What the files of raw intrinsics share. Each is of one instruction family and named after it. They are compiled for
+// their family whatever the build's flags, and called only where core/cpu_target.hpp says that the processor has it.
 #pragma once
 
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -84,6 +84,17 @@ PanelQueries PackedQueries::panels(int64_t first, int64_t count, float* limits) 
 
 BytePanelQueries PackedQueries::byte_panels(int64_t first, int64_t count, int32_t* limits) const {
   return {panels_.data() + first * packed_bytes(format_, cols_), count, limits};
+}
+
+void PackedQueries::pack(const float* queries, int64_t count, const std::vector<float>& origin, ProgressMeter& meter,
+                         const Resources& resources) {
+  const int64_t bytes = scratch_bytes(format_, cols_);
+  const int64_t width = panel_width();
+  const HostArray<std::byte> scratch(resources.threads() * bytes, "packing", resources);
+  parallel_for(divide_up(count, width), meter, resources, [&](int64_t panel, int slot) {
+    const int64_t first = panel * width;
+    pack_panel(panel, queries + first * cols_, std::min(width, count - first), origin, scratch.data() + slot * bytes);
+  });
 }
 
 void PackedQueries::pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,

@@ -8,8 +8,9 @@
 #include <kith/host_buffer.hpp>
 
 #include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/panels/byte_panels.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/screen.hpp"
 
@@ -33,6 +34,10 @@ class PackedQueries {
   // Different panels may be packed at once. `origin` is that of the rows.
   void pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,
                   std::byte* scratch);
+
+  // The same of all: `count` vectors, by all threads.
+  void pack(const float* queries, int64_t count, const std::vector<float>& origin, ProgressMeter& meter,
+            const Resources& resources);
 
   float offset(int64_t query) const { return offsets_.as<float>()[query]; }
   // Those from `first`, the first of a panel, on. The limits are the caller's.

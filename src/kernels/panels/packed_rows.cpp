@@ -5,7 +5,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"

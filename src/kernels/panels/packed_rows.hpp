@@ -13,7 +13,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/panels/byte_panels.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/screen.hpp"
 #include "rows/row_gather.hpp"

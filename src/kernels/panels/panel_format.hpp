@@ -46,7 +46,7 @@ constexpr int64_t rounded_words(int64_t cols) { return divide_up(cols, 4); }
 // For queries and a base of these types on a CPU with these extensions.
 PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t cols, const CpuExtensions& cpu);
 
-// Of a format and an instruction set (panel_shape.hpp).
+// Of a format and an instruction set.
 struct PanelShape {
   int64_t rows_per_panel = 0;
   int64_t queries_per_panel = 0;
@@ -69,5 +69,8 @@ int64_t screen_bytes(PanelFormat format, int64_t cols);
 
 // values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);
+
+// Where values are rounded to bytes panels are as large as those of f32: a panel has the same rows in a screen.
+PanelShape panel_shape(PanelFormat format);
 
 }  // namespace kith

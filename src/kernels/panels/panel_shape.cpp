@@ -1,6 +1,4 @@
-#include "kernels/panels/panel_shape.hpp"
-
-#include "kernels/panels/bit_panels.hpp"
+// How many rows and queries a panel of each format holds, for the instruction set in use.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "core/host_array.hpp"
+#include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -76,6 +78,68 @@ class QueryScreen {
   float* linear_ = nullptr;
   float* quadratic_ = nullptr;
   float* tilt_ = nullptr;
+};
+
+// A product of f32 panels behind a screen: rounded rows are looked at first, where that is of use, and what they do not
+// rule out is multiplied in f32.
+
+// Whether a screen is worth looking at, decided stretch by stretch from what it let through: where that was too much,
+// the next stretches go without, twice as many each time.
+class ScreenUse {
+ public:
+  static constexpr int64_t kStretch = 16;  // panels
+
+  // Screening pays while no more than the share `worthwhile` of what is looked at passes, in whatever unit both are
+  // counted.
+  explicit ScreenUse(double worthwhile) : worthwhile_(worthwhile) {}
+
+  // How long the next stretch is: after one that let too much through, shorter, as a trial.
+  int64_t panels() const { return wait_ > kFirstWait ? kTrial : kStretch; }
+  // Asked once before each stretch.
+  bool screens_next() {
+    if (waiting_ == 0) return true;
+    --waiting_;
+    return false;
+  }
+  void count(int64_t screened, int64_t passed) {
+    const bool pays = static_cast<double>(passed) <= worthwhile_ * static_cast<double>(screened);
+    waiting_ = pays ? 0 : wait_;
+    wait_ = pays ? kFirstWait : std::min(2 * wait_, kLongestWait);
+  }
+
+ private:
+  static constexpr int64_t kTrial = 4;
+  static constexpr int64_t kFirstWait = 2;
+  static constexpr int64_t kLongestWait = 64;
+  double worthwhile_;
+  int64_t wait_ = kFirstWait;
+  int64_t waiting_ = 0;  // stretches to come without
+};
+
+class ScreenedProduct final : private PanelHits {
+ public:
+  // The screen's queries and rows are those of the panels; both have the same limits. What passes goes to `hits`.
+  ScreenedProduct(const PanelQueries& queries, const PanelBase& base, const RoundedQueries& screen_queries,
+                  const RoundedBase& screen_base, PanelHits& hits);
+
+  // As scan_panels().
+  void scan(int64_t first, int64_t count);
+
+  // Pairs of a query and a panel, in all scans: those that the screen has looked at, and those it has let through.
+  int64_t screened() const { return screened_; }
+  int64_t passed() const { return passed_; }
+
+ private:
+  void on_hit(int64_t query, int64_t panel, const float* rounded) override;
+
+  const PanelQueries queries_;
+  const PanelBase base_;
+  const RoundedQueries screen_queries_;
+  const RoundedBase screen_base_;
+  PanelHits& hits_;
+  int64_t screened_ = 0;
+  int64_t passed_ = 0;
+  ScreenUse use_;
 };
 
 }  // namespace kith

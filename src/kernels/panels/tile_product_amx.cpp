@@ -11,7 +11,6 @@
 //
 // Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
 #include "core/infinity.hpp"
-#include "kernels/panels/all_values.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_product.hpp"

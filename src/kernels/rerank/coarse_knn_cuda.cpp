@@ -1,7 +1,7 @@
 #include "kernels/rerank/coarse_knn_cuda.hpp"
 
-#include "kernels/rerank/rerank_tiles_cuda.hpp"
-#include "kernels/select/kth_windows_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 
 namespace kith {
 

@@ -4,7 +4,7 @@
 //   1. the product, of which the minima of groups of rows are written (coarse_plan.hpp)
 //   2. the k-th smallest minimum, with its error bound, is a threshold
 //   3. a second product marks the rows that do not exceed it, a bit for each
-//   4. canonical keys of the marked rows, sorted: query by query, or by tiles of rows (rerank_tiles_cuda.hpp)
+//   4. canonical keys of the marked rows, sorted: query by query, or by tiles of rows (rerank_tiles_cuda.cu)
 // Two products of few rows cost less than re-ranking whole groups, or than writing every value.
 #pragma once
 

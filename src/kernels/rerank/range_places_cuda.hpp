@@ -1,7 +1,7 @@
 // How a block takes places for what it has found of one query (RangeTarget).
 #pragma once
 
-#include "kernels/rerank/range_target.hpp"
+#include "kernels/rerank/rerank_task.hpp"
 
 #include <cstdint>
 

@@ -11,9 +11,7 @@
 #include "cuda/shared_memory.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/rerank/range_places_cuda.hpp"
-#include "kernels/rerank/rerank_marked_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
-#include "kernels/select/sorted_run_cuda.hpp"
 
 namespace kith {
 namespace {

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
-#include "rows/kept_rows_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/rerank_task.hpp"
+#include "kernels/rerank/row_tiles.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -40,5 +41,23 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 
 // Merges sorted lists of k, padded, into others. A list must fit a block's shared memory.
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream);
+
+// What launch_rerank does where the task has marks.
+void launch_rerank_marked(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
+
+// Re-ranking of marked candidates (operand_layout.hpp) by tiles of f32 rows that stay in shared memory: where queries
+// are many and have a hundred candidates each, reading these from the L2 cache for every query would take longest.
+//
+// Two launches. A block loads a tile once, and its warps take query after query: of its candidates in the tile they
+// compute the canonical keys and append them to the query's list in device memory. Then a warp sorts each list.
+struct CandidateLists {
+  uint32_t* counts = nullptr;   // one for each query, zeroed before
+  uint64_t* entries = nullptr;  // queries x the task's room
+};
+
+// What launch_rerank does with the task's marks, for f32 queries and rows of up to 128 columns and a room of up to
+// kRowTileMostRoom. Enqueues and returns.
+void launch_rerank_tiles(const RerankTask& task, const RowTiles& tiles, const CandidateLists& lists,
+                         const FailedQueries& failed, cudaStream_t stream);
 
 }  // namespace kith

@@ -2,7 +2,7 @@
 // holds a dozen queries at different steps. Marks become a list of rows in shared memory, four threads compute a row's
 // canonical key, and the list is sorted where it lies. Up to 128 columns the query stays in registers, so that all
 // loads are those of the rows: time is that of reading them from the L2 cache.
-#include "kernels/rerank/rerank_marked_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
@@ -12,7 +12,6 @@
 #include "rows/kept_rows_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
-#include "kernels/select/sorted_run_cuda.hpp"
 
 namespace kith {
 namespace {

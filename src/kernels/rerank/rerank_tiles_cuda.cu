@@ -8,7 +8,7 @@
 // instructions instead. No value is infinite or NaN: such rows have no windows that are sure.
 //
 // Time is that of the instructions: about 86 for four candidates, and 200 for each query and tile.
-#include "kernels/rerank/rerank_tiles_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"

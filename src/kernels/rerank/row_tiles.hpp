@@ -1,5 +1,5 @@
 // How rows are cut into tiles that stay in the shared memory of a multiprocessor each, for re-ranking many queries
-// (rerank_tiles_cuda.hpp). Pure functions, so that any machine can plan, and test plans, for any GPU.
+// (rerank_tiles_cuda.cu). Pure functions, so that any machine can plan, and test plans, for any GPU.
 #pragma once
 
 #include <kith/dtype.hpp>

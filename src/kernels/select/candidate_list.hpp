@@ -224,6 +224,25 @@ constexpr int64_t CandidateScratch::bytes_for(int64_t k) {
          capacity * static_cast<int64_t>(sizeof(float) + sizeof(uint32_t));
 }
 
+// What is done with candidates: a k-NN search keeps the k best of a list, a range search takes them all out.
+class CandidateUser {
+ public:
+  virtual ~CandidateUser() = default;
+  // Rows with larger keys are known not to matter.
+  virtual float threshold(int64_t query) const = 0;
+  // Whether rows with a key equal to the threshold count. They do not where it is the k-th key of earlier rows.
+  virtual bool ties_may_count() const = 0;
+  // Whether keys are taken as they come (take_keys), and no list lowers the threshold.
+  virtual bool takes_keys() const { return false; }
+  // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
+  virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+  // The keys of `count` rows from first_row on.
+  virtual void take_keys(int64_t /*query*/, uint32_t /*first_row*/, const float* /*keys*/, int64_t /*count*/,
+                         int /*slot*/) {}
+  // The rows are scanned: the list is used up.
+  virtual void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+};
+
 // Puts the k smallest of `best` (k packed neighbours, sorted, padded) and of `fresh` (in any order) into `best`.
 // `scratch` holds k.
 void merge_neighbors(uint64_t* best, int64_t k, uint64_t* fresh, int64_t count, uint64_t* scratch);

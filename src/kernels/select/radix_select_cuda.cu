@@ -1,6 +1,6 @@
 // Selection for any k: a block for each row runs the cores of select_block_cuda.hpp and sort_block_cuda.hpp on a list
 // in global memory. Five reads of the row and a bitonic sort of k entries.
-#include "kernels/select/select_paths_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
 
 #include "cuda/launch.hpp"
 #include "kernels/select/cuda_block.hpp"

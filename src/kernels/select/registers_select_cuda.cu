@@ -6,7 +6,7 @@
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 #include "kernels/select/lane_array.hpp"
-#include "kernels/select/select_paths_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
 #include "kernels/select/select_value_cuda.hpp"
 
 namespace kith {

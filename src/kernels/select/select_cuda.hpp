@@ -32,4 +32,15 @@ void launch_select(const DeviceLists& lists, const DeviceKeyTile& tile, int64_t 
 // Sorts every list, which holds min(rows_seen, k) neighbours.
 void launch_sort(const DeviceLists& lists, int64_t rows_seen, cudaStream_t stream);
 
+// From tiles of distances to keys that are selected from (core/ordered_key.hpp), in place. Enqueues and returns.
+struct KeyTile {
+  uint32_t* keys = nullptr;  // or f32 distances
+  int64_t queries = 0;
+  int64_t rows = 0;
+  int64_t stride = 0;
+};
+
+// Distances, the smaller the nearer, become keys.
+void launch_order_keys(const KeyTile& tile, cudaStream_t stream);
+
 }  // namespace kith

@@ -1,7 +1,5 @@
 #include "kernels/select/select_rows_cuda.hpp"
 
-#include "kernels/select/select_paths_cuda.hpp"
-
 namespace kith {
 
 SelectProblem problem_of(const SelectInput& input, int64_t k, SelectOrder order) {

@@ -5,7 +5,6 @@
 // canonical one. The result is the same bytes on every run and every path.
 #pragma once
 
-#include "kernels/select/select_arrays.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <cuda_runtime_api.h>
@@ -14,11 +13,42 @@
 
 namespace kith {
 
+struct SelectInput {
+  const float* values = nullptr;  // on the device
+  int64_t rows = 0;
+  int64_t cols = 0;  // below 2^31
+  int64_t row_stride = 0;
+  const int32_t* lengths = nullptr;  // of each row, on the device, at most cols; null: all are cols
+  const int64_t* ids = nullptr;      // laid out as the values; null: columns are asked for
+};
+
+struct SelectOutput {
+  float* values = nullptr;     // rows x k
+  int32_t* columns = nullptr;  // rows x k
+  int64_t* ids = nullptr;      // rows x k; where the input has ids, in the place of columns. Ties go to the smaller id.
+};
+
 SelectProblem problem_of(const SelectInput& input, int64_t k, SelectOrder order);
 
 // Runs `plan`, made for this problem, on memory of plan.workspace_bytes bytes, aligned for uint64_t. Enqueues and
 // returns.
 void launch_select_rows(const SelectInput& input, const SelectOutput& output, const SelectProblem& problem,
                         const SelectPlan& plan, void* workspace, cudaStream_t stream);
+
+// The kernels behind select_rows_cuda.hpp, one launcher for each path of select_plan.hpp. They enqueue and return.
+struct SelectCall {
+  SelectInput input;
+  SelectOutput output;
+  SelectPlan plan;
+  int64_t k = 0;
+  bool largest = false;
+  uint64_t* workspace = nullptr;
+};
+
+void launch_registers_select(const SelectCall& call, cudaStream_t stream);
+void launch_filter_select(const SelectCall& call, cudaStream_t stream);
+void launch_warp_queue_select(const SelectCall& call, cudaStream_t stream);
+void launch_warp_queue_wide_select(const SelectCall& call, cudaStream_t stream);
+void launch_radix_select(const SelectCall& call, cudaStream_t stream);
 
 }  // namespace kith

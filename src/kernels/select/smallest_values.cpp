@@ -56,6 +56,7 @@ template <typename T>
 struct Range {
   T low;
   T high;
+  T nothing;  // 0, or a NaN where a value is none, or infinite
 };
 
 template <typename T>
@@ -63,15 +64,37 @@ HWY_INLINE Range<T> range_of(const T* values, int64_t count) {
   const Tag<T> d;
   auto least = hn::Set(d, values[0]);
   auto most = least;
+  auto sums = hn::Zero(d);
   int64_t i = 0;
   for (; i + kLanes<T> <= count; i += kLanes<T>) {
     const auto some = hn::LoadU(d, values + i);
     least = hn::Min(least, some);
     most = hn::Max(most, some);
+    sums = hn::Add(sums, hn::Sub(some, some));
   }
-  Range<T> range{hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, most))};
-  for (; i < count; ++i) range = {std::min(range.low, values[i]), std::max(range.high, values[i])};
+  Range<T> range{hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, most)),
+                 hn::GetLane(hn::SumOfLanes(d, sums))};
+  for (; i < count; ++i) {
+    range = {std::min(range.low, values[i]), std::max(range.high, values[i]), range.nothing + (values[i] - values[i])};
+  }
   return range;
+}
+
+// A value within the range of all that at least `wanted` of them do not exceed, and where so many halvings show one, no
+// more than `enough`.
+template <typename T>
+HWY_INLINE T halve(const T* values, int64_t count, Range<T> range, int64_t wanted, int64_t enough, int halvings) {
+  for (int i = 0; i < halvings; ++i) {
+    const T limit = range.low / 2 + range.high / 2;
+    const int64_t found = count_up_to(values, count, limit);
+    if (found < wanted) {
+      range.low = limit;
+    } else {
+      range.high = limit;
+      if (found <= enough) break;
+    }
+  }
+  return range.high;
 }
 
 template <typename T>
@@ -79,20 +102,37 @@ HWY_INLINE T limit_of(const T* values, int64_t count, int64_t wanted, T* minima)
   const int64_t groups = std::min(smallest_groups(wanted), count);
   std::copy_n(values, groups, minima);
   for (int64_t first = groups; first < count; first += groups) lower(values + first, std::min(groups, count - first), minima);
-  auto [low, high] = range_of(minima, groups);
-  constexpr int kHalvings = 16;
-  const int64_t enough = wanted + wanted / 8 + 1;
-  for (int i = 0; i < kHalvings; ++i) {
-    const T limit = low / 2 + high / 2;
-    const int64_t found = count_up_to(minima, groups, limit);
-    if (found < wanted) {
-      low = limit;
-    } else {
-      high = limit;
-      if (found <= enough) break;
-    }
+  return halve(minima, groups, range_of(minima, groups), wanted, wanted + wanted / 8 + 1, 16);
+}
+
+float RankValue(const float* values, int64_t count, int64_t rank) {
+  const Range<float> range = range_of(values, count);
+  if (!(range.nothing == 0.0f)) return std::numeric_limits<float>::infinity();
+  return halve(values, count, range, rank, rank + rank / 16, 24);
+}
+
+int64_t KeepUpTo(float limit, float* values, uint32_t* beside, int64_t count) {
+  const Tag<float> d;
+  const Tag<uint32_t> du;
+  const auto most = hn::Set(d, limit);
+  int64_t kept = 0;
+  int64_t i = 0;
+  for (; i + kLanes<float> <= count; i += kLanes<float>) {
+    const auto v = hn::LoadU(d, values + i);
+    const auto above = hn::Gt(v, most);
+    if (hn::AllTrue(d, above)) continue;
+    const auto stays = hn::Not(above);
+    const auto b = hn::LoadU(du, beside + i);
+    hn::StoreU(hn::Compress(v, stays), d, values + kept);
+    hn::StoreU(hn::Compress(b, hn::RebindMask(du, stays)), du, beside + kept);
+    kept += static_cast<int64_t>(hn::CountTrue(d, stays));
   }
-  return high;
+  for (; i < count; ++i) {
+    values[kept] = values[i];
+    beside[kept] = beside[i];
+    kept += !(values[i] > limit);
+  }
+  return kept;
 }
 
 // Few values pass, and which cannot be predicted: several vectors are tested at once.
@@ -203,6 +243,8 @@ HWY_EXPORT(LimitOfInts);
 HWY_EXPORT(PlacesOfFloats);
 HWY_EXPORT(PlacesOfInts);
 HWY_EXPORT(CountBefore);
+HWY_EXPORT(RankValue);
+HWY_EXPORT(KeepUpTo);
 
 float limit_of_smallest(const float* values, int64_t count, int64_t wanted, float* minima) {
   return HWY_DYNAMIC_DISPATCH(LimitOfFloats)(values, count, wanted, minima);
@@ -218,6 +260,13 @@ int64_t places_up_to(const int32_t* values, int64_t count, int32_t limit, uint32
 }
 void count_before(const float* values, int64_t count, uint32_t* before) {
   HWY_DYNAMIC_DISPATCH(CountBefore)(values, count, before);
+}
+float rank_value(const float* values, int64_t count, int64_t rank) {
+  return HWY_DYNAMIC_DISPATCH(RankValue)(values, count, rank);
+}
+
+int64_t keep_up_to(float limit, float* values, uint32_t* beside, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(KeepUpTo)(limit, values, beside, count);
 }
 
 }  // namespace kith

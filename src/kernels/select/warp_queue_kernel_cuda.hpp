@@ -8,7 +8,7 @@
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
-#include "kernels/select/select_paths_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
 #include "kernels/select/select_value_cuda.hpp"
 #include "kernels/select/warp_select.hpp"
 

@@ -3,8 +3,9 @@
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "quantize/additive/icm_tables.hpp"
+#include "quantize/additive/icm_engine.hpp"
 #include "quantize/additive/pairwise_tables.hpp"
 #include "quantize/additive/unary_terms.hpp"
 #include "rows/stored_row.hpp"
@@ -23,23 +24,14 @@ namespace {
 // second-level cache.
 constexpr int64_t kMostBlockRows = 2048;
 constexpr int64_t kMostBlockBytes = int64_t{1} << 28;  // of all threads' blocks
-constexpr int64_t kFewBlockRows = 64;    // by products
-constexpr int64_t kLeastTableRows = 32;  // of a block, or the memory is better used otherwise
+constexpr int64_t kFewBlockRows = 64;                  // by products
+constexpr int64_t kLeastTableRows = 32;                // of a block, or the memory is better used otherwise
 constexpr int64_t kSliceRows = UnaryTerms::kSliceRows;
-constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_product, while tables are made
-
-int64_t block_bytes(const Codebooks& books, int64_t block_rows) {
-  return block_rows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(3) + books.books);
-}
-
-int64_t slice_bytes(const Codebooks& books, int64_t block_rows) {
-  return std::min(block_rows, kSliceRows) *
-         (array_bytes<float>(books.cols) + array_bytes<double>(1) + array_bytes<uint8_t>(1));
-}
 
 int64_t most_block_rows(const Codebooks& books, SearchForm form, int threads) {
   if (form != SearchForm::tables) return kFewBlockRows;
-  const int64_t of_row = block_bytes(books, 1) + array_bytes<int16_t>(books.books * PairwiseTables::width_for(books));
+  const int64_t of_row = array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(3) + books.books +
+                         array_bytes<int16_t>(books.books * PairwiseTables::width_for(books));
   return std::clamp(kMostBlockBytes / (threads * of_row), kFewBlockRows, kMostBlockRows);
 }
 
@@ -73,7 +65,7 @@ struct Worker {
   std::unique_ptr<TableIcm> by_tables;
   HostArray<float> rows;
   HostArray<int64_t> numbers;
-  HostArray<int64_t> places;  // of the rows, in what is encoded
+  HostArray<int64_t> places;   // of the rows, in what is encoded
   HostArray<int64_t> waiting;  // places of the rows that no engine has taken
   HostArray<uint8_t> codes;
   HostArray<float> costs;
@@ -86,12 +78,9 @@ struct Worker {
 class Encoder {
  public:
   Encoder(const Codebooks& given, const AdditiveEncoding& encoding, SearchForm form, int64_t block_rows,
-          const MatrixView& rows, uint8_t* codes, float* costs, const Resources& resources)
+          const Resources& resources)
       : encoding_(encoding),
         block_rows_(block_rows),
-        given_(rows),
-        codes_(codes),
-        costs_(costs),
         resources_(resources),
         search_(given, resources),
         books_(search_.books()) {
@@ -105,7 +94,10 @@ class Encoder {
     }
   }
 
-  void run() {
+  void run(const MatrixView& rows, uint8_t* codes, float* costs) {
+    given_ = rows;
+    codes_ = codes;
+    costs_ = costs;
     ProgressMeter meter("encode", given_.rows(), resources_);
     parallel_for(divide_up(given_.rows(), block_rows_), meter, resources_, [&](int64_t task, int slot) {
       const int64_t first = task * block_rows_;
@@ -217,9 +209,9 @@ class Encoder {
 
   const AdditiveEncoding encoding_;
   const int64_t block_rows_;
-  const MatrixView given_;
-  uint8_t* const codes_;
-  float* const costs_;
+  MatrixView given_;
+  uint8_t* codes_ = nullptr;
+  float* costs_ = nullptr;
   const Resources& resources_;
   SearchBooks search_;
   const Codebooks& books_;
@@ -230,42 +222,42 @@ class Encoder {
 
 }  // namespace
 
-int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t block_rows, int threads) {
-  int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols) + array_bytes<double>(books.cols);
-  int64_t of_thread = block_bytes(books, block_rows) + LocalSearch::bytes_for(books, block_rows);
-  if (form != SearchForm::direct) of_thread += product_icm_bytes(books);
-  if (form == SearchForm::tables) {
-    bytes += PairwiseTables::bytes_for(books) + UnaryTerms::bytes_for(books);
-    of_thread += TableIcm::bytes_for(books, block_rows) + slice_bytes(books, block_rows) + kProductScratch;
-  }
-  return bytes + threads * of_thread;
+Footprint additive_encoding_footprint(const Codebooks& books, SearchForm form, int64_t block_rows,
+                                      const Resources& resources) {
+  return footprint_of<Encoder>(resources, books, AdditiveEncoding(), form, block_rows);
 }
 
-SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,
-                              int64_t bytes) {
+namespace {
+
+bool fits(const Codebooks& books, SearchForm form, int64_t block_rows, const Resources& resources) {
+  return !counts_memory(resources) ||
+         additive_encoding_footprint(books, form, block_rows, resources).host <= resources.host_memory()->available();
+}
+
+}  // namespace
+
+SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows,
+                              const Resources& resources) {
   // Multiply-adds: to make the tables, against those of the steps that they replace.
   const double making = static_cast<double>(books.all_words()) * static_cast<double>(books.all_words());
   const double steps = static_cast<double>(rows) * static_cast<double>(search.rounds * search.sweeps + 1) *
                        static_cast<double>(books.all_words());
-  const bool pays = steps > 2 * making;
+  if (steps <= 2 * making) return SearchForm::products;
   const int64_t block = std::min(rows, kLeastTableRows);
-  return pays && additive_encoding_bytes(books, SearchForm::tables, block, threads) <= bytes ? SearchForm::tables
-                                                                                            : SearchForm::products;
+  return fits(books, SearchForm::tables, block, resources) ? SearchForm::tables : SearchForm::products;
 }
 
 void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows, uint8_t* codes,
                      float* costs, const Resources& resources) {
   if (rows.rows() == 0) return;
-  const int64_t available = resources.host_memory()->available();
   const int threads = resources.threads();
   SearchForm form = encoding.form;
-  if (form == SearchForm::automatic) form = choose_search_form(books, encoding.search, rows.rows(), threads, available);
-  const auto bytes = [&](int64_t block) { return additive_encoding_bytes(books, form, block, threads); };
+  if (form == SearchForm::automatic) form = choose_search_form(books, encoding.search, rows.rows(), resources);
   // As many blocks for each thread.
   const int64_t most = encoding.block_rows > 0 ? encoding.block_rows : most_block_rows(books, form, threads);
   int64_t block = divide_up(rows.rows(), divide_up(rows.rows(), most * threads) * threads);
-  while (block > 1 && bytes(block) > available) block = divide_up(block, 2);
-  Encoder(books, encoding, form, block, rows, codes, costs, resources).run();
+  while (block > 1 && !fits(books, form, block, resources)) block = divide_up(block, 2);
+  Encoder(books, encoding, form, block, resources).run(rows, codes, costs);
 }
 
 }  // namespace kith

@@ -7,14 +7,15 @@
 // Cost of a row by tables: codewords x cols multiply-adds for its unary terms, and up to rounds x sweeps x books steps
 // of books x 2^bits additions of 16 bits. Memory of a thread: 2 bytes for each codeword and row of its block.
 //
-// A step of all rows of a block uses the tables of one book, 786 KB for 7 books of 256: with a few thousand rows a block
-// these come from the second-level cache, and only the row's own 512 bytes from further away.
+// A step of all rows of a block uses the tables of one book, 786 KB for 7 books of 256: with a few thousand rows a
+// block these come from the second-level cache, and only the row's own 512 bytes from further away.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/local_search.hpp"
 
@@ -33,11 +34,12 @@ struct AdditiveEncoding {
   int64_t block_rows = 0;  // searched together; 0: as many as is fastest, and fewer where memory is short
 };
 
-// The form for so many rows, with so many bytes to spare.
-SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,
-                              int64_t bytes);
-// What encoding allocates in a form, with blocks of so many rows.
-int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t block_rows, int threads);
+// The form for so many rows, in what memory is left.
+SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows,
+                              const Resources& resources);
+// What encoding takes in a form, with blocks of so many rows. Of the codebooks the shape alone counts.
+Footprint additive_encoding_footprint(const Codebooks& books, SearchForm form, int64_t block_rows,
+                                      const Resources& resources);
 
 // Rows of any dtype in host memory. `codes`: a byte for each row and book, in too where they are the start. `costs`:
 // of the rows, or null.

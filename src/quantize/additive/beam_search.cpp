@@ -2,11 +2,14 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/dense/dense.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/rank_value.hpp"
+#include "kernels/select/smallest_values.hpp"
+#include "quantize/additive/first_codebooks.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"
-#include "transform/dense_product.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -39,10 +42,6 @@ int64_t BeamSearch::count_after(int64_t books, int bits, int64_t beam) {
 
 int64_t BeamSearch::batch_rows(const Codebooks& books, int64_t beam) {
   return std::clamp<int64_t>(kBatchBytes / (beam * path_bytes(books)), 1, kMostBatchRows);
-}
-
-int64_t BeamSearch::bytes_for(const Codebooks& books, int64_t beam) {
-  return batch_rows(books, beam) * beam * path_bytes(books);
 }
 
 BeamSearch::BeamSearch(const Codebooks& books, int64_t beam, const Resources& resources)
@@ -137,13 +136,39 @@ void BeamSearch::choose(int64_t k, int64_t held, int64_t row, uint8_t* paths, Wo
   }
 }
 
+namespace {
+
+// A batch of rows on their way, and its paths.
+struct BeamBatch {
+  BeamBatch(const Codebooks& books, int64_t beam, int64_t rows, const Resources& resources)
+      : batch(std::min(BeamSearch::batch_rows(books, beam), rows)),
+        search(books, beam, resources),
+        values(batch * books.cols, "rows to encode", resources),
+        paths(batch * beam * books.books, "paths", resources) {}
+
+  int64_t batch;
+  BeamSearch search;
+  HostArray<float> values;
+  HostArray<uint8_t> paths;
+};
+
+// What a step of a search takes beside it.
+Footprint extending_footprint(const Codebooks& books, int64_t beam, const Resources& resources) {
+  const int64_t paths = BeamSearch::batch_rows(books, beam) * beam;
+  return product_footprint<float>(paths, books.words(), books.cols, resources);
+}
+
+}  // namespace
+
+Footprint beam_encoding_footprint(const Codebooks& books, int64_t beam, int64_t rows, const Resources& resources) {
+  return footprint_of<BeamBatch>(resources, books, beam, rows).beside(extending_footprint(books, beam, resources));
+}
+
 void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, uint8_t* codes,
                  const Resources& resources) {
-  const int64_t batch = std::min(BeamSearch::batch_rows(books, beam), rows.rows());
-  if (batch == 0) return;
-  BeamSearch search(books, beam, resources);
-  const HostArray<float> values(batch * books.cols, "rows to encode", resources);
-  const HostArray<uint8_t> paths(batch * beam * books.books, "paths", resources);
+  if (rows.rows() == 0) return;
+  BeamBatch memory(books, beam, rows.rows(), resources);
+  auto& [batch, search, values, paths] = memory;
   ProgressMeter meter("encode", rows.rows(), resources);
   for (int64_t first = 0; first < rows.rows(); first += batch) {
     const int64_t count = std::min(batch, rows.rows() - first);
@@ -156,6 +181,63 @@ void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, u
     meter.poll();
   }
   meter.finish();
+}
+
+Footprint residual_training_footprint(const ResidualQuantizerParams& params, const RowsInfo& rows,
+                                      const Resources& resources) {
+  const int64_t count = std::min(rows.rows, kFirstCodebookRows);
+  const int64_t left = std::max(count, std::min(count * params.beam, kFirstCodebookRows));
+  const Codebooks books{nullptr, params.codebooks, params.bits, rows.cols};
+  const Footprint working = kmeans_codebook_footprint(left, rows.cols, params.bits, resources)
+                                .then(extending_footprint(books, params.beam, resources));
+  return array_footprint<float>(count, rows.cols)
+      .beside(
+          sample_footprint(rows.rows).then(array_footprint<float>(left, rows.cols)
+                                               .beside(array_footprint<uint8_t>(count, params.beam * params.codebooks))
+                                               .beside(footprint_of<BeamSearch>(resources, books, params.beam))
+                                               .beside(working)));
+}
+
+std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& source,
+                                  const Resources& resources) {
+  check_training_rows("residual quantizer", source.rows(), params.bits, resources);
+  const int64_t cols = source.info().cols;
+  const HostArray<float> rows = training_sample(source, kFirstCodebookRows, params.seed, resources);
+  const int64_t count = rows.size() / cols;
+  const int64_t most_left = std::min(count * params.beam, kFirstCodebookRows);
+  const HostArray<float> left(std::max(count, most_left) * cols, "residuals", resources);
+  const HostArray<uint8_t> paths(count * params.beam * params.codebooks, "paths", resources);
+  std::copy(rows.begin(), rows.end(), left.begin());
+  int64_t left_rows = count;
+  const int64_t words = int64_t{1} << params.bits;
+  std::vector<float> values(static_cast<size_t>(params.codebooks * words * cols));
+  const Codebooks books{values.data(), params.codebooks, params.bits, cols};
+  BeamSearch search(books, params.beam, resources);
+  const int64_t batch = BeamSearch::batch_rows(books, params.beam);
+  ProgressMeter meter("RQ", params.codebooks, resources);
+  const Resources quiet = resources.with_progress({});
+  for (int64_t k = 0; k < params.codebooks; ++k) {
+    const std::vector<float> book = kmeans_codebook(MatrixView(left.data(), left_rows, cols), params.bits,
+                                                    params.seed + static_cast<uint64_t>(k), quiet);
+    std::copy(book.begin(), book.end(), values.begin() + k * words * cols);
+    for (int64_t first = 0; first < count; first += batch) {
+      const int64_t some = std::min(batch, count - first);
+      search.extend(k, rows.data() + first * cols, some, paths.data() + first * params.beam * params.codebooks, meter);
+    }
+    // What the paths of all rows leave, or an even share of it: the next book serves every path.
+    const int64_t held = BeamSearch::count_after(k + 1, params.bits, params.beam);
+    left_rows = std::min(count * held, most_left);
+    for (int64_t i = 0; i < left_rows; ++i) {
+      const int64_t at = i * (count * held) / left_rows;
+      const int64_t row = at / held;
+      const uint8_t* const own = paths.data() + (row * params.beam + (at + row) % held) * params.codebooks;
+      path_residual(books, k + 1, rows.data() + row * cols, own, left.data() + i * cols);
+    }
+    meter.add(1);
+    meter.poll();
+  }
+  meter.finish();
+  return values;
 }
 
 }  // namespace kith

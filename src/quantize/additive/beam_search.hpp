@@ -11,12 +11,15 @@
 // each column, of each path of a batch.
 #pragma once
 
+#include <kith/residual_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "quantize/additive/codebooks.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -29,7 +32,6 @@ class BeamSearch {
   // For batches of up to batch_rows().
   BeamSearch(const Codebooks& books, int64_t beam, const Resources& resources);
 
-  static int64_t bytes_for(const Codebooks& books, int64_t beam);
   static int64_t batch_rows(const Codebooks& books, int64_t beam);
   // How many paths there are after so many books.
   static int64_t count_after(int64_t books, int bits, int64_t beam);
@@ -69,5 +71,16 @@ void path_residual(const Codebooks& books, int64_t k, const float* row, const ui
 // Rows of any dtype in host memory. `codes`: a byte for each row and book.
 void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, uint8_t* codes,
                  const Resources& resources);
+Footprint beam_encoding_footprint(const Codebooks& books, int64_t beam, int64_t rows, const Resources& resources);
+
+// Training of residual codes: k-means of what the best path of each row leaves, one book after the other.
+//
+// Cost: a k-means of the rows and a step of the beam search for each book. Memory: the rows and their residuals as f32,
+// up to 65,536 of them, and beam x books bytes a row.
+//
+// books x 2^bits x cols.
+std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& rows, const Resources& resources);
+Footprint residual_training_footprint(const ResidualQuantizerParams& params, const RowsInfo& rows,
+                                      const Resources& resources);
 
 }  // namespace kith

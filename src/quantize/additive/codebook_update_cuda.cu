@@ -3,7 +3,7 @@
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
-#include "quantize/additive/cholesky_cuda.hpp"
+#include "kernels/dense/cholesky_cuda.hpp"
 
 #include <algorithm>
 

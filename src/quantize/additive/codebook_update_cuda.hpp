@@ -1,10 +1,10 @@
-// The best codebooks for given codes (codebook_update.hpp) on a GPU. Counts are exact, sums in the order of the rows, and
-// the system is solved in one order: the same bits on every run.
+// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums in the order of the rows,
+// and the system is solved in one order: the same bits on every run.
 //
 // Memory there: 8 bytes for each pair of codewords, and 8 for each value of the codebooks.
 #pragma once
 
-#include "quantize/additive/codebook_update.hpp"
+#include "quantize/additive/local_search_steps.hpp"
 
 #include <cuda_runtime_api.h>
 

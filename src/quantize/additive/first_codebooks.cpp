@@ -1,16 +1,26 @@
 #include "quantize/additive/first_codebooks.hpp"
 
+#include <kith/error.hpp>
 #include <kith/kmeans.hpp>
 
+#include "cluster/kmeans_fit.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "kernels/dense/dense.hpp"
 #include "quantize/product/product_training.hpp"
-#include "transform/dense_product.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/row_sample.hpp"
 #include "transform/opq.hpp"
 #include "transform/training_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -38,11 +48,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
     multiply(DenseView<const float>{values.data(), count, cols, cols, 1}, turn.transposed(),
              DenseView<float>{turned.data(), count, out, out, 1}, {}, resources.with_progress({}));
   }
-  CodeFormat format;
-  format.kind = CodeKind::product;
-  format.cols = out;
-  format.bits = bits;
-  format.parts = books;
+  const CodeFormat format = CodeFormat::of_parts(out, bits, books);
   ViewSource turned_source(MatrixView(turned.data(), count, out));
   // Of few rows whoever trains has warned.
   const Resources silent = resources.with_log([&](LogLevel level, std::string_view text) {
@@ -64,6 +70,20 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
                    [](double value) { return static_cast<float>(value); });
   }
   return found;
+}
+
+// More books than columns have no sub-spaces of their own.
+bool starts_residual(AdditiveStart start, int64_t books, int bits, int64_t cols) {
+  return start == AdditiveStart::residual || books > cols || bits < 4;
+}
+
+KMeansParams params_of(int bits, uint64_t seed) {
+  KMeansParams params;
+  params.clusters = int64_t{1} << bits;
+  params.iterations = kIterations;
+  params.seed = seed;
+  params.compute_labels = false;
+  return params;
 }
 
 std::vector<float> residual_books(const MatrixView& rows, int64_t books, int bits, uint64_t seed,
@@ -96,11 +116,7 @@ std::vector<float> residual_books(const MatrixView& rows, int64_t books, int bit
 }  // namespace
 
 std::vector<float> kmeans_codebook(const MatrixView& rows, int bits, uint64_t seed, const Resources& resources) {
-  KMeansParams params;
-  params.clusters = int64_t{1} << bits;
-  params.iterations = kIterations;
-  params.seed = seed;
-  params.compute_labels = false;
+  const KMeansParams params = params_of(bits, seed);
   KMeans kmeans(params);
   kmeans.fit(rows, {}, resources);
   std::vector<float> words(static_cast<size_t>(params.clusters * rows.cols()));
@@ -111,14 +127,81 @@ std::vector<float> kmeans_codebook(const MatrixView& rows, int bits, uint64_t se
   return words;
 }
 
+Footprint kmeans_codebook_footprint(int64_t rows, int64_t cols, int bits, const Resources& resources) {
+  return fit_footprint(params_of(bits, 0), {rows, cols, DType::f32}, resources);
+}
+
 std::vector<float> first_codebooks(AdditiveStart start, const MatrixView& rows, int64_t books, int bits, uint64_t seed,
                                    const Resources& resources) {
   if (start == AdditiveStart::random) return {};
-  // More books than columns have no sub-spaces of their own.
-  if (start == AdditiveStart::residual || books > rows.cols() || bits < 4) {
-    return residual_books(rows, books, bits, seed, resources);
+  return starts_residual(start, books, bits, rows.cols()) ? residual_books(rows, books, bits, seed, resources)
+                                                          : rotated_product_books(rows, books, bits, seed, resources);
+}
+
+Footprint first_codebooks_footprint(AdditiveStart start, int64_t all_rows, int64_t cols, int64_t books, int bits,
+                                    const Resources& resources) {
+  if (start == AdditiveStart::random) return {};
+  const int64_t rows = std::min(all_rows, kFirstCodebookRows);
+  if (starts_residual(start, books, bits, cols)) {
+    const RowsInfo residuals(rows, cols, DType::f32);
+    const Footprint assigning = assign_footprint(params_of(bits, 0), residuals, resources);
+    return array_footprint<float>(rows, cols + 1)  // with labels
+        .beside(array_footprint<float>(cols << bits).beside(assigning))
+        .then(array_footprint<float>(rows, cols + 1).beside(kmeans_codebook_footprint(rows, cols, bits, resources)));
   }
-  return rotated_product_books(rows, books, bits, seed, resources);
+  const int64_t out = books * divide_up(cols, books);
+  const Footprint turning =
+      array_footprint<float>(rows + out, cols).beside(product_footprint<float>(rows, out, cols, resources));
+  const Footprint training =
+      product_training_footprint(CodeFormat::of_parts(out, bits, books), {rows, out, DType::f32}, resources);
+  return optimized_rotation_footprint({rows, cols, cols}, {out, books, kRotations}, resources)
+      .then(sample_footprint(all_rows))
+      .then(
+          array_footprint<double>(out, cols).beside(array_footprint<float>(rows, out)).beside(turning.then(training)));
+}
+
+namespace {
+
+constexpr uint64_t kSampleStream = 0x6C737173;
+
+}  // namespace
+
+void check_training_rows(std::string_view what, int64_t rows, int bits, const Resources& resources) {
+  const int64_t count = int64_t{1} << bits;
+  if (rows < count) {
+    throw InvalidArgument(
+        fmt::format("{} rows cannot train books of {} codewords; give at least {} rows ({} train well), or fewer bits",
+                    rows, count, count, kFewRowsPerCodeword * count));
+  }
+  if (rows < kFewRowsPerCodeword * count) {
+    resources.log(LogLevel::warning, fmt::format("{}: {} rows train books of {} codewords; {} or more train well", what,
+                                                 rows, count, kFewRowsPerCodeword * count));
+  }
+}
+
+HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed, const Resources& resources) {
+  const int64_t all = source.rows();
+  const int64_t count = std::min(all, most);
+  HostArray<float> values(count * source.info().cols, "training rows", resources);
+  std::vector<uint32_t> drawn(static_cast<size_t>(count));
+  if (count < all) {
+    drawn = sample_rows(CounterRng(seed, kSampleStream), all, count, resources);
+  } else {
+    std::iota(drawn.begin(), drawn.end(), 0u);
+  }
+  gather_as_floats(source, drawn, values.data(), resources);
+  refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()},
+                     resources.with_progress({}));
+  // Residuals of such values would be infinite.
+  constexpr float kMost = std::numeric_limits<float>::max() / 4;
+  const auto far = std::find_if(values.begin(), values.end(), [](float value) { return std::abs(value) > kMost; });
+  if (far != values.end()) {
+    throw InvalidArgument(
+        fmt::format("training row {} holds {}: what codewords leave of it is more than f32 holds; scale "
+                    "the vectors down",
+                    drawn[static_cast<size_t>((far - values.begin()) / source.info().cols)], *far));
+  }
+  return values;
 }
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-// Every codeword's exact cost (icm_direct.cpp), for a few rows at a time: a thread has a codeword, and multiplies its
+// Every codeword's exact cost (icm_engine.cpp), for a few rows at a time: a thread has a codeword, and multiplies its
 // columns, which lie side by side with the others', with the residuals of all rows.
 //
 // The lanes of the canonical sum come one after the other, each other one's bits reversed, so that what the tree joins

@@ -3,11 +3,19 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
+#include "core/half.hpp"
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -28,12 +36,13 @@ bool has_wgmma() {
 }
 
 // Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13.
-bool tables_pay(const Codebooks& books, const LocalSearchPlan& plan, int64_t rows, const Resources& resources) {
+bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t rows, const Resources& resources) {
+  const Codebooks& books = search.books();
   constexpr double kSlower = 150;
   const double steps = static_cast<double>(rows) * static_cast<double>(plan.rounds * plan.sweeps + 1);
   const int64_t there = IcmTablesOnDevice::bytes_for(books);
   return steps > kSlower * static_cast<double>(books.all_words()) &&
-         PairwiseTables::bytes_for(books) <= resources.host_memory()->available() / 2 &&
+         footprint_of<PairwiseTables>(resources, search).host <= resources.host_memory()->available() / 2 &&
          there <= resources.device_memory()->available() / 4;
 }
 
@@ -89,9 +98,9 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   const SearchBooks search(books, resources);
   const bool products = has_icm_products(search) && has_wgmma();
   if (form_ == SearchForm::automatic) {
-    form_ = products                                              ? SearchForm::products
-            : tables_pay(books, encoding.search, rows, resources) ? SearchForm::tables
-                                                                  : SearchForm::direct;
+    form_ = products                                               ? SearchForm::products
+            : tables_pay(search, encoding.search, rows, resources) ? SearchForm::tables
+                                                                   : SearchForm::direct;
   }
   if (form_ == SearchForm::products && !products) {
     throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
@@ -173,6 +182,215 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
   launch_icm_direct(books, rows, list_of(count, workspace), run, scratch, direct_blocks_, stream);
   if (form_ == SearchForm::products) launch_icm_products(books, rows, run, stream);
   if (tables_ != nullptr) launch_icm_tables(books, tables_->tables(), rows, run, multiprocessors_, stream);
+}
+
+namespace {
+
+constexpr float kNeverFirst = -3e38f;  // the term of what is never the first
+constexpr int kScaledStep = -9;        // the exponent of a grid's step once it is scaled
+
+struct BookLayout : WorkspaceLayout {
+  BookLayout(const Codebooks& books, bool products) {
+    const int64_t padded = products ? product_cols(books.cols) : 0;
+    const int64_t words = products ? books.books * kProductWords : 0;
+    plain = take<float>(books.size());
+    columns = take<float>(books.size());
+    means = take<float>(books.books, books.cols);
+    origin = take<double>(books.cols);
+    centred = take<float>(words, padded);
+    tiles = take<std::byte>(words * padded, sizeof(Half));
+    terms = take<float>(words);
+    windows = take<BookWindow>(products ? books.books : 0);
+    centre = take<float>(padded);
+  }
+
+  Slot<float> plain, columns, means;
+  Slot<double> origin;
+  Slot<float> centred;
+  Slot<std::byte> tiles;
+  Slot<float> terms;
+  Slot<BookWindow> windows;
+  Slot<float> centre;
+};
+
+// Where a column of a codeword lies in its book's tile: chunks of 64 columns, rows of 128 bytes whose 16-byte units are
+// swizzled by the row's number modulo 8, and columns permuted within 16 so that a lane of the matrix unit, which has
+// places 2 t, 2 t + 1, 2 t + 8 and 2 t + 9, gets columns 4 t to 4 t + 3.
+int64_t tile_place(int64_t word, int64_t column) {
+  const int64_t chunk = column / kProductChunkCols;
+  const int64_t in_step = column % 16;
+  const int64_t unit = column % kProductChunkCols / 16 * 2 + in_step % 4 / 2;
+  return chunk * kProductChunkBytes + word * 128 + (unit ^ word % 8) * 16 + in_step / 4 * 4 + in_step % 2 * 2;
+}
+
+// Codewords that equal an earlier one, which is taken instead of them.
+std::vector<bool> repeated_words(const Codebooks& books, int64_t k) {
+  std::vector<int64_t> order(static_cast<size_t>(books.words()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto bytes = static_cast<size_t>(books.cols) * sizeof(float);
+  const auto compare = [&](int64_t a, int64_t b) { return std::memcmp(books.word(k, a), books.word(k, b), bytes); };
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int by_value = compare(a, b);
+    return by_value != 0 ? by_value < 0 : a < b;
+  });
+  std::vector<bool> repeated(order.size());
+  for (size_t i = 1; i < order.size(); ++i) {
+    repeated[static_cast<size_t>(order[i])] = compare(order[i - 1], order[i]) == 0;
+  }
+  return repeated;
+}
+
+// Everything is in the scaled unit. With r the row less all other codewords, moved as the book is, and c a codeword:
+// the product's operands are r + e, |e| <= rounding + 2^-11 (|r| + rounding), since r is made with a rounded codeword,
+// and c + d, |d| <= rounding. A sum of n products on the matrix units is within n 2^-21 of the magnitudes
+// (candidate_window.hpp). Two values that differ by no more than twice all that may be in either order; so may keys
+// that are equal once they are rounded to f32.
+BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
+  constexpr double kHalf = 0x1p-11 * 1.01;
+  const double sum = (static_cast<double>(cols) + 16) * kSumLoss * 1.01;
+  const double rounded_norm = norm + rounding;
+  const double square = norm * norm / 2;
+  const double constant =
+      rounding * (1 + kHalf) * rounded_norm + sum * (rounding * rounded_norm + square) + square * 0x1p-22;
+  const double linear = kHalf * rounded_norm + rounding + sum * rounded_norm;
+  BookWindow window;
+  constexpr double kUp = 1.001;
+  window.rounding = static_cast<float>(rounding * kUp);
+  window.constant = static_cast<float>((2.1 * constant + 2 * kKeyLoss * norm * norm + kTinyKey * scale * scale) * kUp);
+  window.linear = static_cast<float>((2.1 * linear + 4 * kKeyLoss * norm) * kUp);
+  window.quadratic = static_cast<float>(2 * kKeyLoss * kUp);
+  return window;
+}
+
+struct TableLayout : WorkspaceLayout {
+  explicit TableLayout(const Codebooks& books) {
+    pairs = take<int16_t>(books.books * books.all_words(), PairwiseTables::width_for(books));
+    moved = take<float>(books.size());
+    squares = take<float>(books.all_words());
+    origin = take<float>(books.cols);
+    scales = take<TableScale>(books.books);
+  }
+
+  Slot<int16_t> pairs;
+  Slot<float> moved, squares, origin;
+  Slot<TableScale> scales;
+};
+
+template <typename Use>
+void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("codebooks", books.books, quiet);
+  parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
+}
+
+void prepare_products(const SearchBooks& search, double scale, const BookLayout& layout, std::byte* host,
+                      const Resources& resources) {
+  const Codebooks& books = search.books();
+  float* const centred = layout.centred.in(host);
+  float* const terms = layout.terms.in(host);
+  float* const centre = layout.centre.in(host);
+  const int64_t padded = product_cols(books.cols);
+  for (int64_t k = 0; k < books.books; ++k) {
+    for (int64_t c = 0; c < books.cols; ++c) centre[c] += search.mean(k)[c];
+  }
+  for_each_book(books, resources, [&](int64_t k) {
+    const std::vector<bool> repeated = repeated_words(books, k);
+    double largest = 0;
+    double rounding = 0;
+    for (int64_t j = 0; j < kProductWords; ++j) {
+      const int64_t at = k * kProductWords + j;
+      terms[at] = kNeverFirst;
+      if (j >= books.words()) continue;
+      std::byte* const tile = layout.tiles.in(host) + k * kProductWords * padded * 2;
+      double square = 0;
+      double lost = 0;
+      for (int64_t c = 0; c < books.cols; ++c) {
+        const auto value = static_cast<float>(static_cast<double>(books.word(k, j)[c] - search.mean(k)[c]) * scale);
+        const Half half = half_of(value);
+        centred[at * padded + c] = value;
+        std::memcpy(tile + tile_place(j, c), &half, sizeof half);
+        const double miss = static_cast<double>(value) - static_cast<double>(half);
+        square += static_cast<double>(value) * static_cast<double>(value);
+        lost += miss * miss;
+      }
+      largest = std::max(largest, square);
+      rounding = std::max(rounding, lost);
+      if (!repeated[static_cast<size_t>(j)]) terms[at] = static_cast<float>(-square / 2);
+    }
+    layout.windows.in(host)[k] = window_of(std::sqrt(largest), std::sqrt(rounding), books.cols, scale);
+  });
+}
+
+}  // namespace
+
+bool has_icm_products(const SearchBooks& search) {
+  const Codebooks& books = search.books();
+  const int exponent =
+      std::ilogb(search.grid().step()) + 22;  // codewords' sums are below 2^exponent, rows below twice that
+  return books.cols <= kProductMostCols && books.books <= kProductMostBooks && search.grid().holds(0.0) &&
+         exponent > -50 && exponent < 50;
+}
+
+IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
+                                   const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
+  const Codebooks& books = search.books();
+  const BookLayout layout(books, products);
+  const HostArray<std::byte> host(layout.bytes, "codebooks for a GPU", resources);
+  std::memset(host.data(), 0, static_cast<size_t>(layout.bytes));
+  std::copy_n(books.values, books.size(), layout.plain.in(host.data()));
+  std::copy_n(search.mean(0), books.books * books.cols, layout.means.in(host.data()));
+  std::copy_n(search.origin(), books.cols, layout.origin.in(host.data()));
+  for_each_book(books, resources, [&](int64_t k) {
+    float* const columns = layout.columns.in(host.data()) + k * books.words() * books.cols;
+    for (int64_t j = 0; j < books.words(); ++j) {
+      for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
+    }
+  });
+  const double scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
+  if (products) prepare_products(search, scale, layout, host.data(), resources);
+  buffer_ = DeviceBuffer(layout.bytes, "codebooks", context, resources);
+  context->copy_values(buffer_.data(), host.data(), layout.bytes);
+  context->synchronize();
+  std::byte* const there = buffer_.data();
+  books_.books = books.books;
+  books_.bits = books.bits;
+  books_.cols = books.cols;
+  books_.words = layout.plain.in(there);
+  books_.columns = layout.columns.in(there);
+  books_.means = layout.means.in(there);
+  books_.origin = layout.origin.in(there);
+  if (!products) return;
+  books_.centred = layout.centred.in(there);
+  books_.tiles = layout.tiles.in(there);
+  books_.terms = layout.terms.in(there);
+  books_.windows = layout.windows.in(there);
+  books_.centre = layout.centre.in(there);
+  books_.scale = static_cast<float>(scale);
+  books_.unscale = 1 / (scale * scale);
+}
+
+int64_t IcmTablesOnDevice::bytes_for(const Codebooks& books) { return TableLayout(books).bytes; }
+
+IcmTablesOnDevice::IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
+                                     const Resources& resources) {
+  const Codebooks& books = search.books();
+  const PairwiseTables made(search, resources);
+  const TableLayout layout(books);
+  buffer_ = DeviceBuffer(layout.bytes, "tables of codewords", context, resources);
+  std::vector<TableScale> scales;
+  for (int64_t k = 0; k < books.books; ++k) scales.push_back(made.scale(k));
+  const auto bring = [&]<typename T>(const Slot<T>& slot, const T* from) {
+    context->copy_values(slot.in(buffer_.data()), from, slot.count);
+    return slot.in(buffer_.data());
+  };
+  tables_.pairs = bring(layout.pairs, made.row(0, 0, 0));
+  tables_.moved = bring(layout.moved, made.moved_words());
+  tables_.squares = bring(layout.squares, made.squared_norms());
+  tables_.origin = bring(layout.origin, made.origin());
+  tables_.scales = bring(layout.scales, scales.data());
+  context->synchronize();
+  tables_.width = made.width();
+  tables_.norms = made.norms();
 }
 
 }  // namespace kith

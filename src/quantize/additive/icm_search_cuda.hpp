@@ -7,15 +7,54 @@
 #include <kith/resources.hpp>
 
 #include "cuda/device_array.hpp"
-#include "rows/device_rows.hpp"
+#include "cuda/device_buffer.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/icm_books_cuda.hpp"
+#include "quantize/additive/icm_task_cuda.hpp"
+#include "quantize/additive/search_books.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace kith {
+
+// Whether products can be used: for the codebooks' size, and values whose squares f32 holds.
+bool has_icm_products(const SearchBooks& search);
+
+// Codebooks on a device, as the kernels that search for codes take them (icm_task_cuda.hpp).
+// Memory there: 8 bytes for each value of the codebooks, and where products are used 6 more for each of 256 codewords a
+// book and 64 or 128 columns.
+class IcmBooksOnDevice {
+ public:
+  // Copies on the context's stream, and waits.
+  IcmBooksOnDevice(const SearchBooks& search, bool products, const std::shared_ptr<const DeviceContext>& context,
+                   const Resources& resources);
+
+  const IcmBooks& books() const { return books_; }
+  int64_t bytes() const { return buffer_.bytes(); }
+
+ private:
+  IcmBooks books_;
+  DeviceBuffer buffer_;
+};
+
+// Pairwise tables on a device. They are made on the host. Memory there: 2 bytes for each pair of codewords, and 4 for
+// each value of the codebooks.
+class IcmTablesOnDevice {
+ public:
+  // Copies on the context's stream, and waits.
+  IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
+                    const Resources& resources);
+  static int64_t bytes_for(const Codebooks& books);
+
+  const IcmTables& tables() const { return tables_; }
+  int64_t bytes() const { return buffer_.bytes(); }
+
+ private:
+  IcmTables tables_;
+  DeviceBuffer buffer_;
+};
 
 class IcmSearch {
  public:
@@ -29,7 +68,7 @@ class IcmSearch {
   // Rows for which every multiprocessor has the same to do.
   int64_t good_batch() const { return good_batch_; }
   SearchForm form() const { return form_; }  // that rows on the grid take
-  int64_t bytes() const;  // of device memory that it holds
+  int64_t bytes() const;                     // of device memory that it holds
   int64_t rounds() const { return encoding_.search.rounds; }
 
   // All enqueue. `first`: the number of the first row. `codes`, a byte for each row and book, are the start where that

@@ -1,4 +1,4 @@
-// The search for codes by tables of inner products (icm_tables.hpp) on a GPU: a warp for a row, from the start to the
+// The search for codes by tables of inner products (icm_engine.hpp) on a GPU: a warp for a row, from the start to the
 // last round, a lane for eight codewords. A step adds up one row of 16-bit numbers for each other book. What lies
 // within the window of the least sum is decided by exact costs, two codewords at a time, half a warp each, and only where
 // a code of the row has changed since the book's last step.

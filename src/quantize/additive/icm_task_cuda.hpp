@@ -23,7 +23,7 @@
 
 namespace kith {
 
-inline constexpr int kProductWords = 256;       // of a book, the last ones perhaps of no use
+inline constexpr int kProductWords = 256;  // of a book, the last ones perhaps of no use
 inline constexpr int64_t kProductMostCols = 128;
 inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
 inline constexpr int kProductChunkCols = 64;
@@ -52,13 +52,13 @@ struct IcmBooks {
   const float* means = nullptr;    // books x cols
   const double* origin = nullptr;  // cols: what rows are moved by
   // Moved and scaled; null where products are of no use.
-  const float* centred = nullptr;          // books x kProductWords x product_cols
-  const std::byte* tiles = nullptr;        // the same as halves, chunks of a book one after the other
-  const float* terms = nullptr;            // books x kProductWords: - |c|^2 / 2, far below for what is never the first
-  const BookWindow* windows = nullptr;     // books
-  const float* centre = nullptr;           // product_cols: all means
-  float scale = 1;                         // of values
-  double unscale = 1;                      // of their squares, back
+  const float* centred = nullptr;       // books x kProductWords x product_cols
+  const std::byte* tiles = nullptr;     // the same as halves, chunks of a book one after the other
+  const float* terms = nullptr;         // books x kProductWords: - |c|^2 / 2, far below for what is never the first
+  const BookWindow* windows = nullptr;  // books
+  const float* centre = nullptr;        // product_cols: all means
+  float scale = 1;                      // of values
+  double unscale = 1;                   // of their squares, back
 };
 
 // Pairwise tables and what unary ones are made with; null where there are none.
@@ -111,14 +111,14 @@ struct IcmList {
 
 // How rows are prepared.
 struct IcmGrid {
-  double shift = 0;  // codeword_grid.hpp
+  double shift = 0;  // search_books.hpp
   double most = 0;
   int64_t first_number = 0;
   bool by_content = false;
 };
 
 // All enqueue.
-
+//
 // Rows, given as f32 in rows.values, to what the searches take: values, centred, fits and numbers are written. Rows
 // that do not fit are listed, where there is a list.
 void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,

@@ -15,14 +15,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 using I16 = hn::CappedTag<int16_t, 32>;
 using Shorts = hn::Vec<I16>;
 constexpr int64_t kShorts = hn::MaxLanes(I16());
-static_assert(kShorts >= 8);  // masks of whole bytes
+static_assert(kShorts >= 8);         // masks of whole bytes
 constexpr int64_t kLineShorts = 32;  // of a cache line
 constexpr int64_t kUnaryAhead = 4;   // rows
 constexpr int64_t kTogether = 16;    // rows
 // Tables come from the second-level cache. A Neoverse V1 is a tenth faster when told of them; a Sapphire Rapids, which
 // looks further ahead by itself, a fifth slower.
 constexpr bool kPrefetchesTables = HWY_ARCH_ARM_A64;
-constexpr int kGroupVectors = 8;     // whose sums are in registers together
+constexpr int kGroupVectors = 8;  // whose sums are in registers together
 constexpr int64_t kGroup = kGroupVectors * kShorts;
 constexpr int kGroups = static_cast<int>(kMostScoredWords / kGroup);  // of a whole book
 
@@ -68,7 +68,8 @@ HWY_INLINE int16_t limit_of(Shorts least, int16_t window) {
 // The sums of a row of 256, and the least of each lane in each group.
 HWY_INLINE void add_groups(const Terms& terms, int16_t* scores, int16_t* lows) {
 #pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) hn::Store(add_up<kGroupVectors>(terms, g * kGroup, scores), I16(), lows + g * kShorts);
+  for (int g = 0; g < kGroups; ++g)
+    hn::Store(add_up<kGroupVectors>(terms, g * kGroup, scores), I16(), lows + g * kShorts);
 }
 
 // Adds what a group has below `above`.
@@ -197,6 +198,36 @@ void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uin
   }
 }
 
+// --- rows less codewords
+
+using F32 = hn::ScalableTag<float>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+
+template <int kVectors>
+HWY_INLINE void subtract(const float* row, const float* const* others, int64_t count, int64_t at, float* out) {
+  const F32 d;
+  hn::Vec<F32> left[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) left[v] = hn::LoadU(d, row + at + v * kFloats);
+  for (int64_t k = 0; k < count; ++k) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) left[v] = hn::Sub(left[v], hn::LoadU(d, others[k] + at + v * kFloats));
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(left[v], d, out + at + v * kFloats);
+}
+
+void SubtractRows(const float* row, const float* const* others, int64_t count, int64_t cols, float* out) {
+  int64_t at = 0;
+  for (; at + 8 * kFloats <= cols; at += 8 * kFloats) subtract<8>(row, others, count, at, out);
+  for (; at + kFloats <= cols; at += kFloats) subtract<1>(row, others, count, at, out);
+  for (; at < cols; ++at) {
+    float value = row[at];
+    for (int64_t k = 0; k < count; ++k) value -= others[k][at];
+    out[at] = value;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -205,10 +236,15 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(LeastScores);
+HWY_EXPORT(SubtractRows);
 
 void least_scores_cpu(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                       uint32_t* doubtful) {
   HWY_DYNAMIC_DISPATCH(LeastScores)(task, rows, count, codes, counts, doubtful);
+}
+
+void subtract_rows_cpu(const float* row, const float* const* others, int64_t count, int64_t cols, float* out) {
+  HWY_DYNAMIC_DISPATCH(SubtractRows)(row, others, count, cols, out);
 }
 
 }  // namespace kith

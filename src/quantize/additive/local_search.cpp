@@ -51,12 +51,6 @@ LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books, in
       found_(block_rows, "a block of codes", resources),
       settled_(books_, block_rows, resources) {}
 
-int64_t LocalSearch::bytes_for(const Codebooks& books, int64_t block_rows) {
-  return block_rows * (array_bytes<uint8_t>(books.books + 1) + array_bytes<int32_t>(books.books + 1) +
-                       array_bytes<uint32_t>(2)) +
-         SettledCodes::bytes_for(books.books, block_rows);
-}
-
 void LocalSearch::start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes) {
   std::iota(active_.begin(), active_.begin() + count, 0u);
   std::fill_n(codes, count * books_, uint8_t{0});

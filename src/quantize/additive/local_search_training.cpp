@@ -1,14 +1,15 @@
 #include "quantize/additive/local_search_training.hpp"
 
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "cuda/resolve_device.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/codebook_update.hpp"
-#include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/first_codebooks.hpp"
 #include "quantize/additive/local_search_steps.hpp"
-#include "quantize/additive/training_sample.hpp"
+#include "quantize/additive/search_books.hpp"
+
+#include "rows/row_sample.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ std::vector<double> column_sums(const float* rows, int64_t count, int64_t cols, 
 }
 
 struct RowMoments {
-  std::vector<double> mean;        // of each column
+  std::vector<double> mean;  // of each column
   std::vector<double> deviations;
 };
 
@@ -142,38 +143,30 @@ Device resolve_training_device(const LocalSearchParams& params, const RowSource&
                                const Resources& resources) {
   const int64_t cols = source.info().cols;
   const auto steps = static_cast<double>(params.rounds * params.train_search_rounds * params.sweeps);
-  DeviceRequest request;
-  request.job = "local search training";
-  request.spaces = {source.space()};
-  request.work.bytes = static_cast<double>(rows * cols * 4);
-  request.work.flops =
-      2.0 * static_cast<double>(rows * cols) * static_cast<double>(params.codebooks << params.bits) * steps;
-  request.work.gpu_flops = cols <= 128 ? 2e14 : 1e13;
-  request.fits = [](Device) { return true; };
-  request.description = [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); };
-  if (resources.device().kind == DeviceKind::automatic && source.space().host_readable()) {
-    constexpr int kThreads = 8;
-    const bool pays = worth_a_gpu(request.work, kThreads);
-    return pays ? choose_device(request.work, kThreads, cuda_devices()) : Device::cpu();
-  }
-  return resolve_device(request, resources);
+  const auto values = static_cast<double>(rows * cols);
+  return choose_device(
+      {"local search training", [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); }, true},
+      {source.space()},
+      {{cols <= 128 ? CostUnit::dense_product : CostUnit::f32_training,
+        2.0 * values * static_cast<double>(params.codebooks << params.bits) * steps},
+       {CostUnit::copied_byte, 4 * values}},
+      {}, resources);
 }
 
 }  // namespace
 
-int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t rows, int64_t cols, int threads) {
-  const int64_t count = std::min(rows, kMostTrainingRows);
-  const Codebooks books{nullptr, params.codebooks, params.bits, cols};
-  CodedRows coded;
-  coded.count = count;
-  coded.cols = cols;
-  coded.books = params.codebooks;
-  coded.bits = params.bits;
-  const int64_t kept =
-      array_bytes<float>(count * (cols + 1)) + count * params.codebooks + 2 * array_bytes<float>(books.size());
-  const int64_t first = 8 * array_bytes<float>(std::min(count, kFirstCodebookRows) * (cols + params.codebooks));
-  return kept + std::max({codebook_update_bytes(coded, threads), first,
-                          additive_encoding_bytes(books, SearchForm::products, 1, threads)});
+Footprint local_search_training_footprint(const LocalSearchParams& params, const RowsInfo& rows,
+                                          const Resources& resources) {
+  const int64_t count = std::min(rows.rows, kMostTrainingRows);
+  const MatrixView sample(counted_only_memory(), DType::f32, {count, rows.cols, rows.cols});
+  const TrainingShape shape{sample, params.codebooks, params.bits};
+  const Footprint kept =
+      counted(resources, [&](const Resources& used) { (void)make_local_search_steps_cpu(shape, used); });
+  const Footprint first =
+      first_codebooks_footprint(params.train_start, count, rows.cols, params.codebooks, params.bits, resources);
+  return array_footprint<float>(count, rows.cols)
+      .beside(
+          sample_footprint(rows.rows).then(kept.beside(first)).then(local_search_steps_footprint(shape, resources)));
 }
 
 void train_local_search(const LocalSearchParams& params, RowSource& source, const RoundSink& sink,
@@ -223,9 +216,9 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     cost = steps->cost();
     TrainingRound done{uncentred(coarse_first(books), books, moments.mean),
                        cost + params.regularization * squares_of(codebooks)};
-    resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
-                                              params.rounds, done.objective,
-                                              done.objective / static_cast<double>(count)));
+    resources.log(LogLevel::info,
+                  fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1, params.rounds,
+                              done.objective, done.objective / static_cast<double>(count)));
     sink(std::move(done));
     meter.add(1);
     meter.poll();

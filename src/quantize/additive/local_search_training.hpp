@@ -1,18 +1,19 @@
 // Training of additive codes (LSQ): codebooks for the codes, codes for the codebooks, in turns (Martinez et al.,
 // "Revisiting additive quantization", 2016). With annealing every round but the last moves the codewords at random, by
 // less and less (Martinez et al., "LSQ++", 2018, SR-D). How far is measured by what codes leave of the rows: at first
-// sums of codewords move by about `anneal` times their distance from the rows. By the rows' own spread, as in LSQ++, that
-// would be too far where codes leave little of it.
+// sums of codewords move by about `anneal` times their distance from the rows. By the rows' own spread, as in LSQ++,
+// that would be too far where codes leave little of it.
 //
 // The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
 //
-// Cost of a round: an update (codebook_update.hpp) and some rounds of local search for every row. Memory: the training
+// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: the training
 // rows as f32, up to kMostTrainingRows of them, and what these two take.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct TrainingRound {
 // After each round, which a later one replaces.
 using RoundSink = std::function<void(TrainingRound)>;
 
-int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t rows, int64_t cols, int threads);
+Footprint local_search_training_footprint(const LocalSearchParams& params, const RowsInfo& rows,
+                                          const Resources& resources);
 
 void train_local_search(const LocalSearchParams& params, RowSource& rows, const RoundSink& sink,
                         const Resources& resources);

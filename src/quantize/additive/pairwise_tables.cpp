@@ -1,19 +1,15 @@
 #include "quantize/additive/pairwise_tables.hpp"
 
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "kernels/dense/dense.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "transform/dense_product.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace kith {
 int64_t PairwiseTables::width_for(const Codebooks& books) { return std::max(books.words(), kLeastWidth); }
-
-int64_t PairwiseTables::bytes_for(const Codebooks& books) {
-  return array_bytes<int16_t>(books.books * books.all_words() * width_for(books)) +
-         array_bytes<float>(books.size() + books.all_words() + books.all_words() * books.words());
-}
 
 PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resources)
     : books_(search.books().books),
@@ -26,6 +22,17 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
       scales_(static_cast<size_t>(books_)) {
   const Codebooks& books = search.books();
   const int64_t cols = books.cols;
+  const HostArray<float> products(books.all_words() * words_, "tables of codewords", resources);
+  const DenseView<const float> all{moved_.data(), books.all_words(), cols, cols, 1};
+  const DenseView<float> out{products.data(), books.all_words(), words_, words_, 1};
+  const Resources quiet = resources.with_progress({});
+  const auto multiply_book = [&](int64_t k) {
+    multiply(all, all.block(k * words_, 0, words_, cols).transposed(), out, {}, quiet);
+  };
+  if (resources.host_memory()->counts_only()) {
+    multiply_book(0);
+    return;
+  }
   std::vector<double> largest(static_cast<size_t>(books_), 0.0);
   for (int64_t k = 0; k < books_; ++k) {
     const float* const mean = search.mean(k);
@@ -42,13 +49,9 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
     }
     norms_ += largest[static_cast<size_t>(k)];
   }
-  const HostArray<float> products(books.all_words() * words_, "tables of codewords", resources);
-  const Resources quiet = resources.with_progress({});
   const double error = product_error(cols);
-  const DenseView<const float> all{moved_.data(), books.all_words(), cols, cols, 1};
   for (int64_t k = 0; k < books_; ++k) {
-    const DenseView<float> out{products.data(), books.all_words(), words_, words_, 1};
-    multiply(all, all.block(k * words_, 0, words_, cols).transposed(), out, {}, quiet);
+    multiply_book(k);
     const double own = largest[static_cast<size_t>(k)];
     double reach = 0;  // of the pairwise terms, added up
     for (int64_t i = 0; i < books_; ++i) {

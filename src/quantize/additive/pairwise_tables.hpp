@@ -3,7 +3,8 @@
 //
 // With all books and rows moved by the books' means, which changes no residual, a codeword j of book k has the cost
 //
-//   |c_j|^2 - 2 <x, c_j>  (unary: of the row)  +  sum over i != k of 2 <c_j, c_i>  (pairwise)  +  what j does not change
+//   |c_j|^2 - 2 <x, c_j>  (unary: of the row)  +  sum over i != k of 2 <c_j, c_i>  (pairwise)  +  what j does not
+//   change
 //
 // For each book one step: all sums of rounded terms stay within 16 bits. A sum is within window / 2 of the cost: half
 // a step for each term, the f32 products' errors, and the rounding of the canonical cost itself. What is further than
@@ -46,11 +47,10 @@ KITH_HOST_DEVICE inline double table_window(const TableScale& scale, double norm
 
 class PairwiseTables {
  public:
-  static constexpr int64_t kLeastWidth = 32;   // of a table's row: whole vectors
+  static constexpr int64_t kLeastWidth = 32;    // of a table's row: whole vectors
   static constexpr int16_t kMostScore = 32000;  // of any sum; 32767 stands behind the last codeword
 
   PairwiseTables(const SearchBooks& books, const Resources& resources);
-  static int64_t bytes_for(const Codebooks& books);   // while they are made, too
   static int64_t width_for(const Codebooks& books);
 
   int64_t width() const { return width_; }
@@ -61,7 +61,7 @@ class PairwiseTables {
   const float* moved_words() const { return moved_.data(); }  // less their means: all codewords x cols
   const float* squared_norms() const { return squares_.data(); }
   const TableScale& scale(int64_t k) const { return scales_[static_cast<size_t>(k)]; }
-  double norms() const { return norms_; }  // the sum of the books' largest, after the move
+  double norms() const { return norms_; }                 // the sum of the books' largest, after the move
   const float* origin() const { return origin_.data(); }  // the sum of the means: what rows are moved by
 
  private:

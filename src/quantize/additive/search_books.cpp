@@ -1,9 +1,10 @@
 #include "quantize/additive/search_books.hpp"
 
+#include "core/memory_budget.hpp"
+
 #include <algorithm>
 
 namespace kith {
-
 namespace {
 
 // The mean of a book's codewords.
@@ -46,10 +47,11 @@ SearchBooks::SearchBooks(const Codebooks& given, const Resources& resources)
       origin_(given.cols, "codebooks on their grid", resources),
       means_(given.books * given.cols, "codebooks on their grid", resources),
       rounded_(given),
-      grid_(move_codewords(given, values_.data(), origin_.data())),
       nearest_(static_cast<size_t>(given.books)),
       made_(static_cast<size_t>(given.books)) {
   rounded_.values = values_.data();
+  if (resources.host_memory()->counts_only()) return;
+  grid_ = move_codewords(given, values_.data(), origin_.data());
   for (float& value : values_) value = grid_.rounded(static_cast<double>(value));
   std::vector<double> mean(static_cast<size_t>(given.cols));
   for (int64_t k = 0; k < given.books; ++k) {
@@ -70,10 +72,47 @@ bool SearchBooks::move_row(float* row) const {
 }
 
 const NearestCodeword& SearchBooks::nearest(int64_t k) const {
-  std::call_once(made_[static_cast<size_t>(k)], [&] {
-    nearest_[static_cast<size_t>(k)].set(rounded_.book(k), rounded_.words(), rounded_.cols);
-  });
+  std::call_once(made_[static_cast<size_t>(k)],
+                 [&] { nearest_[static_cast<size_t>(k)].set(rounded_.book(k), rounded_.words(), rounded_.cols); });
   return nearest_[static_cast<size_t>(k)];
+}
+
+namespace {
+
+// Beyond these, steps are subnormal or sums overflow f32.
+constexpr int kLeastExponent = -120;
+constexpr int kMostExponent = 124;
+
+double sum_of_largest(const Codebooks& books) {
+  double sum = 0;
+  for (int64_t k = 0; k < books.books; ++k) {
+    float largest = 0;
+    for (int64_t i = 0; i < books.words() * books.cols; ++i) largest = std::max(largest, std::abs(books.book(k)[i]));
+    sum += static_cast<double>(largest);
+  }
+  return sum;
+}
+
+}  // namespace
+
+CodewordGrid::CodewordGrid(const Codebooks& books) {
+  const double sum = sum_of_largest(books);
+  int exponent = 0;
+  if (sum > 0) std::frexp(sum, &exponent);  // sum < 2^exponent
+  const bool overflows = exponent > kMostExponent;
+  exponent = std::clamp(exponent, kLeastExponent, kMostExponent);
+  step_ = std::ldexp(1.0, exponent - 22);
+  shift_ = std::ldexp(1.5, exponent - 22 + 52);
+  most_ = overflows ? -1.0 : std::ldexp(1.0, exponent + 1);
+}
+
+void round_to_grid(float* values, int64_t books, int bits, int64_t cols) {
+  // Rounding may lift the sum of the largest to the next power of two, whose grid is coarser: once.
+  for (int pass = 0; pass < 2; ++pass) {
+    const Codebooks view{values, books, bits, cols};
+    const CodewordGrid grid(view);
+    for (int64_t i = 0; i < view.size(); ++i) values[i] = grid.rounded(values[i]);
+  }
 }
 
 }  // namespace kith

@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/memory_budget.hpp"
+
 #include <algorithm>
 
 #ifndef KITH_QUANTIZE_UNARY_TERMS_ONCE
@@ -12,7 +14,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kPanel = 16;            // codewords side by side
+constexpr int64_t kPanel = 16;         // codewords side by side
 constexpr double kMostInverse = 1e30;  // of a step, which f32 holds
 
 }  // namespace
@@ -146,6 +148,7 @@ UnaryTerms::UnaryTerms(const Codebooks& books, const PairwiseTables& tables, con
     : books_(books),
       tables_(tables),
       packed_(books.books * tables.width() * (books.cols + 1), "packed codewords", resources) {
+  if (resources.host_memory()->counts_only()) return;
   const int64_t words = books.words();
   const int64_t width = tables.width();
   for (int64_t k = 0; k < books.books; ++k) {
@@ -160,10 +163,6 @@ UnaryTerms::UnaryTerms(const Codebooks& books, const PairwiseTables& tables, con
       for (int64_t c = 0; c < books.cols; ++c) panel[c * kPanel] = word[c];
     }
   }
-}
-
-int64_t UnaryTerms::bytes_for(const Codebooks& books) {
-  return array_bytes<float>(books.books * PairwiseTables::width_for(books) * (books.cols + 1));
 }
 
 int64_t UnaryTerms::scratch_floats(const Codebooks& books, int64_t rows) {

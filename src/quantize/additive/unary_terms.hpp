@@ -1,5 +1,5 @@
-// The unary terms of rows, which the tables of a search begin with: |c|^2 - 2 <x, c> for each codeword c of a book, x and
-// c moved as in pairwise_tables.hpp, rounded to the steps of the book's tables.
+// The unary terms of rows, which the tables of a search begin with: |c|^2 - 2 <x, c> for each codeword c of a book, x
+// and c moved as in pairwise_tables.hpp, rounded to the steps of the book's tables.
 //
 // Codewords are packed once for all threads, sixteen side by side; sums of a few rows and four vectors of codewords are
 // in registers, and the codewords that these use in the first-level cache for a whole slice of rows.
@@ -38,11 +38,10 @@ class UnaryTerms {
   static constexpr int64_t kSliceRows = 192;  // at a time
 
   UnaryTerms(const Codebooks& books, const PairwiseTables& tables, const Resources& resources);
-  static int64_t bytes_for(const Codebooks& books);
   static int64_t scratch_floats(const Codebooks& books, int64_t rows);
 
-  // A book's terms of up to kSliceRows rows, in steps, and their windows. fits[i] becomes 0 where tables are not fit for a
-  // row, by its terms or by its norm.
+  // A book's terms of up to kSliceRows rows, in steps, and their windows. fits[i] becomes 0 where tables are not fit
+  // for a row, by its terms or by its norm.
   void round(int64_t book, const float* rows, const double* norms, int64_t count, float* scratch, int16_t* out,
              int16_t* windows, uint8_t* fits) const;
 

@@ -15,6 +15,9 @@ namespace kith {
 
 // What is trained on: for each part its rows, one after the other.
 struct ProductSample {
+  ProductSample(const CodeFormat& code, int64_t count, const Resources& resources)
+      : format(code), rows(count), values(count * code.cols, "the training rows", resources) {}
+
   CodeFormat format;
   int64_t rows = 0;
   HostArray<float> values;  // parts x rows x part_cols
@@ -32,8 +35,6 @@ class ProductPass {
   virtual void get_labels(int64_t part, uint8_t* labels) = 0;
 };
 
-// What a pass on the CPU keeps beside the sample.
-int64_t product_pass_bytes_cpu(const CodeFormat& format, int64_t rows, int threads);
 std::unique_ptr<ProductPass> make_product_pass_cpu(const ProductSample& sample, const Resources& resources);
 // Unsupported without CUDA.
 std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample, int device,

@@ -14,17 +14,13 @@ namespace {
 constexpr int64_t kLeastRows = 4096;  // of a run
 constexpr int64_t kBlockRows = 1024;  // assigned and added up while they are in the cache
 
-// Into how many runs each part's rows are cut.
-int64_t run_count(const CodeFormat& format, int64_t rows, int threads) {
-  return std::clamp<int64_t>(divide_up(4 * threads, format.parts), 1, std::max<int64_t>(1, rows / kLeastRows));
-}
-
 class ProductPassCpu final : public ProductPass {
  public:
   ProductPassCpu(const ProductSample& sample, const Resources& resources)
       : sample_(sample),
         resources_(resources),
-        runs_(run_count(sample.format, sample.rows, resources.threads())),
+        runs_(std::clamp<int64_t>(divide_up(4 * resources.threads(), sample.format.parts), 1,
+                                  std::max<int64_t>(1, sample.rows / kLeastRows))),
         run_rows_(divide_up(sample.rows, runs_)),
         nearest_(static_cast<size_t>(sample.format.parts)),
         labels_(sample.format.parts * sample.rows, "labels", resources),
@@ -91,13 +87,6 @@ class ProductPassCpu final : public ProductPass {
 };
 
 }  // namespace
-
-int64_t product_pass_bytes_cpu(const CodeFormat& format, int64_t rows, int threads) {
-  const int64_t tasks = threads > 1 ? format.parts * run_count(format, rows, threads) : 0;
-  const int64_t sums = array_bytes<double>(format.part_cols() + 1);
-  return format.parts * rows + tasks * format.codewords() * sums +
-         threads * array_bytes<float>(NearestCodeword::scratch_floats(format.part_cols()));
-}
 
 std::unique_ptr<ProductPass> make_product_pass_cpu(const ProductSample& sample, const Resources& resources) {
   return std::make_unique<ProductPassCpu>(sample, resources);

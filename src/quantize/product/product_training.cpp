@@ -2,13 +2,14 @@
 
 #include <kith/error.hpp>
 
-#include "rows/row_sample.hpp"
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "rows/row_sample.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,10 @@ constexpr int64_t kGatheredBytes = int64_t{4} << 20;  // of rows at a time
 constexpr uint64_t kSampleStream = 0;                 // those of the parts follow
 
 constexpr int64_t kGatheredShare = 8;  // or of what the limit has left
+
+int64_t sampled_rows(const CodeFormat& format, int64_t rows) {
+  return std::min(rows, kMostRowsPerCodeword * format.codewords());
+}
 
 int64_t gathered_rows(const CodeFormat& format, int64_t sampled, int64_t available) {
   return std::clamp<int64_t>(std::min(kGatheredBytes, available / kGatheredShare) / (format.cols * 4), 1, sampled);
@@ -143,43 +148,50 @@ void check_rows(const CodeFormat& format, int64_t rows, const Resources& resourc
 }
 
 Device resolve_training_device(const CodeFormat& format, const RowSource& source, const Resources& resources) {
-  const int64_t rows = std::min(source.rows(), kMostRowsPerCodeword * format.codewords());
-  DeviceRequest request;
-  request.job = "product training";
-  request.spaces = {source.space()};
-  request.work.bytes = static_cast<double>(rows * format.cols * 4);
-  request.work.flops = 2.0 * static_cast<double>(kProductIterations * rows * format.cols * format.codewords());
-  request.work.gpu_flops = 1e13;
-  request.fits = [](Device) { return true; };
-  request.description = [&] { return fmt::format("codewords of {} x {} vectors", source.rows(), format.cols); };
-  return resolve_device(request, resources);
+  const auto values = static_cast<double>(sampled_rows(format, source.rows()) * format.cols);
+  return choose_device(
+      {"product training", [&] { return fmt::format("codewords of {} x {} vectors", source.rows(), format.cols); }},
+      {source.space()},
+      {{CostUnit::f32_training, 2.0 * static_cast<double>(kProductIterations * format.codewords()) * values},
+       {CostUnit::copied_byte, 4 * values}},
+      {}, resources);
 }
 
-}  // namespace
+// What parts are trained with, beside their sample.
+struct PartSums {
+  PartSums(const ProductSample& sample, const Resources& resources)
+      : sums(sample.format.codewords() * sample.format.cols, "sums of rows", resources),
+        counts(sample.format.codewords() * sample.format.parts, "sums of rows", resources),
+        labels(sample.rows, "labels", resources) {}
 
-namespace {
-
-int64_t sampled_rows(const CodeFormat& format, int64_t rows) {
-  return std::min(rows, kMostRowsPerCodeword * format.codewords());
-}
+  HostArray<double> sums;
+  HostArray<double> counts;
+  HostArray<uint8_t> labels;  // of a part
+};
 
 // What training so many parts together takes, with so much available.
-int64_t training_bytes(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, int threads, int64_t available) {
+Footprint parts_footprint(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, int64_t available,
+                          const Resources& resources) {
+  const int64_t sampled = sampled_rows(whole, rows.rows);
   const CodeFormat format = PartRange{0, parts}.of(whole);
-  const int64_t sampled = sampled_rows(format, rows.rows);
-  const int64_t block = gathered_rows(whole, sampled, available);
-  const int64_t drawing = divide_up(rows.rows, 64) * 8 + array_bytes<float>(block * whole.cols);
-  const int64_t sums = format.codewords() * array_bytes<double>(format.cols + format.parts);
-  const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
-  return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
+  const Footprint passes = counted(resources, [&](const Resources& counting) {
+    const ProductSample sample(format, sampled, counting);
+    const PartSums sums(sample, counting);
+    (void)make_product_pass_cpu(sample, counting);
+  });
+  const Footprint block = array_footprint<float>(gathered_rows(whole, sampled, available), whole.cols);
+  const Footprint drawing =
+      array_footprint<float>(sampled, format.cols).beside(sample_footprint(rows.rows).then(block));
+  return passes.then(drawing);
 }
 
 // As many parts as there is room for, at least one: in the fewest groups that are about as large.
 int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
+  if (!counts_memory(resources)) return format.parts;
   const int64_t available = resources.host_memory()->available();
   int64_t groups = 1;
   while (groups < format.parts &&
-         training_bytes(format, divide_up(format.parts, groups), rows, resources.threads(), available) > available) {
+         parts_footprint(format, divide_up(format.parts, groups), rows, available, resources).host > available) {
     ++groups;
   }
   return divide_up(format.parts, groups);
@@ -187,19 +199,15 @@ int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, const Res
 
 }  // namespace
 
-int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
-  const int64_t least = training_bytes(format, 1, rows, threads, 0);
-  return least + least / (kGatheredShare - 1) + 1;  // a share of it is for rows that are gathered
+Footprint product_training_footprint(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
+  return parts_footprint(format, 1, rows, 0, resources);
 }
 
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& source, uint64_t seed,
                                   const Resources& resources) {
   const int64_t all = source.rows();
   const int64_t cols = format.part_cols();
-  ProductSample sample;
-  sample.format = parts.of(format);
-  sample.rows = sampled_rows(format, all);
-  sample.values = HostArray<float>(sample.rows * sample.format.cols, "the training rows", resources);
+  ProductSample sample(parts.of(format), sampled_rows(format, all), resources);
   std::vector<uint32_t> drawn;
   if (sample.rows < all) {
     drawn = sample_rows(CounterRng(seed, kSampleStream), all, sample.rows, resources);
@@ -239,9 +247,8 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
   const int64_t cols = format.part_cols();
   const int64_t count = format.codewords();
   std::vector<uint8_t> active(static_cast<size_t>(format.parts), 1);
-  const HostArray<double> sums(count * format.cols, "sums of rows", resources);
-  const HostArray<double> counts(count * format.parts, "sums of rows", resources);
-  const HostArray<uint8_t> labels(sample.rows, "labels", resources);
+  const PartSums memory(sample, resources);
+  const auto& [sums, counts, labels] = memory;
   ProgressMeter meter("train codewords", kProductIterations * format.parts, resources);
   parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
     const auto stream = kSampleStream + 1 + static_cast<uint64_t>(parts.first + p);

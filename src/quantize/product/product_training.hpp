@@ -13,6 +13,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "quantize/product/product_pass.hpp"
 #include "rows/row_source.hpp"
@@ -44,8 +45,8 @@ struct PartRange {
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
                                   const Resources& resources);
 
-// What training takes on the host at least, for an error that names the limit.
-int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads);
+// What training takes at least on the CPU.
+Footprint product_training_footprint(const CodeFormat& format, const RowsInfo& rows, const Resources& resources);
 
 // parts x 2^bits x part_cols.
 std::vector<float> train_product(const CodeFormat& format, RowSource& rows, uint64_t seed, const Resources& resources);

@@ -1,6 +1,5 @@
 // The .kith container: sections come back as they were given, at their places, and tables that lie are errors.
 #include "io/container/container_file.hpp"
-#include "io/container/container_writer.hpp"
 
 #include <kith/error.hpp>
 

@@ -1,4 +1,4 @@
-#include "io/hdf5/lzf.hpp"
+#include "io/hdf5/filters.hpp"
 
 #include <gtest/gtest.h>
 

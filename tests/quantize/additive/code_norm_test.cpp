@@ -1,6 +1,6 @@
 // Norms behind additive codes: their bits, the levels that are trained, and the key that they make.
 #include "kernels/codes/code_norm.hpp"
-#include "quantize/additive/norm_levels.hpp"
+#include "quantize/additive/code_norms.hpp"
 
 #include <gtest/gtest.h>
 

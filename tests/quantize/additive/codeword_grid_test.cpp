@@ -1,4 +1,4 @@
-#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/search_books.hpp"
 
 #include "reference/data.hpp"
 

@@ -4,9 +4,8 @@
 #include <kith/error.hpp>
 
 #include "kernels/forced_target.hpp"
-#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/local_search.hpp"
 #include "quantize/additive/search_books.hpp"
-#include "quantize/additive/settled_codes.hpp"
 #include "reference/additive.hpp"
 #include "reference/additive_cases.hpp"
 
@@ -107,7 +106,9 @@ TEST(SettledCodes, HoldTheBestAndTheLatest) {
   const auto holds = [&](int64_t row, std::array<uint8_t, kBooks> codes) {
     return settled.holds(row, codes.data(), settled.mark_of(codes.data()));
   };
-  const auto add = [&](std::array<uint8_t, kBooks> codes) { settled.add(1, codes.data(), settled.mark_of(codes.data())); };
+  const auto add = [&](std::array<uint8_t, kBooks> codes) {
+    settled.add(1, codes.data(), settled.mark_of(codes.data()));
+  };
   const auto add_best = [&](std::array<uint8_t, kBooks> codes, bool known) {
     settled.add_best(1, codes.data(), settled.mark_of(codes.data()), known);
   };
@@ -153,9 +154,13 @@ TEST(AdditiveEncoding, TheMendedSearchEndsLowerThanThePrintedOne) {
 }
 
 TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
-  for (const auto& [books, bits, cols, rows] :
-       {std::array<int64_t, 4>{1, 8, 8, 70}, {7, 8, 16, 65}, {15, 4, 24, 129}, {2, 6, 1, 64}, {3, 1, 5, 9},
-        {5, 7, 960, 3}, {6, 8, 33, 1}}) {
+  for (const auto& [books, bits, cols, rows] : {std::array<int64_t, 4>{1, 8, 8, 70},
+                                                {7, 8, 16, 65},
+                                                {15, 4, 24, 129},
+                                                {2, 6, 1, 64},
+                                                {3, 1, 5, 9},
+                                                {5, 7, 960, 3},
+                                                {6, 8, 33, 1}}) {
     SCOPED_TRACE(::testing::Message() << books << " books of " << bits << " bits, " << cols << " columns");
     const Case given = make_case(Shape::gaussian, books, static_cast<int>(bits), cols, rows);
     for (const CodeStart start : {CodeStart::random, CodeStart::greedy}) {
@@ -199,9 +204,10 @@ TEST(AdditiveEncoding, TheSameBytesForAnyThreadsBatchAndLimit) {
     ResourceOptions options;
     options.threads = threads;
     EXPECT_EQ(encode(given, encoding, Resources(options)), whole);
-    options.host_memory_limit = additive_encoding_bytes(given.books, SearchForm::tables, 100, threads);
+    const Resources unlimited(options);
+    options.host_memory_limit = additive_encoding_footprint(given.books, SearchForm::tables, 100, unlimited).host;
     EXPECT_EQ(encode(given, encoding, Resources(options)), whole);
-    options.host_memory_limit = additive_encoding_bytes(given.books, SearchForm::products, 8, threads);
+    options.host_memory_limit = additive_encoding_footprint(given.books, SearchForm::products, 8, unlimited).host;
     EXPECT_EQ(encode(given, encoding, Resources(options)), whole);
   }
   // Row by row, by their numbers.
@@ -324,9 +330,15 @@ TEST(AdditiveEncoding, TiesGoToTheSmallerCode) {
 TEST(AdditiveEncoding, ManyChangedStepsByTablesAreNotLeftToProducts) {
   // What the fast form is for: rows near sums of codewords fit its tables.
   const Case given = make_case(Shape::gaussian, 7, 8, 32, 400);
-  EXPECT_EQ(choose_search_form(given.books, LocalSearchPlan{}, 400, 2, int64_t{1} << 30), SearchForm::tables);
-  EXPECT_EQ(choose_search_form(given.books, LocalSearchPlan{}, 2, 2, int64_t{1} << 30), SearchForm::products);
-  EXPECT_EQ(choose_search_form(given.books, LocalSearchPlan{}, 400, 2, int64_t{1} << 20), SearchForm::products);
+  const auto form = [&](int64_t rows, int64_t limit) {
+    ResourceOptions options;
+    options.threads = 2;
+    options.host_memory_limit = limit;
+    return choose_search_form(given.books, LocalSearchPlan{}, rows, Resources(options));
+  };
+  EXPECT_EQ(form(400, int64_t{1} << 30), SearchForm::tables);
+  EXPECT_EQ(form(2, int64_t{1} << 30), SearchForm::products);
+  EXPECT_EQ(form(400, int64_t{1} << 20), SearchForm::products);
 }
 
 TEST(AdditiveEncoding, BytesAndHalvesAreTheirValues) {

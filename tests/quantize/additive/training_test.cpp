@@ -4,11 +4,11 @@
 #include <kith/residual_quantizer.hpp>
 
 #include "kernels/codes/code_format.hpp"
+#include "kernels/dense/cholesky.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
-#include "quantize/additive/cholesky.hpp"
-#include "quantize/additive/codebook_update.hpp"
-#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/local_search_steps.hpp"
+#include "quantize/additive/search_books.hpp"
 #include "reference/additive.hpp"
 #include "reference/data.hpp"
 

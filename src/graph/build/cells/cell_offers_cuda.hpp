@@ -10,7 +10,7 @@
 #pragma once
 
 #include "graph/build/cells/cell_workspace_cuda.hpp"
-#include "graph/lists/list_passes_cuda.hpp"
+#include "graph/lists/working_lists_cuda.hpp"
 #include "graph/lists/pairs/pair_key_rows.hpp"
 
 #include <cuda_runtime_api.h>

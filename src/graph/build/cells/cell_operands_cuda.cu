@@ -1,14 +1,21 @@
 #include "graph/build/cells/cell_operands_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
+#include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/select/device_group_cuda.hpp"
+#include "kernels/select/key_cut.hpp"
 
 #include <cuda_fp16.h>
+
+#include <cmath>
 
 namespace kith {
 namespace {
@@ -97,6 +104,137 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) out[i] = norms[list[i]];
 }
 
+// A limit that lets every row pass, and no padding.
+__device__ float all_pass(float) { return 1e38f; }
+__device__ int32_t all_pass(int32_t) { return 0x30000000; }
+__device__ float none_passes(float) { return __int_as_float(0xFF800000); }
+__device__ int32_t none_passes(int32_t) { return -0x7FFFFFFF - 1; }
+__device__ float no_term(float) { return __uint_as_float(kNoHalfTerm); }
+__device__ int32_t no_term(int32_t) { return kNoByteTerm; }
+__device__ float stored_limit(double limit, float) {
+  return limit < 1e38 ? static_cast<float>(limit + fabs(limit) * 0x1p-22) : 1e38f;
+}
+__device__ int32_t stored_limit(double limit, int32_t) {
+  return limit < 0x30000000 ? static_cast<int32_t>(ceil(limit)) + 2 : 0x30000000;
+}
+__device__ float difference(float a, float b) { return a - b; }
+__device__ int32_t difference(int32_t a, int32_t b) {  // both small, or one of them all_pass()
+  const int64_t value = static_cast<int64_t>(a) - b;
+  return value > 0x30000000 ? 0x30000000 : static_cast<int32_t>(value);
+}
+
+// The window of the row at a place as a query, whichever side of a pair it is on: its own facts, the largest of all.
+struct PlaceWindow {
+  WindowProblem problem;
+  QueryWindow query;
+  OperandFacts rows;
+  double own;  // the row's own part
+  bool sure;
+
+  template <typename Acc>
+  __device__ PlaceWindow(const CellOperands& cells, int64_t place, Acc) {
+    const BaseFacts facts = *cells.facts;
+    const bool bytes = cells.type == OperandType::bytes;
+    const double scale = bytes ? 1.0 : operand_scale(facts.sample_largest);
+    problem = {cells.kind, bytes, cells.cols, cells.kind == KeyKind::inner_product ? scale * scale : scale};
+    rows = facts.rows;
+    own = static_cast<double>(static_cast<const Acc*>(cells.own)[place]);
+    const float norm = cells.norms[place];
+    // Halves: 2^-11 of each value, or half of the smallest step, and what centring or scaling lost.
+    const float rounding = norm * (0x1p-11f + 2.4e-7f) * 1.001f + 0x1p-24f * sqrtf(static_cast<float>(cells.cols));
+    const bool product = cells.kind == KeyKind::inner_product;
+    query = {{norm, bytes ? 0.0f : fminf(rounding, facts.rows.residual)}, product ? 0.0 : 2 * own, product ? own : 0.0};
+    sure = facts.unsure == 0;
+  }
+
+  // A window's threshold as the largest value with the own part, and what the two additions of it lose.
+  template <typename Acc>
+  __device__ Acc limit(const CandidateWindow& window, Acc) const {
+    if (!sure || !window.sure) return all_pass(Acc{});
+    const double largest = static_cast<double>(rows.norm) * rows.norm;
+    const double value = static_cast<double>(window.threshold) + own;
+    return stored_limit(value + 0x1p-21 * (fabs(value) + fabs(own) + largest), Acc{});
+  }
+};
+
+template <typename Acc>
+__global__ void __launch_bounds__(kThreads) limits_kernel(CellOperands cells, DeviceWorkingLists lists, bool from_lists) {
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (place >= cells.places) return;
+  const uint32_t row = cells.place_rows[place];
+  const Acc term = static_cast<const Acc*>(cells.terms)[place];
+  Acc limit = none_passes(Acc{});
+  Acc second = no_term(Acc{});
+  if (row != kNoPlace) {
+    limit = all_pass(Acc{});
+    const uint64_t last = from_lists ? lists.entries[(static_cast<int64_t>(row) + 1) * lists.length - 1] : kPadding;
+    const uint32_t key = ordered_of(last);
+    if (last != kPadding && key != kNanKey) {
+      const PlaceWindow window(cells, place, Acc{});
+      limit = window.limit(range_window(window.problem, window.query, window.rows, key_of_ordered(key)), Acc{});
+    }
+    if (from_lists) second = difference(term, limit);
+  }
+  static_cast<Acc*>(cells.limits)[place] = limit;
+  Acc* const tile = static_cast<Acc*>(cells.pair_terms) + place / kOperandTile * (2 * kOperandTile);
+  tile[place % kOperandTile] = term;
+  tile[kOperandTile + place % kOperandTile] = second;
+}
+
+// Of equal values all pass, so that no row number is looked at.
+struct AllRows {
+  __device__ int count(uint32_t, uint32_t) const { return 0; }
+};
+
+// A warp for each slot.
+template <typename Acc, int kHeld>
+__global__ void __launch_bounds__(kThreads) parts_kernel(CellOperands cells, const uint32_t* slots, int64_t count,
+                                                         const float* parts, int64_t stride, int k) {
+  const int64_t slot = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (slot >= count || slots[slot] == kNoPlace) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float* const values = parts + slot * stride;
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    keys[i] = i * 32 + lane < stride ? ordered_key(values[i * 32 + lane]) : kNanKey;
+  }
+  WarpGroup group;
+  const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k}).key;
+  if (lane != 0) return;
+  const int64_t place = slots[slot];
+  const double kth = key == kNanKey ? HUGE_VAL : key_of_ordered(key);
+  Acc limit = all_pass(Acc{});
+  if (kth < 1e38) {  // else it is no row's
+    const PlaceWindow window(cells, place, Acc{});
+    limit = window.limit(candidate_window(window.problem, window.query, window.rows, kth), Acc{});
+  }
+  static_cast<Acc*>(cells.limits)[place] = limit;
+}
+
+template <typename Acc>
+__global__ void __launch_bounds__(kThreads)
+    slot_limits_kernel(CellOperands cells, const uint32_t* slots, int64_t count, Acc* out) {
+  const int64_t slot = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (slot >= count) return;
+  const uint32_t place = slots[slot];
+  Acc mine = none_passes(Acc{});
+  Acc rows = none_passes(Acc{});
+  if (place != kNoPlace) {
+    const Acc own = static_cast<const Acc*>(cells.own)[place];
+    mine = difference(static_cast<const Acc*>(cells.limits)[place], own);
+    rows = -own;
+  }
+  out[2 * slot] = mine;
+  out[2 * slot + 1] = rows;
+}
+
+template <typename Use>
+void with_values(const CellOperands& cells, const Use& use) {
+  if (cells.type == OperandType::bytes) return use(int32_t{});
+  use(float{});
+}
+
 }  // namespace
 
 void launch_finish_operands(const CellOperands& cells, cudaStream_t stream) {
@@ -117,6 +255,36 @@ void launch_operand_list(const uint32_t* place_rows, int64_t places, uint32_t* l
 
 void launch_gather_norms(const double* norms, const uint32_t* list, int64_t count, double* out, cudaStream_t stream) {
   launch(norms_kernel, Grid::over(count, kThreads), stream, norms, list, count, out);
+}
+
+void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, bool from_lists,
+                        cudaStream_t stream) {
+  with_values(cells, [&](auto value) {
+    launch(limits_kernel<decltype(value)>, Grid::over(cells.places, kThreads), stream, cells, lists, from_lists);
+  });
+}
+
+void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
+                            int64_t stride, int64_t k, cudaStream_t stream) {
+  if (k > stride) return;  // the limits stay as they are: all pass
+  const Grid grid = Grid::of(divide_up(count, kWarps), kThreads);
+  with_values(cells, [&](auto value) {
+    using Acc = decltype(value);
+    if (stride <= 128) {
+      launch(parts_kernel<Acc, 4>, grid, stream, cells, slots, count, parts, stride, static_cast<int>(k));
+    } else {
+      static_assert(kMostCellParts == 32 * 32);
+      launch(parts_kernel<Acc, 32>, grid, stream, cells, slots, count, parts, stride, static_cast<int>(k));
+    }
+  });
+}
+
+void launch_slot_limits(const CellOperands& cells, const uint32_t* slots, int64_t count, void* out,
+                        cudaStream_t stream) {
+  with_values(cells, [&](auto value) {
+    using Acc = decltype(value);
+    launch(slot_limits_kernel<Acc>, Grid::over(count, kThreads), stream, cells, slots, count, static_cast<Acc*>(out));
+  });
 }
 
 }  // namespace kith

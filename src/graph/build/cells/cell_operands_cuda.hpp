@@ -5,9 +5,10 @@
 // added it is the same from both sides: half the squared distance of the rounded vectors, or the negative product.
 #pragma once
 
-#include "rows/device_rows.hpp"
+#include "graph/lists/working_lists_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/product_plan.hpp"
+#include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -46,5 +47,22 @@ void launch_gather_queries(const CellOperands& cells, const uint32_t* slots, int
 void launch_operand_list(const uint32_t* place_rows, int64_t places, uint32_t* list, cudaStream_t stream);
 // norms[i] of row list[i], for DeviceRowsView, which wants them in its own order.
 void launch_gather_norms(const double* norms, const uint32_t* list, int64_t count, double* out, cudaStream_t stream);
+
+// What a pair's value may be so that it still matters to a row: from the last neighbour of the row's list, with the error
+// bound of the products, or from the least values in its own cell where the list is empty.
+
+// The limits of all places and the terms of pairs. `from_lists`: else nothing is known yet, limits come later and rows
+// are not offered what compares itself with them. Enqueues and returns.
+void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, bool from_lists,
+                        cudaStream_t stream);
+
+// The limits of the rows in some slots, from the least values of parts of their cell (kernels/matrix ProductParts): `k`
+// of them, the row's own among these, are not above the k-th least. `stride` at most kMostCellParts.
+void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
+                            int64_t stride, int64_t k, cudaStream_t stream);
+
+// What ProductPairs wants for each slot: a query's limit without its own part, and the negative of that.
+void launch_slot_limits(const CellOperands& cells, const uint32_t* slots, int64_t count, void* out,
+                        cudaStream_t stream);
 
 }  // namespace kith

@@ -1,10 +1,14 @@
 // How a collection is cut into cells.
 #pragma once
 
+#include <kith/kmeans.hpp>
 #include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace kith {
 
@@ -12,19 +16,22 @@ namespace kith {
 inline constexpr int64_t kMostCellsRanked = 16384;
 inline constexpr int64_t kCellsRanked = 1024;
 
-struct CellParams {
+struct CellsWish {
   Metric metric = Metric::l2;
+  int64_t k = 15;
   int64_t cells = 1;
-  int64_t probes = 1;  // no more than cells
+  int64_t probes = 1;                 // at most; no more than cells
+  int64_t likely = 0;                 // probes that will do: a hint, which changes nothing that comes out
+  std::optional<double> recall = {};  // stops the waves; none: all probes are made
   uint64_t seed = 0;
-  int64_t likely = 0;  // probes that will do: a hint, which changes nothing that comes out
-  double recall = 0;   // that is wanted, for a better hint; 0: none
+  bool gives_up = false;     // stops where what is missing will not be found within the probes
+  bool keeps_order = false;  // leaves the order of the cells to rounds of NN-Descent that follow
 };
 
 // The probes that a row can have.
-constexpr int64_t ranked_probes(const CellParams& params) {
-  const int64_t most = params.cells > kMostCellsRanked ? kCellsRanked : params.cells;
-  return params.probes < most ? params.probes : most;
+constexpr int64_t ranked_probes(const CellsWish& wish) {
+  const int64_t most = wish.cells > kMostCellsRanked ? kCellsRanked : wish.cells;
+  return wish.probes < most ? wish.probes : most;
 }
 
 // Probes before anything is concluded from the recall that they reached.
@@ -59,5 +66,13 @@ constexpr int64_t widest_wave(int64_t probes, bool foresees) {
   }
   return widest;
 }
+
+// How the centres of cells are learned: the same on every device.
+inline constexpr uint64_t kCellSampleStream = 0xCE115;  // no other draw uses it
+inline constexpr int64_t kSampleRowsPerCell = 48;
+
+KMeansParams cell_training(const CellsWish& wish);
+// From a sample of the rows, where it lies.
+KMeans learn_cells(const MatrixView& sample, const CellsWish& wish, const Resources& resources);
 
 }  // namespace kith

@@ -4,10 +4,9 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "rows/row_sample.hpp"
-#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "graph/build/cells/cell_ranks_cpu.hpp"
-#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
@@ -20,22 +19,19 @@ namespace {
 constexpr int64_t kBatch = 16384;
 
 // The centres of cells, learned from some rows.
-MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
-  const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
-  if (only_counts(resources)) {
-    count_work(array_footprint<uint64_t>(divide_up(rows, 64)), resources);  // sample_rows()
-    const MatrixBuffer vectors = space.listed(nullptr, count, CellSide::found, resources);
-    const RowsInfo sample(count, space.cols(), DType::f32);
-    count_work(fit_footprint(cell_training(params), sample, resources), resources);
-    return MatrixBuffer(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
-  }
+MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish& wish, const Resources& resources) {
+  const int64_t count = std::min(rows, wish.cells * kSampleRowsPerCell);
   const std::vector<uint32_t> sample =
-      sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
+      sample_rows(CounterRng(wish.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
-  const KMeans means = learn_cells(vectors.view(), params, resources);
-  MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
+  if (only_counts(resources)) {
+    count_work(fit_footprint(cell_training(wish), RowsInfo(vectors.view()), resources), resources);
+    return MatrixBuffer(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
+  }
+  const KMeans means = learn_cells(vectors.view(), wish, resources);
+  MatrixBuffer centres(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
   const MatrixView learned = means.centres();
-  for (int64_t i = 0; i < params.cells; ++i) {
+  for (int64_t i = 0; i < wish.cells; ++i) {
     std::copy_n(learned.row(i), space.cols() * 4, centres.mutable_view().row(i));
   }
   return centres;
@@ -43,7 +39,9 @@ MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParam
 
 Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, const Resources& resources) {
   const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
-  return knn(rows, centres, wish, resources);
+  Neighbors found(rows.rows(), k, resources);
+  call_or_count(resources, [&](const Resources& used) { knn(rows, centres, found.view(), wish, used); });
+  return found;
 }
 
 // A row's own cell, then those found that are not it.
@@ -59,10 +57,6 @@ void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector
   }
 }
 
-void count_nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, const Resources& resources) {
-  count_call(resources, [&](const Resources& counting) { (void)nearest(rows, centres, k, counting); });
-}
-
 // The end of the wave in which so many probes are made.
 int64_t end_of_wave(int64_t probes, int64_t most) {
   int64_t end = wave_end(0, most);
@@ -72,19 +66,18 @@ int64_t end_of_wave(int64_t probes, int64_t most) {
 
 }  // namespace
 
-CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
-    : cells_(params.cells),
-      probes_(ranked_probes(params)),
+CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources)
+    : cells_(wish.cells),
+      probes_(ranked_probes(wish)),
       resources_(resources),
       quiet_(resources.with_progress({})),
-      space_(x, params.metric, quiet_),
-      centres_(learn_centres(space_, x.rows(), params, quiet_)),
+      space_(x, wish.metric, quiet_),
+      centres_(learn_centres(space_, x.rows(), wish, quiet_)),
       own_(x.rows(), "the rows' cells", resources),
-      offsets_(params.cells + 1, "the cells", resources),
+      offsets_(wish.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
   // A little more than is likely, since ranking anew takes as long.
-  const int64_t first =
-      params.likely > 0 && !only_counts(resources) ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
+  const int64_t first = wish.likely > 0 ? end_of_wave(wish.likely + wish.likely / 8, probes_) : probes_;
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
   if (at_once) {
     make_room(first);
@@ -93,10 +86,7 @@ CellPartition::CellPartition(const MatrixView& x, const CellParams& params, cons
     assign();
   }
   list_members();
-  if (!at_once) {
-    make_room(first);
-    rank_again();
-  }
+  if (!at_once) rank_anew(first);
 }
 
 // Every row's own cell.
@@ -104,12 +94,10 @@ void CellPartition::assign() {
   ProgressMeter meter("cells", own_.size(), resources_);
   const int64_t batch = std::min(kBatch, own_.size());
   MatrixBuffer memory = space_.memory_for(batch, quiet_);
-  if (only_counts(quiet_)) {
-    return count_nearest(space_.range(0, batch, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
-  }
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const Neighbors own = nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+    if (only_counts(quiet_)) return;
     for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
     meter.add(count);
     meter.poll();
@@ -117,12 +105,12 @@ void CellPartition::assign() {
 }
 
 void CellPartition::list_members() {
-  if (only_counts(quiet_)) return;
   std::fill(offsets_.begin(), offsets_.end(), int64_t{0});
   for (const uint32_t cell : own_) ++offsets_[cell + 1];
   std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
-  std::vector<int64_t> next(offsets_.begin(), offsets_.end() - 1);
-  for (int64_t row = 0; row < own_.size(); ++row) members_[next[own_[row]]++] = static_cast<uint32_t>(row);
+  std::vector<int64_t> next(offsets_.begin(), offsets_.end());
+  uint32_t row = 0;
+  for (const uint32_t cell : own_) members_[next[cell]++] = row++;
 }
 
 void CellPartition::make_room(int64_t count) {
@@ -131,14 +119,10 @@ void CellPartition::make_room(int64_t count) {
   ranked_ = count;
 }
 
-void CellPartition::rank(int64_t count) {
-  count = std::min(count, probes_);
-  if (count <= ranked_ && !only_counts(quiet_)) return;
+void CellPartition::rank_anew(int64_t count) {
   make_room(count);
-  rank_again();
+  ranks_all() ? rank_rows() : rank_by_cell();
 }
-
-void CellPartition::rank_again() { ranks_all() ? rank_rows() : rank_by_cell(); }
 
 // Among all cells.
 void CellPartition::rank_rows() {
@@ -148,7 +132,6 @@ void CellPartition::rank_rows() {
   const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
   CellRanks near(centres_.view(), wanted, quiet_);
   MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
-  if (only_counts(quiet_)) return;
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
@@ -169,9 +152,10 @@ void CellPartition::rank_by_cell() {
   std::vector<uint32_t> numbers(static_cast<size_t>(among));
   MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
   if (only_counts(quiet_)) {
-    count_nearest(all.slice(0, 1), all, among, quiet_);
+    const Neighbors around = nearest(all.slice(0, 1), all, among, quiet_);
     const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
-    return count_nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+    (void)nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+    return;
   }
   for (int64_t cell = 0; cell < cells_; ++cell) {
     if (size(cell) == 0) continue;

@@ -19,6 +19,7 @@
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_space.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -26,18 +27,21 @@ namespace kith {
 class CellPartition {
  public:
   // `x` must outlive it.
-  CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources);
+  CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources);
 
   int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }
   // Of the probes the first so many are ranked.
   int64_t ranked() const { return ranked_; }
   // At least so many; no more than probes().
-  void rank(int64_t count);
+  void rank(int64_t count) {
+    if (std::min(count, probes_) > ranked_) rank_anew(std::min(count, probes_));
+  }
+  void rank_anew(int64_t count);
   // The cells that a row is compared with, its own first.
   const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * ranked_; }
   // All rows, cell after cell; and those of a cell, ascending.
-  const uint32_t* order() const { return members_.data(); }
+  const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
 
@@ -48,7 +52,6 @@ class CellPartition {
   void make_room(int64_t count);
   void rank_rows();
   void rank_by_cell();
-  void rank_again();
 
   int64_t cells_;
   int64_t probes_;

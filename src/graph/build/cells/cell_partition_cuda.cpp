@@ -12,8 +12,7 @@
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
-#include "graph/build/cells/cell_training.hpp"
-#include "graph/build/cells/probe_hint_cuda.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -31,29 +30,61 @@ int64_t batch_for(int64_t rows, int64_t wanted) {
   return std::max<int64_t>(std::min({rows, kDeviceBatch, kFoundBytes / (12 * wanted)}), 1);
 }
 
+constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
+static_assert(kCellsRanked <= kMostSorted);
+
 }  // namespace
 
-CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params,
+NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes, int64_t rows,
+                     std::shared_ptr<const DeviceContext> context, const Resources& resources)
+    : count_(std::min(kCellsRanked, centres.rows())),
+      numbers_(centres.rows() * count_, "the cells near each cell", context, resources),
+      members_(rows, "the rows of each cell", context, resources) {
+  const int64_t cells = centres.rows();
+  const int64_t batch = std::min(cells, kCellBatch);
+  const DeviceArray<int64_t> ids(batch * count_, "the cells near some cells", context, resources);
+  const DeviceArray<float> distances(batch * count_, "the cells near some cells", context, resources);
+  for (int64_t first = 0; first < cells; first += batch) {
+    const NeighborsView found{ids.data(), distances.data(), std::min(batch, cells - first), count_, centres.space()};
+    knn(centres.slice(first, found.queries), centres, found,
+        {.k = count_, .metric = Metric::l2, .check_finite = false}, resources);
+    launch_sort_numbers(found.ids, found.queries, count_, numbers_.data() + first * count_, context->stream());
+  }
+
+  std::vector<uint32_t> starts(sizes.size());
+  uint32_t start = 0;
+  for (size_t cell = 0; cell < sizes.size(); ++cell) {
+    starts[cell] = start;
+    start += static_cast<uint32_t>(sizes[cell]);
+  }
+  const DeviceArray<uint32_t> next(cells, "the cells", context, resources);
+  const DeviceArray<uint32_t> places(rows, "the rows of each cell", context, resources);
+  context->copy_values(next.data(), starts.data(), cells);
+  launch_put_places({own, 1, rows, 0, 1}, cells, next.data(), members_.data(), places.data(), context->stream());
+  context->synchronize();  // `starts` is on its way
+}
+
+CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish,
                                      std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
       resources_(resources.with_progress({}).with_log({})),
-      space_(rows, params.metric, context_, resources_),
-      cells_(params.cells),
-      probes_(ranked_probes(params)),
+      space_(rows, wish.metric, context_, resources_),
+      cells_(wish.cells),
+      probes_(ranked_probes(wish)),
       own_(rows.view().rows(), "the cells", context_, resources_) {
-  learn_centres(params);
+  learn_centres(wish);
 }
 
-void CellPartitionCuda::learn_centres(const CellParams& params) {
+void CellPartitionCuda::learn_centres(const CellsWish& wish) {
   const int64_t all = rows_.view().rows();
-  const int64_t count = std::min(all, params.cells * kSampleRowsPerCell);
-  const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), all, count, resources_);
+  const int64_t count = std::min(all, wish.cells * kSampleRowsPerCell);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), all, count, resources_);
   const DeviceArray<uint32_t> list(count, "a sample of the rows", context_, resources_);
   const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
   context_->copy_values(list.data(), sample.data(), count);
   const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
-  const KMeans means = learn_cells(seen, params, resources_);
+  const KMeans means = learn_cells(seen, wish, resources_);
   const MatrixView learned = means.centres();
   centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {

@@ -8,7 +8,6 @@
 #include "cuda/device_array.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_space_cuda.hpp"
-#include "graph/build/cells/near_cells_cuda.hpp"
 #include "graph/lists/control_rows.hpp"
 
 #include <cstdint>
@@ -18,9 +17,30 @@
 
 namespace kith {
 
+// Where there are very many cells: for each cell those whose centres are nearest to its own, and its rows, so that rows
+// rank these alone. Memory: 4 kCellsRanked bytes a cell, 8 a row.
+class NearCells {
+ public:
+  // `own`: each row's cell; `sizes`: the rows of each cell.
+  NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes, int64_t rows,
+            std::shared_ptr<const DeviceContext> context, const Resources& resources);
+
+  // Cells near each.
+  int64_t count() const { return count_; }
+  // Ascending, so that of equal distances the smaller cell comes first; those of the next cell follow.
+  const uint32_t* numbers(int64_t cell) const { return numbers_.data() + cell * count_; }
+  // All rows, one cell's after the other's.
+  const uint32_t* members() const { return members_.data(); }
+
+ private:
+  int64_t count_;
+  DeviceArray<uint32_t> numbers_;
+  DeviceArray<uint32_t> members_;
+};
+
 class CellPartitionCuda {
  public:
-  CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params, std::shared_ptr<const DeviceContext> context,
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, std::shared_ptr<const DeviceContext> context,
                     const Resources& resources);
 
   int64_t probes() const { return probes_; }
@@ -29,7 +49,7 @@ class CellPartitionCuda {
   // Rows in each cell.
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
-  // Probes that are likely to reach a recall, by rows whose neighbours are known (probe_hint_cuda.hpp); 0: nobody knows.
+  // Probes that are likely to reach a recall, by rows whose neighbours are known (launch_hint_places); 0: nobody knows.
   int64_t probes_for(const ControlRows& control, double recall);
 
   // Ranks at least the first `probes` cells of every row, unless they are.
@@ -39,7 +59,7 @@ class CellPartitionCuda {
   const uint32_t* ranks() const { return ranks_.data(); }
 
  private:
-  void learn_centres(const CellParams& params);
+  void learn_centres(const CellsWish& wish);
   void rank_all(int64_t probes);
   void rank_near(int64_t probes);
   void search(const MatrixView& queries, const MatrixView& centres, int64_t k) const;

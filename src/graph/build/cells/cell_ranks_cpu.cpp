@@ -7,10 +7,10 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/panels/all_values.hpp"
+#include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 
@@ -68,8 +68,7 @@ class CellRanks::Worker {
         ascending_(centres.rows(), "ranking cells", resources),
         before_(centres.rows(), "ranking cells", resources),
         sorted_(centres.rows(), "ranking cells", resources),
-        neighbors_(centres.rows(), "ranking cells", resources),
-        norm_(only_counts(resources) ? 0 : *std::max_element(rows_.norms, rows_.norms + packed.panel_count())) {}
+        neighbors_(centres.rows(), "ranking cells", resources) {}
 
   // Up to kBlock vectors.
   void rank(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
@@ -84,7 +83,8 @@ class CellRanks::Worker {
     std::fill(std::begin(limits), std::end(limits), kInfinity);
     const PanelQueries queries = queries_.panels(0, count, limits);
     all_values(queries, rows_, panels, values_.of(0), values_.stride());
-    for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(norm_)));
+    const float largest = *std::max_element(rows_.norms, rows_.norms + panels);
+    for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(largest)));
   }
 
  private:
@@ -155,7 +155,6 @@ class CellRanks::Worker {
   HostArray<uint32_t> before_;  // how many of those found come before each
   HostArray<uint32_t> sorted_;  // cells
   HostArray<uint64_t> neighbors_;
-  const float norm_;  // the largest
 };
 
 CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& resources)
@@ -163,13 +162,7 @@ CellRanks::CellRanks(const MatrixView& centres, int64_t most, const Resources& r
       resources_(resources.with_progress({})),
       packed_(KeyKind::l2, rank_format(centres.cols()), rank_origin(centres, resources), centres.rows(), resources_) {
   ProgressMeter meter("cells", centres.rows(), resources_);
-  if (only_counts(resources)) {
-    count_work(array_footprint<std::byte>(PanelScratch::bytes_for(packed_.format(), centres.cols(), kMostRowsPerPanel),
-                                          resources.threads()),
-               resources);
-  } else {
-    packed_.pack(centres, {}, meter, resources_);
-  }
+  packed_.pack(centres, {}, meter, resources_);
   for (int slot = 0; slot < resources.threads(); ++slot) {
     workers_.push_back(std::make_unique<Worker>(centres_, packed_, std::min(most, centres.rows()), resources_));
   }

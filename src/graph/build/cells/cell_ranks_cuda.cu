@@ -154,6 +154,27 @@ struct CountParts {
                  .with_shared(fits ? cells * static_cast<int64_t>(sizeof(uint32_t)) : 0)) {}
 };
 
+constexpr int kHintThreads = 128;
+
+// The first place of a cell among a row's, looked for by a warp.
+__device__ uint32_t place_of_cell(const int64_t* ranks, int64_t ranked, int64_t cell) {
+  auto place = static_cast<uint32_t>(ranked);
+  for (int64_t i = threadIdx.x % 32; i < ranked; i += 32) {
+    if (ranks[i] == cell) place = min(place, static_cast<uint32_t>(i));
+  }
+  return __reduce_min_sync(0xFFFFFFFFu, place);
+}
+
+__global__ void __launch_bounds__(kHintThreads) hint_kernel(HintTask task) {
+  const int64_t pair = static_cast<int64_t>(blockIdx.x) * (kHintThreads / 32) + threadIdx.x / 32;
+  if (pair >= task.control_rows * task.per_row) return;
+  const int64_t row = pair / task.per_row;
+  const int64_t neighbor = task.control_rows + pair;
+  const uint32_t there = place_of_cell(task.ranks + row * task.ranked, task.ranked, task.own[neighbor]);
+  const uint32_t back = place_of_cell(task.ranks + neighbor * task.ranked, task.ranked, task.own[row]);
+  if (threadIdx.x % 32 == 0) task.places[pair] = min(there, back);
+}
+
 }  // namespace
 
 void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream) {
@@ -186,6 +207,11 @@ void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t*
   const CountParts parts(columns, cells);
   allow_all_shared_memory(slots_kernel);
   launch(slots_kernel, parts.grid, stream, columns, parts.part, cells, parts.fits, row_places, next, slots);
+}
+
+void launch_hint_places(const HintTask& task, cudaStream_t stream) {
+  const int64_t pairs = task.control_rows * task.per_row;
+  launch(hint_kernel, Grid::of(divide_up(pairs, kHintThreads / 32), kHintThreads), stream, task);
 }
 
 }  // namespace kith

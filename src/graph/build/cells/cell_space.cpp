@@ -1,10 +1,8 @@
 #include "graph/build/cells/cell_space.hpp"
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "graph/lists/row_blocks.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -20,12 +18,10 @@ constexpr int64_t kRowsPerTask = 512;
 
 template <typename Body>
 void for_rows(int64_t rows, const Resources& resources, const Body& body) {
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("cells", rows, quiet);
-  parallel_for(divide_up(rows, kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) body(row, slot);
-  });
+  const auto each = [&](int64_t first, int64_t end, int slot) {
+    for (int64_t row = first; row < end; ++row) body(row, slot);
+  };
+  for_row_blocks("cells", rows, resources.with_progress({}), each, kRowsPerTask);
 }
 
 }  // namespace
@@ -34,7 +30,6 @@ CellSpace::CellSpace(const MatrixView& x, Metric metric, const Resources& resour
     : x_(x), metric_(metric), extra_(metric == Metric::inner_product) {
   if (!extra_) return;
   const HostArray<float> rows(resources.threads() * x.cols(), "the longest row", resources);
-  if (only_counts(resources)) return;
   std::vector<double> longest(static_cast<size_t>(resources.threads()), 0.0);
   for_rows(x.rows(), resources, [&](int64_t row, int slot) {
     float* const values = rows.data() + slot * x.cols();
@@ -65,14 +60,12 @@ MatrixView CellSpace::range(int64_t first, int64_t count, CellSide side, MatrixB
                             const Resources& resources) const {
   if (is_identity()) return x_.slice(first, count);
   const MutableMatrixView out = memory.mutable_view();
-  if (only_counts(resources)) return out.slice(0, count);
   for_rows(count, resources, [&](int64_t i, int) { make(first + i, side, typed_row<float>(out, i)); });
   return out.slice(0, count);
 }
 
 MatrixBuffer CellSpace::listed(const uint32_t* rows, int64_t count, CellSide side, const Resources& resources) const {
   MatrixBuffer made(DType::f32, count, cols(), "rows as cells see them", resources);
-  if (only_counts(resources)) return made;
   const MutableMatrixView out = made.mutable_view();
   for_rows(count, resources, [&](int64_t i, int) { make(rows[i], side, typed_row<float>(out, i)); });
   return made;

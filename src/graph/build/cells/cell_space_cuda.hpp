@@ -3,7 +3,7 @@
 
 #include "cuda/device_array.hpp"
 #include "graph/build/cells/cell_space.hpp"
-#include "graph/lists/graph_rows_cuda.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -6,10 +6,10 @@
 //
 // Rows are compared in the order of the cells, as a copy that lies so (PairRows): below they are called by their places
 // in it, and where lists are meant by their numbers.
-#include "graph/build/cells/cell_steps.hpp"
+#include "graph/build/cells/cells.hpp"
 
 #include "core/divide.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "graph/build/cells/cell_partition.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/pair_scan.hpp"
 
@@ -47,7 +47,7 @@ class CellWorker final : private PairHits, private PairFirsts {
         keys_(rows.view(), rows.kind()),
         waiting_(kMostWaiting, "candidates", resources),
         together_(kMostWaiting, "candidates", resources) {
-    if (only_counts(resources)) scan_->make_room_for_first(lists.length() + 1);
+    scan_->make_room_for_first(lists.length() + 1);
   }
 
   // Rows against queries of the same cell, which meet them from the other side too.
@@ -230,9 +230,9 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellParams& params, WorkingLists& lists, const Resources& resources)
-      : cells_(rows.view(), params, resources),
-        rows_(rows, cells_.order(), resources),
+  CellStepsCpu(const PairRows& rows, const CellsWish& wish, WorkingLists& lists, const Resources& resources)
+      : cells_(rows.view(), wish, resources),
+        rows_(rows, cells_.order().data(), resources),
         lists_(lists),
         resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
@@ -244,12 +244,9 @@ class CellStepsCpu final : public CellSteps {
   int64_t probes() const override { return cells_.probes(); }
   void expect(int64_t probes) override { expected_ = probes; }
 
-  void make_room(int64_t probes) override {
-    const int64_t count = lists_.rows() * probes;
-    if (queries_.size() >= count) return;
-    queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
-    queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
-    if (only_counts(resources_)) cells_.rank(cells_.probes());  // anew, while a wave's rows are kept
+  void count_waves(int64_t widest) override {
+    make_room(widest);
+    cells_.rank_anew(cells_.probes());  // while a wave's rows are kept
   }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
@@ -285,11 +282,19 @@ class CellStepsCpu final : public CellSteps {
   }
 
  private:
+  void make_room(int64_t probes) {
+    const int64_t count = lists_.rows() * probes;
+    if (queries_.size() >= count) return;
+    queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
+    queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
+  }
   int64_t queries_of(int64_t cell, bool own) const {
     return own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
   }
   // Of the cell's first row.
-  uint32_t place_of_cell(int64_t cell) const { return static_cast<uint32_t>(cells_.members(cell) - cells_.order()); }
+  uint32_t place_of_cell(int64_t cell) const {
+    return static_cast<uint32_t>(cells_.members(cell) - cells_.order().data());
+  }
 
   // For every cell the places of the rows that probe it in this wave, ascending.
   void collect_queries(int64_t first, int64_t end) {
@@ -305,7 +310,7 @@ class CellStepsCpu final : public CellSteps {
         const int64_t begin = share * lists_.rows() / static_cast<int64_t>(shares);
         const int64_t stop = (share + 1) * lists_.rows() / static_cast<int64_t>(shares);
         int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
-        const uint32_t* const rows = cells_.order();
+        const uint32_t* const rows = cells_.order().data();
         for (int64_t place = begin; place < stop; ++place) {
           if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead]) + first);
           const uint32_t* const ranks = cells_.ranks(rows[place]);
@@ -336,16 +341,11 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellParams& params, WorkingLists& lists,
-                                               const Resources& resources) {
-  return std::make_unique<CellStepsCpu>(rows, params, lists, resources);
-}
-
-std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellParams& params, bool keeps_order) {
-  if (keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
-  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), params, lists.lists(), lists.resources());
-  if (keeps_order && !only_counts(lists.resources()))
-    std::copy_n(steps->cells().order(), lists.rows(), lists.order.data());
+std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish) {
+  if (wish.keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
+  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), wish, lists.lists(), lists.resources());
+  const HostArray<uint32_t>& order = steps->cells().order();
+  if (wish.keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
   return steps;
 }
 

@@ -8,7 +8,9 @@
 // Nothing depends on order, so that pieces of a wave are enqueued without waiting. Where a piece found more pairs than
 // there is room for, it is done again in halves, with the limits that lists have by then. Where products say nothing,
 // all pairs get keys.
-#include "graph/build/cells/cell_steps_host_cuda.hpp"
+#include "graph/build/cells/cells.hpp"
+
+#include <kith/matrix_buffer.hpp>
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -16,12 +18,12 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/build/cells/cell_items.hpp"
-#include "graph/build/cells/cell_limits_cuda.hpp"
 #include "graph/build/cells/cell_offers_cuda.hpp"
 #include "graph/build/cells/cell_operands_cuda.hpp"
 #include "graph/build/cells/cell_partition_cuda.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "graph/lists/graph_lists_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -38,20 +40,20 @@ constexpr int64_t kItemTiles = 32;   // of rows, at most
 
 class CellStepsCuda final : public CellSteps {
  public:
-  CellStepsCuda(const GraphListsCuda& lists, const CellParams& params)
+  CellStepsCuda(const GraphListsCuda& lists, const CellsWish& wish)
       : rows_(lists.collection()),
         lists_(lists.lists()),
         context_(lists.context()),
         resources_(lists.resources()),
-        cells_(rows_, params, context_, resources_),
+        cells_(rows_, wish, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    const int64_t hint = cells_.probes_for(lists.control(), params.recall);
+    const int64_t hint = cells_.probes_for(lists.control(), wish.recall.value_or(0));
     const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
     cells_.rank(will_do ? hinted_ranked(hint, cells_.probes(), lists_.rows)
-                        : first_ranked(cells_.probes(), params.likely, lists_.rows));
+                        : first_ranked(cells_.probes(), wish.likely, lists_.rows));
     layout_.emplace(cells_.sizes());
     place_rows();
-    make_operands(params);
+    make_operands(wish);
     const CellSpaceProblem problem{lists_.rows, lists_.length, operands_.chunks, layout_->cells()};
     // What is left is for slots, and for ranks and searches among cells that come later.
     const int64_t available = std::min(resources_.device_memory()->available(), idle_bytes());
@@ -107,9 +109,9 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();  // `first` is on its way
   }
 
-  void make_operands(const CellParams& params) {
+  void make_operands(const CellsWish& wish) {
     const int64_t places = layout_->places();
-    operands_.kind = key_kind(params.metric);
+    operands_.kind = key_kind(wish.metric);
     operands_.dtype = rows_.rows().dtype;
     operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
     operands_.cols = rows_.cols();
@@ -296,14 +298,8 @@ class CellStepsCuda final : public CellSteps {
   }
 
   CellInboxes inboxes(int turn) const {
-    CellInboxes boxes;
-    boxes.entries = at(space_.inboxes);
-    boxes.counts = at(space_.inbox_counts);
-    boxes.slots = space_.inbox_slots;
-    boxes.spilled = at(space_.spilled[turn]);
-    boxes.spilled_count = at(space_.spilled_count);
-    boxes.capacity = static_cast<uint32_t>(space_.spill_capacity);
-    return boxes;
+    return {at(space_.inboxes),        at(space_.inbox_counts),  space_.inbox_slots,
+            at(space_.spilled[turn]), at(space_.spilled_count), static_cast<uint32_t>(space_.spill_capacity)};
   }
 
   // As many as are likely to leave room, by what the last piece found: the next ones find fewer. All pairs of so many
@@ -374,12 +370,60 @@ class CellStepsCuda final : public CellSteps {
   std::vector<HostArray<ProductItem>> host_items_;
 };
 
+// Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products. What
+// cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the host: the rows, the
+// lists, and what the CPU's steps take.
+class CellStepsOnHost final : public CellSteps {
+ public:
+  CellStepsOnHost(const GraphListsCuda& lists, const CellsWish& wish)
+      : there_(lists.lists()),
+        context_(lists.context()),
+        resources_(lists.resources().with_device(Device::cpu())),
+        matrix_(lists.view().dtype(), there_.rows, lists.view().cols(), "the rows", resources_),
+        working_(there_.rows, there_.length, resources_) {
+    const MatrixView& x = lists.view();
+    const auto row_bytes = static_cast<size_t>(x.cols() * size_of(x.dtype()));
+    const auto pitch = static_cast<size_t>(x.row_stride() * size_of(x.dtype()));
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
+                                      static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
+    context_->synchronize();
+    pairs_.emplace(matrix_.view(), key_kind(wish.metric), resources_);
+    lists_.emplace(*pairs_, wish.metric, nullptr, working_, resources_);
+    CellsWish here = wish;
+    here.keeps_order = false;  // nobody would look at it
+    steps_ = make_cell_steps_cpu(*lists_, here);
+  }
+
+  int64_t probes() const override { return steps_->probes(); }
+  void expect(int64_t probes) override { steps_->expect(probes); }
+  int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    const int64_t entries = there_.rows * there_.length;
+    context_->copy_values(working_.list(0), there_.entries, entries);
+    context_->synchronize();
+    for (int64_t row = 0; row < there_.rows; ++row) working_.refresh_threshold(row);
+    const int64_t compared = steps_->wave(first, end, meter);
+    context_->copy_values(there_.entries, working_.list(0), entries);
+    context_->synchronize();
+    return compared;
+  }
+
+ private:
+  const DeviceWorkingLists there_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  MatrixBuffer matrix_;
+  WorkingLists working_;
+  std::optional<PairRows> pairs_;
+  std::optional<GraphListsCpu> lists_;
+  std::unique_ptr<CellSteps> steps_;
+};
+
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellParams& params) {
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish) {
   auto& there = static_cast<GraphListsCuda&>(lists);
-  if (!is_product(there.pairs().kind)) return make_cell_steps_on_host(there, params);
-  return std::make_unique<CellStepsCuda>(there, params);
+  if (!is_product(there.pairs().kind)) return std::make_unique<CellStepsOnHost>(there, wish);
+  return std::make_unique<CellStepsCuda>(there, wish);
 }
 
 }  // namespace kith

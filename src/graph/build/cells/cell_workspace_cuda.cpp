@@ -1,7 +1,7 @@
 #include "graph/build/cells/cell_workspace_cuda.hpp"
 
 #include "core/host_array.hpp"
-#include "graph/build/cells/cell_training.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <algorithm>
@@ -64,19 +64,19 @@ CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available
   }
 }
 
-int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& params) {
+int64_t enough_for_cells(const MatrixView& x, const CellsWish& wish) {
   constexpr int64_t kSearches = int64_t{256} << 20;  // of control rows and of centres, for some rows at a time
   const int64_t rows = x.rows();
-  const OperandType type = operand_type(key_kind(params.metric), x.dtype(), x.dtype(), x.cols());
+  const OperandType type = operand_type(key_kind(wish.metric), x.dtype(), x.dtype(), x.cols());
   const int64_t chunks = operand_chunks(x.cols(), operand_value_bytes(type));
-  const int64_t places = rows + params.cells * kOperandTile;
-  const int64_t probes = ranked_probes(params);
+  const int64_t places = rows + wish.cells * kOperandTile;
+  const int64_t probes = ranked_probes(wish);
   const int64_t copied = x.space().host_readable() ? rows * x.cols() * size_of(x.dtype()) : 0;
-  const int64_t of_rows = rows * (8 + 8 * k + 4 * (probes + 4)) + 16 * places;  // norms, lists, ranks, places
-  const int64_t sample = 4 * std::min(rows, kSampleRowsPerCell * params.cells) * (x.cols() + 2);
-  const int64_t near = params.cells > kMostCellsRanked ? 4 * kCellsRanked * params.cells : 0;
-  const int64_t slots = 4 * (rows + params.cells * kQueryTile);
-  const int64_t space = CellSpacePlan({rows, k, chunks, params.cells}, kMostShift).bytes;
+  const int64_t of_rows = rows * (8 + 8 * wish.k + 4 * (probes + 4)) + 16 * places;  // norms, lists, ranks, places
+  const int64_t sample = 4 * std::min(rows, kSampleRowsPerCell * wish.cells) * (x.cols() + 2);
+  const int64_t near = wish.cells > kMostCellsRanked ? 4 * kCellsRanked * wish.cells : 0;
+  const int64_t slots = 4 * (rows + wish.cells * kQueryTile);
+  const int64_t space = CellSpacePlan({rows, wish.k, chunks, wish.cells}, kMostShift).bytes;
   // Searches plan with half of what is left.
   return copied + of_rows + CellOperandSpace(x.cols(), chunks, places).bytes + 2 * (sample + near + slots + space) +
          kSearches;

@@ -136,6 +136,6 @@ CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available
 
 // A device memory limit that is enough for a graph of these rows by cells, with the smallest pieces: rows, lists, cells
 // and what the searches among them take.
-int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& params);
+int64_t enough_for_cells(const MatrixView& x, const CellsWish& wish);
 
 }  // namespace kith

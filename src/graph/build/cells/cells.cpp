@@ -1,6 +1,5 @@
 #include "graph/build/cells/cells.hpp"
 
-#include "graph/build/cells/cell_steps.hpp"
 #include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
@@ -30,12 +29,6 @@ double whole_log2(double value) {
   return std::ldexp(static_cast<double>(digits), -kBits);
 }
 
-std::unique_ptr<CellSteps> cut_cells(GraphLists& lists, const CellParams& params, bool keeps_order) {
-  return dispatch_lists(
-      lists, [&](GraphListsCpu& on_cpu) { return make_cell_steps_cpu(on_cpu, params, keeps_order); },
-      [&] { return make_cell_steps_cuda(lists, params); });
-}
-
 }  // namespace
 
 double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing) {
@@ -49,12 +42,13 @@ double probes_needed(double first_probe, double first_missing, double probe, dou
 BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
-  const std::unique_ptr<CellSteps> steps = cut_cells(
-      lists, {wish.metric, wish.cells, wish.probes, wish.seed, wish.likely, wish.recall.value_or(0)}, wish.keeps_order);
+  const std::unique_ptr<CellSteps> steps = dispatch_lists(
+      lists, [&](GraphListsCpu& on_cpu) { return make_cell_steps_cpu(on_cpu, wish); },
+      [&] { return make_cell_steps_cuda(lists, wish); });
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
   if (only_counts(resources)) {
-    steps->make_room(widest_wave(wish.probes, wish.recall.has_value()));
+    steps->count_waves(widest_wave(wish.probes, wish.recall.has_value()));
     return outcome;
   }
   std::vector<int64_t> ends;  // of the waves
@@ -95,12 +89,6 @@ BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Reso
   lists.survey(wish.k, Flags::clear);
   meter.finish();
   return outcome;
-}
-
-BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, const Resources& resources) {
-  GraphListsCpu on_cpu(rows, wish.metric, control, lists, resources);
-  return build_by_cells(on_cpu, wish, resources);
 }
 
 }  // namespace kith

@@ -10,40 +10,43 @@
 
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
-#include <kith/view.hpp>
 
-#include "graph/build/cells/cell_steps.hpp"
-#include "graph/lists/build_outcome.hpp"
-#include "graph/lists/control_rows.hpp"
-#include "graph/lists/graph_lists.hpp"
-#include "graph/lists/pairs/pair_rows.hpp"
-#include "graph/lists/working_lists.hpp"
+#include "core/parallel_for.hpp"
+#include "graph/build/cells/cell_params.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace kith {
-
-struct CellsWish {
-  Metric metric = Metric::l2;
-  int64_t k = 15;
-  int64_t cells = 1;
-  int64_t probes = 1;             // at most
-  int64_t likely = 0;             // probes that will do: a hint
-  std::optional<double> recall = {};   // stops the waves; none: all probes are made
-  uint64_t seed = 0;
-  bool gives_up = false;     // stops where what is missing will not be found within the probes
-  bool keeps_order = false;  // rounds of NN-Descent follow
-};
 
 // Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as
 // exp(-c sqrt(probes)), which is how it fell on SIFT, GloVe, a mixture and a manifold. Infinite where it does not fall.
 double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing);
 
+// One wave: what a backend does; the loop around it is the same for all. A wave compares every row with all rows of the cells
+// of some of its probes, and offers every compared pair to both its rows. What lists hold afterwards is the first of all that
+// was ever offered, whatever the order.
+class CellSteps {
+ public:
+  virtual ~CellSteps() = default;
+  // That every row can make.
+  virtual int64_t probes() const = 0;
+  // So many probes are likely to be made: a hint, which changes nothing that comes out.
+  virtual void expect(int64_t) {}
+  // Takes what waves of up to so many probes take at most, for who counts memory.
+  virtual void count_waves(int64_t) {}
+  // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
+  virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
+};
+
+// Cuts the rows into cells; the waves write the lists, which must outlive it.
+std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
+// The lists lie on a GPU. Where the metric is no product, the CPU compares.
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);
+
 // Fills the lists, which are empty.
 BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Resources& resources);
-// The same on the CPU. `control` estimates the recall; none: nothing is estimated.
-BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, const Resources& resources);
 
 }  // namespace kith

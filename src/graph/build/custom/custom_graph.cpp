@@ -68,15 +68,15 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   }
   const Resources on_cpu = given.with_device(Device::cpu());
   const auto fill = [&](const NeighborsView& out, GraphReport& report, const Resources& resources) {
-    const bool counts = only_counts(resources);
-    if (params.check_finite && !counts) refuse_not_finite("x", x, {}, resources.with_progress({}));
+    if (params.check_finite) refuse_not_finite("x", x, {}, resources.with_progress({}));
     const int64_t length = custom_list_length(params);
     const PairRows rows(x, metric);
-    if (x.rows() > 0 && !counts) check_symmetric(rows, params.seed);
+    if (x.rows() > 0) check_symmetric(rows, params.seed);
     if (x.rows() - 1 <= length) {
       report.recall = exact_recall(x.rows());
-      const auto all = [&](const Resources& used) { return search(metric, x, x, params.k, used); };
-      return counts ? count_call(resources, all) : put_without_self(all(resources), 0, out);
+      return call_or_count(resources, [&](const Resources& used) {
+        put_without_self(search(metric, x, x, params.k, used), 0, out);
+      });
     }
     const DescentWish wish = custom_wish(params, report);
     const ControlRows control = control_of(metric, x, params.k, params.seed, resources);

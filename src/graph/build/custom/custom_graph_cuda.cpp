@@ -1,9 +1,7 @@
 // The graph by a metric of the user's, by NN-Descent from random rows, on a GPU.
 #include <kith/custom_metric_cuda.hpp>
 
-#include "core/named_limit.hpp"
 #include "exact/custom_device.hpp"
-#include "exact/search_limit.hpp"
 #include "graph/build/custom/custom_wish.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
@@ -13,22 +11,21 @@
 #include "graph/lists/start_rules.hpp"
 #include "rows/finite_check.hpp"
 
-#include <utility>
+#include <optional>
 
 namespace kith::custom {
 
 namespace {
 
-// Limits that would do for the whole call, on the device and on the host.
-int64_t enough_there(const MatrixView& x, const CustomGraphParams& params, const DescentRules& rules) {
-  constexpr int64_t kSets = 2 * kSetBytes;  // of lists to begin with, or of joins, and one set more than fits
-  return enough_for_descent(x, kLikeCustom, params.k, custom_list_length(params), rules) + kSets;
-}
-int64_t enough_here(const MatrixView& x, const CustomGraphParams& params) {
+// Limits that would do for the whole call.
+Footprint enough_for_custom(const MatrixView& x, const CustomGraphParams& params, const DescentRules& rules) {
   constexpr int64_t kSmall = int64_t{32} << 20;  // pairs to be checked, surveys of lists, rows on their way to the device
-  const int64_t row = x.cols() * size_of(x.dtype()) + 12 * (params.k + 1) + 8 * custom_list_length(params);
-  const int64_t searched = x.rows() - 1 <= custom_list_length(params) ? neighbors_bytes(x.rows(), params.k + 1) : 0;
-  return neighbors_bytes(x.rows(), params.k) + searched + kControlRows * row + x.rows() / 16 + kSmall;
+  constexpr int64_t kSets = 2 * kSetBytes;       // of lists to begin with, or of joins, and one set more than fits
+  const int64_t length = custom_list_length(params);
+  const int64_t row = x.cols() * size_of(x.dtype()) + 12 * (params.k + 1) + 8 * length;
+  const int64_t searched = x.rows() - 1 <= length ? GraphOutputShape{x.rows(), params.k + 1}.bytes() : 0;
+  return {GraphOutputShape{x.rows(), params.k}.bytes() + searched + kControlRows * row + x.rows() / 16 + kSmall,
+          enough_for_descent(x, kLikeCustom, params.k, length, rules) + kSets};
 }
 
 void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params, const DescentWish& wish,
@@ -37,7 +34,7 @@ void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphPara
   const bool exact = x.rows() - 1 <= length;
   if (x.rows() > 0) {
     const GraphRowsWish rows{kLikeCustom, params.k, params.seed, params.check_finite};
-    const auto lists = make_custom_lists_cuda(resources.device().index, x, rows, metric, resources);
+    const auto lists = make_graph_lists_cuda(resources.device().index, x, rows, &metric, resources);
     if (!exact) {
       lists->begin(length);
       lists->add_random_rows(params.seed, 0);
@@ -64,16 +61,14 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   GraphReport parameters;
   const DescentWish wish = exact ? DescentWish{} : custom_wish(params, parameters);
   if (!exact) check_descent(wish.rules, custom_list_length(params), device);
-  const auto work = [&] {
-    return measured_custom(x, params, resources,
+  const auto enough = [&] { return std::optional(enough_for_custom(x, params, wish.rules)); };
+  return within_graph_limits("the graph", resources, enough, [&](const Resources& used) {
+    return measured_custom(x, params, used,
                            [&](const NeighborsView& out, GraphReport& report, const Resources& counted) {
                              report.parameters = parameters.parameters;
                              naming_rows("x", [&] { build(metric, x, params, wish, out, report, counted); });
                            });
-  };
-  return naming_device_limit(
-      [&] { return enough_there(x, params, wish.rules); }, resources,
-      [&] { return naming_host_limit([&] { return enough_here(x, params); }, resources, work); });
+  });
 }
 
 }  // namespace kith::custom

@@ -6,9 +6,8 @@
 
 #include "exact/search_checks.hpp"
 #include "graph/build/exact/exact_graph.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/build_outcome.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -36,13 +35,9 @@ inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& par
 inline DescentWish custom_wish(const CustomGraphParams& params, GraphReport& report) {
   const int64_t length = custom_list_length(params);
   const DescentWish wish = descent_wish(params, kLikeCustom, params.k, length);
-  report.parameters = {{"recall", params.recall},
-                       {"seed", static_cast<int64_t>(params.seed)},
-                       {"samples", wish.rules.samples},
-                       {"list_length", length},
-                       {"iterations", wish.iterations},
-                       {"delta", wish.delta},
-                       {"update", std::string(name_of(params.update))}};
+  report.parameters = {{"recall", params.recall}, {"seed", static_cast<int64_t>(params.seed)}};
+  put_rounds(wish, length, report);
+  report.parameters.push_back({"update", std::string(name_of(params.update))});
   return wish;
 }
 

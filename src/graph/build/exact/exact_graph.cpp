@@ -2,7 +2,7 @@
 
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_output.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
 #include "graph/lists/counted_work.hpp"
 
@@ -22,8 +22,7 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   if (only_counts(resources)) return count_work(search_footprint(shape, wish, RowFilter(), resources), resources);
   ViewSource queries(x);
   ViewSource base(x);
-  ArrayOutput output(out);
-  search_knn(shape, wish, {queries, base, RowFilter()}, output, resources);
+  search_knn(shape, wish, {queries, base, RowFilter()}, out, resources);
 }
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
 
 #include <cstdint>
 
@@ -26,5 +27,9 @@ inline void put_without_self(const NeighborsView& found, int64_t first, const Ne
 inline void put_without_self(Neighbors found, int64_t first, const NeighborsView& out) {
   put_without_self(found.view(), first, out);
 }
+
+// The same in the memory of a GPU: `found`, out.k + 1 of each row, and `out` lie on one device. Enqueues on the resources'
+// stream, or waits where it is none.
+void put_without_self_cuda(const NeighborsView& found, int64_t first, const NeighborsView& out, const Resources& resources);
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-#include "graph/build/exact/without_self_cuda.hpp"
+#include "graph/build/exact/without_self.hpp"
 
 #include "core/divide.hpp"
 #include "cuda/device_context.hpp"

@@ -2,21 +2,20 @@
 #include <kith/graph_merge.hpp>
 
 #include <kith/error.hpp>
+#include <kith/knn.hpp>
 
+#include "cuda/resolve_device.hpp"
 #include "graph/build/exact/exact_graph.hpp"
-#include "graph/build/merge/joined_rows.hpp"
-#include "graph/build/merge/merge_limit.hpp"
-#include "graph/build/merge/merge_pair.hpp"
-#include "graph/build/merge/part_checks.hpp"
+#include "graph/build/merge/graph_parts.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/with_graph_lists.hpp"
-#include "graph/lists/write_lists.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
+#include "graph/lists/row_blocks.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -24,6 +23,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -57,8 +57,9 @@ Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const
     spaces.push_back(part.x.space());
   }
   spaces.push_back(results);
-  return graph_device("to " + method + " graphs", fmt::format("{} graphs of {} rows", method, problem.rows), spaces,
-                      graph_work(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent), resources);
+  const Counts counts = graph_counts(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent);
+  return choose_device({"to " + method + " graphs", [&] { return fmt::format("{} graphs of {} rows", method, problem.rows); }},
+                       spaces, counts, {}, resources);
 }
 
 // A build into arrays that wait for the graph, on the device that was chosen for it, and its report.
@@ -86,11 +87,67 @@ struct GraphWork {
     report.recall = exact_recall(x.rows());
   }
   void put_parameters(const DescentWish& wish, int64_t list_length) {
-    report.parameters = {{"recall", *wish.recall},        {"seed", static_cast<int64_t>(wish.rules.seed)},
-                         {"samples", wish.rules.samples}, {"list_length", list_length},
-                         {"iterations", wish.iterations}, {"delta", wish.delta}};
+    report.parameters = {{"recall", *wish.recall}, {"seed", static_cast<int64_t>(wish.rules.seed)}};
+    put_rounds(wish, list_length, report);
   }
 };
+
+// Two graphs of consecutive rows of one collection: rows before `boundary` are the first's, the others the second's.
+struct MergeInput {
+  const KnnGraph& first;
+  const KnnGraph& second;
+  int64_t boundary;
+};
+
+void add_all(GraphLists& lists, const MergeInput& input, int64_t most) {
+  lists.add_rows(named_by(input.first, 0, most));
+  lists.add_rows(named_by(input.second, input.boundary, most));
+}
+
+// GGM: fills empty lists from those of two sets of rows. The rules of `wish` get the boundary.
+BuildOutcome merge_by_rounds(GraphLists& lists, const MergeInput& input, DescentWish wish, const Resources& resources) {
+  // The near halves of the lists, which the sets have settled among themselves.
+  const int64_t half = lists.length() / 2;
+  add_all(lists, input, half);
+  lists.survey(wish.k, Flags::set);
+  wish.rules.boundary = input.boundary;
+  lists.add_random_rows(wish.rules.seed, input.boundary);
+  // Recall is asked for with what is set aside put back; until then it is measured of what the rounds have found.
+  BuildOutcome outcome = run_descent(lists, wish, resources);
+  // What was set aside comes back.
+  if (input.first.k() > half) add_all(lists, input, input.first.k());
+  outcome.recall = lists.measure();
+  if (wish.recall && outcome.recall) outcome.reached = outcome.recall->recall >= *wish.recall;
+  return outcome;
+}
+
+// The nearest of `others` for each of `rows`, found where these lie.
+void add_nearest(GraphLists& lists, Metric metric, const MatrixView& rows, int64_t first_row, const MatrixView& others,
+                 int64_t first_other, int64_t k, const Resources& resources) {
+  constexpr int64_t kBatch = 16384;
+  const KnnParams wish{.k = std::min(k, others.rows()), .metric = metric, .check_finite = false};
+  const Resources quiet = resources.with_progress({});
+  const GraphOutput memory({std::min(kBatch, rows.rows()), wish.k, rows.space()}, resources);
+  for (int64_t at = 0; at < rows.rows(); at += kBatch) {
+    NeighborsView found = memory.view();
+    found.queries = std::min(kBatch, rows.rows() - at);
+    call_or_count(quiet, [&](const Resources& used) { knn(rows.slice(at, found.queries), others, found, wish, used); });
+    lists.add_rows({found.ids, found.queries, wish.k, wish.k, first_row + at, first_other, found.space});
+  }
+}
+
+// The same by exact search of either set in the other: nothing is missing but what the graphs miss.
+void merge_exactly(GraphLists& lists, const MergeInput& input, const Resources& resources) {
+  const Metric metric = input.first.metric();
+  const int64_t k = input.first.k();
+  const int64_t boundary = input.boundary;
+  const MatrixView first = lists.view().slice(0, boundary);
+  const MatrixView second = lists.view().slice(boundary, lists.rows() - boundary);
+  add_all(lists, input, k);
+  if (first.rows() == 0 || second.rows() == 0) return;
+  add_nearest(lists, metric, first, 0, second, boundary, k, resources);
+  add_nearest(lists, metric, second, boundary, first, 0, k, resources);
+}
 
 // The graphs of both lie where the work is done.
 void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params,
@@ -115,7 +172,7 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
     } else {
       const DescentWish wish = descent_wish(params, metric, k, length);
       work.put_parameters(wish, length);
-      outcome = merge_pair(lists, input, wish, resources);
+      outcome = merge_by_rounds(lists, input, wish, resources);
     }
     put_outcome(outcome, lists.control_rows(), work.report);
     lists.write(work.out);
@@ -142,17 +199,19 @@ void naming_parts(const PartNames& names, int64_t boundary, const Work& work) {
 }
 
 // A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
-void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t boundary, WorkingLists& lists) {
-  if (is_counted_only(lists.list(0))) return;
-  const Metric metric = pair.metric();
+void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t boundary, WorkingLists& lists,
+                  const Resources& resources) {
+  const bool larger = larger_is_nearer(pair.metric());
   const auto place = [&](int64_t row) { return row < boundary ? begin[0] + row : begin[1] + row - boundary; };
-  for (int64_t row = 0; row < pair.rows(); ++row) {
-    for (int64_t j = 0; j < pair.k() && pair.ids(row)[j] >= 0; ++j) {
-      const float distance = pair.distances(row)[j];
-      const uint32_t key = ordered_key(larger_is_nearer(metric) ? -distance : distance);
-      lists.offer_alone(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
+  for_row_blocks("merge", pair.rows(), resources.with_progress({}), [&](int64_t first, int64_t end) {
+    for (int64_t row = first; row < end; ++row) {
+      for (int64_t j = 0; j < pair.k() && pair.ids(row)[j] >= 0; ++j) {
+        const float distance = pair.distances(row)[j];
+        const uint32_t key = ordered_key(larger ? -distance : distance);
+        lists.offer_alone(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
+      }
     }
-  }
+  });
 }
 
 // More than two, or one: pair by pair, whose graphs are put together on the host.
@@ -165,7 +224,7 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
   for (const GraphPart& part : parts) begins.push_back(begins.back() + part.x.rows());
   if (parts.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
     const int64_t alone[2] = {0, 0};
-    offer_merged(graph_in(MemorySpace::host(), parts[0].graph, resources), alone, parts[0].x.rows(), lists);
+    offer_merged(graph_in(MemorySpace::host(), parts[0].graph, resources), alone, parts[0].x.rows(), lists, resources);
   }
   std::optional<GraphRecall> least;  // of a pair
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -179,7 +238,7 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
             return std::move(pair.report);
           });
       const int64_t begin[2] = {begins[i], begins[j]};
-      offer_merged(both, begin, parts[i].x.rows(), lists);
+      offer_merged(both, begin, parts[i].x.rows(), lists, resources);
       const GraphReport& told = both.report();
       if (told.recall && (!least || told.recall->recall < least->recall)) least = told.recall;
       work.report.reached = work.report.reached && told.reached;
@@ -188,7 +247,6 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
   }
   work.report.parameters = {{"recall", params.recall}, {"parts", static_cast<int64_t>(parts.size())}};
   work.report.recall = least;
-  if (only_counts(resources)) return;
   if (work.out.space.host_readable()) return write_lists(lists, metric, work.out, resources);
   Neighbors neighbors(work.out.queries, k, resources);
   write_lists(lists, metric, neighbors.view(), resources);
@@ -288,31 +346,75 @@ MemorySpace space_of(const std::vector<GraphPart>& parts) {
   return together && !first.host_readable() ? first : MemorySpace::host();
 }
 
-// The call within the limits. What a GPU takes is not counted before: limits are named once they were too little.
-template <typename Call>
-auto within(const std::string& method, const MergeNeeds& needs, MemorySpace space, const Resources& resources,
-            const Call& call) {
-  if (!counts_memory(resources)) return call(resources);
-  const bool on_gpu = device_of(needs.parts, space, method, resources.with_log({})).kind == DeviceKind::cuda;
-  const auto least = [&] { return on_gpu ? Footprint{} : footprint_of_call(resources, call); };
-  return within_limits("to " + method + " graphs", resources, least, [&] {
-    if (!on_gpu) return call(resources);
-    return naming_merge_limit(needs, resources, [&] { return call(resources); });
-  });
+// What a public call makes of its parts.
+struct MergeCall {
+  std::string method;
+  const std::vector<GraphPart>& parts;
+  const GraphMergeParams& params;
+  int64_t rows;  // of the graph that is made
+  std::function<GraphReport(const NeighborsView& out, const Resources& resources)> fill;
+
+  // The call within the limits. `results`: arrays that are made for the graph; `space`: where it will lie.
+  template <typename Call>
+  auto within(const GraphOutputShape& results, MemorySpace space, const Resources& resources, const Call& call) const {
+    const auto enough = [&]() -> std::optional<Footprint> {
+      if (device_of(parts, space, method, resources.with_log({})).kind != DeviceKind::cuda) return std::nullopt;
+      return enough_for_merge(parts, method == "extend", params, results);
+    };
+    return within_graph_limits("to " + method + " graphs", resources, enough, call);
+  }
+
+  KnnGraph make(const Resources& resources) const {
+    const GraphOutputShape shape{rows, parts[0].graph.k(), space_of(parts)};
+    return within(shape, shape.space, resources, [&](const Resources& used) {
+      return make_graph(shape, parts[0].graph.metric(), used, fill);
+    });
+  }
+  GraphReport fill_arrays(const NeighborsView& out, const Resources& resources) const {
+    check_output(out, rows, parts[0].graph.k());
+    return within({}, out.space, resources, [&](const Resources& used) {
+      return measured(used, [&](const Resources& counted) { return fill(out, counted); });
+    });
+  }
+};
+
+MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+  params.validate();
+  return {"merge", parts, params, checked_rows(parts), [&](const NeighborsView& out, const Resources& resources) {
+            return merge_all(parts, out, params, resources);
+          }};
 }
 
-bool are_narrowed(const std::vector<GraphPart>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [](const GraphPart& part) { return is_narrowed(part.x); });
+// The old rows with their graph, and the new ones with any.
+MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+  params.validate();
+  return {"extend", parts, params, checked_rows(parts[0], parts[1].x),
+          [&](const NeighborsView& out, const Resources& resources) {
+            return extend(parts[0], parts[1].x, out, params, resources);
+          }};
 }
 
-// call(parts, resources) with rows that were f64. One offset for all: they may be moved, and must be moved alike.
+MergeCall call_refine(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+  params.validate();
+  check_part_shape(parts[0], kTheGraph);
+  return {"refine", parts, params, parts[0].x.rows(), [&](const NeighborsView& out, const Resources& resources) {
+            return naming_rows("x", [&] { return refine(parts[0], out, params, resources); });
+          }};
+}
+
+using GraphParts = std::vector<GraphPart>;
+
+// call(parts, resources) with rows of f64 narrowed. One offset for all: they may be moved, and must be moved alike.
 template <typename Call>
-auto with_narrowed_parts(const std::vector<GraphPart>& parts, const std::vector<std::string>& names,
-                         const Resources& resources, const Call& call) {
+auto with_narrowed_parts(const GraphParts& parts, const std::vector<std::string>& names, const Resources& resources,
+                         const Call& call) {
+  if (std::none_of(parts.begin(), parts.end(), [](const GraphPart& part) { return is_narrowed(part.x); })) {
+    return call(parts, resources);
+  }
   return within_limits("the graphs", resources, [&](const Resources& used) {
     const NarrowedRows first(names[0], parts[0].x, parts[0].graph.metric(), used);
     std::vector<NarrowedRows> others;
-    std::vector<GraphPart> narrowed{{parts[0].graph, first.view()}};
+    GraphParts narrowed{{parts[0].graph, first.view()}};
     for (size_t i = 1; i < parts.size(); ++i) {
       others.emplace_back(names[i], parts[i].x, first.offset(), OfRounding::silent, used);
       narrowed.push_back({parts[i].graph, others.back().view()});
@@ -323,10 +425,8 @@ auto with_narrowed_parts(const std::vector<GraphPart>& parts, const std::vector<
       if (first.offset() == nullptr || parts.size() == 1) throw;
       throw InvalidArgument(
           fmt::format("{}. Vectors of float64 are read as float32, here with {}'s offset subtracted from all, and a "
-                      "graph whose vectors "
-                      "lie elsewhere was built with another one: subtract one offset from all sets yourself, round "
-                      "them to float32, and "
-                      "build the graphs of these",
+                      "graph whose vectors lie elsewhere was built with another one: subtract one offset from all "
+                      "sets yourself, round them to float32, and build the graphs of these",
                       error.what(), names[0]));
     }
   });
@@ -366,105 +466,47 @@ KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGra
 
 KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                       const Resources& resources) {
-  params.validate();
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, names_of_rows(parts.size()), resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return merge_graphs(narrowed, params, used);
-                               });
-  }
-  const GraphOutputShape shape{checked_rows(parts), parts[0].graph.k(), space_of(parts)};
-  return within("merge", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
-    return make_graph(shape, parts[0].graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
-      return merge_all(parts, out, params, counted);
-    });
+  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
+    return call_merge(read, params).make(used);
   });
 }
 
 GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
                          const Resources& resources) {
-  params.validate();
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, names_of_rows(parts.size()), resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return merge_graphs(narrowed, out, params, used);
-                               });
-  }
-  check_output(out, checked_rows(parts), parts[0].graph.k());
-  return within("merge", {parts, false, params}, out.space, resources, [&](const Resources& used) {
-    return measured(used, [&](const Resources& counted) { return merge_all(parts, out, params, counted); });
+  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
+    return call_merge(read, params).fill_arrays(out, used);
   });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                       const GraphMergeParams& params, const Resources& resources) {
-  params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, {"x", "new"}, resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return extend_graph(graph, narrowed[0].x, narrowed[1].x, params, used);
-                               });
-  }
-  const GraphOutputShape shape{checked_rows(parts[0], fresh), graph.k(), space_of(parts)};
-  return within("extend", {parts, true, params, shape}, shape.space, resources, [&](const Resources& used) {
-    return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
-      return extend(parts[0], fresh, out, params, counted);
-    });
+  return with_narrowed_parts(parts, {"x", "new"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_extend(read, params).make(used);
   });
 }
 
 GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh, const NeighborsView& out,
                          const GraphMergeParams& params, const Resources& resources) {
-  params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, {"x", "new"}, resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return extend_graph(graph, narrowed[0].x, narrowed[1].x, out, params, used);
-                               });
-  }
-  check_output(out, checked_rows(parts[0], fresh), graph.k());
-  return within("extend", {parts, true, params}, out.space, resources, [&](const Resources& used) {
-    return measured(used, [&](const Resources& counted) { return extend(parts[0], fresh, out, params, counted); });
+  return with_narrowed_parts(parts, {"x", "new"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_extend(read, params).fill_arrays(out, used);
   });
 }
 
 KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params,
                       const Resources& resources) {
-  params.validate();
   const std::vector<GraphPart> parts{{graph, x}};
-  check_part_shape(parts[0], kTheGraph);
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, {"x"}, resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return refine_graph(graph, narrowed[0].x, params, used);
-                               });
-  }
-  const GraphOutputShape shape{x.rows(), graph.k(), space_of(parts)};
-  return within("refine", {parts, false, params, shape}, shape.space, resources, [&](const Resources& used) {
-    return make_graph(shape, graph.metric(), used, [&](const NeighborsView& out, const Resources& counted) {
-      return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
-    });
+  return with_narrowed_parts(parts, {"x"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_refine(read, params).make(used);
   });
 }
 
 GraphReport refine_graph(const KnnGraph& graph, const MatrixView& x, const NeighborsView& out,
                          const GraphMergeParams& params, const Resources& resources) {
-  params.validate();
   const std::vector<GraphPart> parts{{graph, x}};
-  check_part_shape(parts[0], kTheGraph);
-  check_output(out, x.rows(), graph.k());
-  if (are_narrowed(parts)) {
-    return with_narrowed_parts(parts, {"x"}, resources,
-                               [&](const std::vector<GraphPart>& narrowed, const Resources& used) {
-                                 return refine_graph(graph, narrowed[0].x, out, params, used);
-                               });
-  }
-  return within("refine", {parts, false, params}, out.space, resources, [&](const Resources& used) {
-    return measured(used, [&](const Resources& counted) {
-      return naming_rows("x", [&] { return refine(parts[0], out, params, counted); });
-    });
+  return with_narrowed_parts(parts, {"x"}, resources, [&](const GraphParts& read, const Resources& used) {
+    return call_refine(read, params).fill_arrays(out, used);
   });
 }
 

@@ -3,52 +3,166 @@
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 
-#include "core/named_limit.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
+#include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "graph/build/cells/cells.hpp"
 #include "graph/build/exact/exact_graph.hpp"
-#include "graph/build/method/approximate_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/descent_workspace.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/build_outcome.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "graph/lists/graph_lists.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace kith {
 namespace {
 
-// What the products of a method amount to, for the choice of a device.
-Work work_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method) {
+// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are left
+// to us, the machine and the problem alone decide.
+Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
+                 const Resources& resources) {
   const GraphCosts costs = predict_graph_costs(problem, DeviceKind::cpu);
   const double products = method == GraphMethod::cells        ? costs.cells
                           : method == GraphMethod::nn_descent ? costs.nn_descent
                           : method == GraphMethod::exact      ? costs.exact
                                                               : costs.least();
-  Work work = graph_work({x}, products);
-  if (out.space.host_readable()) work.bytes += static_cast<double>(GraphOutputShape{out.queries, out.k}.bytes());
-  return work;
+  Counts counts = graph_counts({x}, products);
+  if (out.space.host_readable()) {
+    counts.add(CostUnit::copied_byte, static_cast<double>(GraphOutputShape{out.queries, out.k}.bytes()));
+  }
+  return choose_device({"a graph by " + std::string(name_of(method)),
+                        [&] { return fmt::format("graph of {} x {}", x.rows(), x.cols()); },
+                        method == GraphMethod::automatic},
+                       {x.space(), out.space}, counts, {}, resources);
 }
 
-// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are left
-// to us, the machine and the problem alone decide.
-Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
-                 const Resources& resources) {
-  const bool anywhere = x.space().host_readable() && out.space.host_readable();
-  if (method == GraphMethod::automatic && resources.device().kind == DeviceKind::automatic && anywhere) {
-    constexpr int kThreads = 8;
-    const Work work = work_of(x, out, problem, method);
-    return worth_a_gpu(work, kThreads) ? choose_device(work, kThreads, cuda_devices()) : Device::cpu();
+// What becomes of cells that do not reach the recall.
+struct CellsEnd {
+  bool gives_up = false;  // they stop as soon as that is likely
+  bool goes_on = false;   // rounds of NN-Descent improve what they have found
+};
+
+GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
+  return {x.rows(), x.cols(), params.k, params.metric, params.recall};
+}
+
+CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
+  CellsWish wish;
+  wish.metric = params.metric;
+  wish.k = params.k;
+  wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
+  wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.likely = likely_probes(problem_of(x, params), wish.cells);
+  wish.recall = params.recall;
+  wish.seed = params.seed;
+  return wish;
+}
+
+// The cells that NN-Descent begins with.
+CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
+  CellsWish wish = cells_wish(x, params);
+  wish.probes = start_probes(problem_of(x, params), wish.cells);
+  wish.keeps_order = true;
+  return wish;
+}
+
+DescentWish descent_wish(const KnnGraphParams& params, int64_t list_length) {
+  return descent_wish(params, params.metric, params.k, list_length);
+}
+
+int64_t length_of(const KnnGraphParams& params) {
+  return params.method == GraphMethod::cells ? params.k : params.list_length.value_or(default_list_length(params.k));
+}
+
+GraphStart start_of(const KnnGraphParams& params) {
+  const GraphStart start = params.start.value_or(GraphStart::automatic);
+  return start == GraphStart::automatic ? default_start(params.metric) : start;
+}
+
+void put_descent(const DescentWish& wish, GraphStart start, int64_t length, const KnnGraphParams& params,
+                 GraphReport& report) {
+  report.parameters.push_back({"start", std::string(name_of(start))});
+  put_rounds(wish, length, report);
+  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+}
+
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
+BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
+                     const Resources& resources) {
+  lists.resize(length);
+  BuildOutcome outcome = run_descent(lists, wish, resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  return outcome;
+}
+
+BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, const CellsEnd& end,
+                         GraphReport& report, const Resources& resources) {
+  CellsWish wish = cells_wish(x, params);
+  wish.gives_up = end.gives_up;
+  wish.keeps_order = end.goes_on;
+  lists.begin(params.k);
+  BuildOutcome outcome = build_by_cells(lists, wish, resources);
+  report.parameters.push_back({"cells", wish.cells});
+  report.parameters.push_back({"probes", outcome.probes});
+  if (outcome.reached || !end.goes_on) return outcome;
+  resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on",
+                                            params.recall));
+  const int64_t length = default_list_length(params.k);
+  const DescentWish rounds = descent_wish(params, length);
+  report.method = name_of(GraphMethod::nn_descent);
+  put_descent(rounds, GraphStart::cells, length, params, report);
+  return descend(lists, rounds, length, outcome, resources);
+}
+
+BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
+                           const Resources& resources) {
+  const GraphStart start = start_of(params);
+  const int64_t length = length_of(params);
+  const DescentWish wish = descent_wish(params, length);
+  put_descent(wish, start, length, params, report);
+  if (start == GraphStart::random) {
+    lists.begin(length);
+    lists.add_random_rows(params.seed, 0);
+    return run_descent(lists, wish, resources);
   }
-  return graph_device("a graph by " + std::string(name_of(method)), fmt::format("graph of {} x {}", x.rows(), x.cols()),
-                      {x.space(), out.space}, work_of(x, out, problem, method), resources);
+  // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
+  lists.begin(params.k);
+  BuildOutcome begun = build_by_cells(lists, start_wish(x, params), resources);
+  return begun.reached ? begun : descend(lists, wish, length, begun, resources);
+}
+
+// By cells or by NN-Descent. `params` name the method, the resources the device, which is not automatic. Rows and results
+// are in host memory or, each for itself, in that of the device.
+GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                              const CellsEnd& end, const Resources& resources) {
+  const bool by_cells = params.method == GraphMethod::cells;
+  GraphReport report;
+  report.method = name_of(params.method);
+  report.parameters.push_back({"recall", params.recall});
+  report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
+  if (!by_cells) check_descent(descent_wish(params, length_of(params)).rules, length_of(params), resources.device());
+  const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite};
+  with_graph_lists(x, rows, resources, [&](GraphLists& lists) {
+    const BuildOutcome outcome = by_cells ? build_cells(lists, x, params, end, report, resources)
+                                          : build_descent(lists, x, params, report, resources);
+    lists.write(out);
+    put_outcome(outcome, lists.control_rows(), report);
+  });
+  warn_if_missed(report, params.recall,
+                 by_cells ? "allow more probes, or use nn_descent or exact"
+                          : "allow longer lists, more samples or iterations, or use exact",
+                 resources);
+  return report;
 }
 
 // Whether all others of a row fit its list: then they are all compared.
@@ -72,12 +186,9 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
     settled.params.method = GraphMethod::exact;
     return settled;
   }
-  const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
-  if (params.method != GraphMethod::automatic) {
-    settled.device = device_of(x, out, problem, params.method, resources);
-    return settled;
-  }
+  const GraphProblem problem = problem_of(x, params);
   settled.device = device_of(x, out, problem, params.method, resources);
+  if (params.method != GraphMethod::automatic) return settled;
   const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
   settled.params.method = choose_graph_method(problem, settled.device.kind);
   if (settled.params.method == GraphMethod::exact) return settled;
@@ -103,7 +214,7 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
 // A method that was chosen for the caller. Where cells do not reach the recall, what is next best does.
 GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGraphParams chosen,
                           const Resources& resources) {
-  const GraphProblem problem{x.rows(), x.cols(), chosen.k, chosen.metric, chosen.recall};
+  const GraphProblem problem = problem_of(x, chosen);
   const GraphCosts costs = predict_graph_costs(problem, resources.device().kind);
   const bool descends = costs.nn_descent < costs.exact;
   const bool warns = chosen.method != GraphMethod::cells || descends;
@@ -118,24 +229,24 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGrap
 
 }  // namespace
 
-Work graph_work(const std::vector<MatrixView>& rows, double products) {
-  constexpr double kGpuFlops = 1e14;
-  Work work{.flops = 2 * products, .bytes = 0, .gpu_flops = kGpuFlops};
-  for (const MatrixView& x : rows) {
-    if (x.space().host_readable()) work.bytes += static_cast<double>(x.rows() * x.cols() * size_of(x.dtype()));
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
+  const bool by_cells = params.method == GraphMethod::cells;
+  int64_t bytes = 0;
+  if (by_cells || start_of(params) == GraphStart::cells) {
+    bytes = enough_for_cells(x, by_cells ? cells_wish(x, params) : start_wish(x, params));
   }
-  return work;
+  if (by_cells) return bytes;
+  const int64_t length = length_of(params);
+  return std::max(bytes, enough_for_descent(x, params.metric, params.k, length, descent_wish(params, length).rules));
 }
 
-Device graph_device(const std::string& job, const std::string& description, std::vector<MemorySpace> spaces,
-                    const Work& work, const Resources& resources) {
-  DeviceRequest request;
-  request.job = job;
-  request.spaces = std::move(spaces);
-  request.work = work;
-  request.fits = [](Device) { return true; };
-  request.description = [&] { return description; };
-  return resolve_device(request, resources);
+Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
+  Counts counts{{CostUnit::grouped_product, 2 * products}};
+  for (const MatrixView& x : rows) {
+    if (!x.space().host_readable()) continue;
+    counts.add(CostUnit::copied_byte, static_cast<double>(x.rows() * x.cols() * size_of(x.dtype())));
+  }
+  return counts;
 }
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -153,27 +264,20 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
 
 namespace {
 
-// The call within the limits. `results`: what it fills, where it makes room for that. What cells and rounds take of a
-// GPU is not counted before: the device's limit is named once it was too little.
+// The call within the limits. `results`: what it fills, where it makes room for that.
 template <typename Call>
 auto within(const MatrixView& x, const GraphOutputShape& results, MemorySpace space, const KnnGraphParams& params,
             const Resources& resources, const Call& call) {
-  if (!counts_memory(resources)) return call(resources);
-  const NeighborsView out{nullptr, nullptr, x.rows(), params.k, space};
-  const SettledGraph graph = settled(x, out, params, resources.with_log({}));
-  const bool on_gpu = graph.device.kind == DeviceKind::cuda && !graph.is_exact(x);
-  const bool there = !results.space.host_readable();
-  const auto least = [&]() -> Footprint {
-    if (!on_gpu) return footprint_of_call(resources, call);
+  const auto enough = [&]() -> std::optional<Footprint> {
+    const NeighborsView out{nullptr, nullptr, x.rows(), params.k, space};
+    const SettledGraph graph = settled(x, out, params, resources.with_log({}));
+    if (graph.device.kind != DeviceKind::cuda || graph.is_exact(x)) return std::nullopt;
     const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-    const int64_t host = search_footprint(shape, {.k = params.k}, RowFilter(), resources).host;
-    return {host + (there ? 0 : results.bytes())};
+    const bool there = !results.space.host_readable();
+    return Footprint{search_footprint(shape, {.k = params.k}, RowFilter(), resources).host + (there ? 0 : results.bytes()),
+                     approximate_graph_device_bytes(x, graph.params) + (there ? results.bytes() : 0)};
   };
-  return within_limits("the graph", resources, least, [&] {
-    if (!on_gpu) return call(resources);
-    const auto needed = [&] { return approximate_graph_device_bytes(x, graph.params) + (there ? results.bytes() : 0); };
-    return naming_device_limit(needed, resources, [&] { return call(resources); });
-  });
+  return within_graph_limits("the graph", resources, enough, call);
 }
 
 }  // namespace

@@ -3,9 +3,8 @@
 
 #include <kith/knn_graph.hpp>
 
-#include "core/device_choice.hpp"
+#include "core/machine_model.hpp"
 
-#include <string>
 #include <vector>
 
 namespace kith {
@@ -14,10 +13,10 @@ namespace kith {
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources);
 
+// A device memory limit that would do for a graph by cells or NN-Descent on a GPU.
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
+
 // What comparing so many pairs of values amounts to, with the rows that a GPU has to be brought.
-Work graph_work(const std::vector<MatrixView>& rows, double products);
-// Where the work is done: where rows and results lie, or on a GPU where that is predicted to take less time.
-Device graph_device(const std::string& job, const std::string& description, std::vector<MemorySpace> spaces,
-                    const Work& work, const Resources& resources);
+Counts graph_counts(const std::vector<MatrixView>& rows, double products);
 
 }  // namespace kith

@@ -1,7 +1,8 @@
 #include "graph/build/method/method_choice.hpp"
 
+#include "core/machine_model.hpp"
 #include "graph/build/cells/cell_params.hpp"
-#include "graph/build/nn_descent/descent_wish.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,25 +19,12 @@ constexpr double kPairColumns = 32;
 constexpr double kCellsOverhead = 15000 * 160;
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
-// On a GPU, fitted to an H200 (bench/results/h200/graph_cuda.txt): products a second of all pairs; of cells what they
-// take in all and for a row, and for its probes beside and within products (tiles are not full); what rounds take for a
-// row.
-constexpr double kGpuProducts = 4.3e14;
-constexpr double kGpuStart = 0.004;
-constexpr double kGpuCellsStart = 0.008;
-constexpr double kGpuCellsRow = 3.5e-8;
+// Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
-constexpr double kGpuProbeRow = 5.5e-10;
-constexpr double kGpuDescentRow = 5e-7;
-// Keys that are no products: a column of a pair, in products, and what rounds take for a row.
-struct GpuKeyCost {
-  double column;
-  double descent_row;
-};
-constexpr GpuKeyCost kGpuProduct{1, kGpuDescentRow};
-constexpr GpuKeyCost kGpuChiSquare{400, 1.5e-5};  // divisions in f64
-constexpr GpuKeyCost kGpuOther{30, 4e-6};
+// A column of a pair there, in products, where keys are none.
+constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
+constexpr double kGpuOtherColumn = 30;
 constexpr int64_t kLongestGpuList = 8192;  // of rounds there
 
 bool is_product_metric(Metric metric) {
@@ -55,50 +43,54 @@ double column_cost(Metric metric) {
   }
 }
 
-const GpuKeyCost& gpu_key_cost(Metric metric) {
-  if (is_product_metric(metric)) return kGpuProduct;
-  return metric == Metric::chi_square ? kGpuChiSquare : kGpuOther;
-}
-
 double predicted_probes(const GraphProblem& problem) {
   const double missing = std::max(1 - problem.recall, 1e-6);
   return std::max(1.0, 17 * std::pow(static_cast<double>(problem.rows) / 1e5, 0.36) * std::sqrt(0.01 / missing));
 }
 
-// In seconds of an H200: how methods compare is much the same on others.
-struct GpuCosts {
-  double exact;
-  double cells_start;  // with no probe
-  double probe;
-  double descent;
+// What methods do on a GPU.
+struct GpuCounts {
+  Counts exact;
+  Counts cells_start;  // with no probe
+  Counts probe;
+  Counts descent;
 
-  explicit GpuCosts(const GraphProblem& problem) {
+  explicit GpuCounts(const GraphProblem& problem) {
+    const bool products = is_product_metric(problem.metric);
+    const bool chi_square = problem.metric == Metric::chi_square;
     const auto rows = static_cast<double>(problem.rows);
     const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
-    const GpuKeyCost& key = gpu_key_cost(problem.metric);
-    const double pair = 2 * static_cast<double>(problem.cols) * key.column / kGpuProducts;
+    const double column = products ? 1 : chi_square ? kGpuChiSquareColumn : kGpuOtherColumn;
+    const double pair = 2 * static_cast<double>(problem.cols) * column;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
-    exact = kGpuStart + rows * rows * pair;
-    cells_start = kGpuCellsStart + rows * (kGpuRankProducts * pair * ranked + kGpuCellsRow * list);
-    probe = rows * (kGpuProbeProducts * pair * rows / cells + kGpuProbeRow);
+    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * pair}};
+    cells_start = {{CostUnit::graph_cells_start, 1},
+                   {CostUnit::graph_product, rows * kGpuRankProducts * ranked * pair},
+                   {CostUnit::graph_cells_row, rows * list}};
+    probe = {{CostUnit::graph_product, rows * kGpuProbeProducts * rows / cells * pair}, {CostUnit::graph_probe_row, rows}};
     const double columns = (static_cast<double>(problem.cols) + 32) / 160;
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
-    descent = default_list_length(problem.k) > kLongestGpuList
-                  ? std::numeric_limits<double>::infinity()
-                  : kGpuStart + rows * key.descent_row * columns * lists;
+    const CostUnit row = products     ? CostUnit::graph_descent_row
+                         : chi_square ? CostUnit::graph_descent_row_chi_square
+                                      : CostUnit::graph_descent_row_other;
+    descent = {{CostUnit::graph_start, 1}, {row, rows * columns * lists}};
   }
 };
 
+// How methods compare is much the same on all GPUs.
+double gpu_seconds(const Counts& counts) { return model_of(DeviceInfo()).seconds(counts); }
+
 GraphCosts predict_gpu_costs(const GraphProblem& problem) {
-  const GpuCosts times(problem);
-  const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const GpuCounts counts(problem);
+  const double probes =
+      std::min(predicted_probes(problem), static_cast<double>(default_cells(problem.rows, problem.k)));
   GraphCosts costs;
-  costs.exact = times.exact;
-  costs.cells = is_product_metric(problem.metric)
-                    ? times.cells_start + times.probe * std::min(predicted_probes(problem), cells)
-                    : std::numeric_limits<double>::infinity();
-  costs.nn_descent = times.descent;
+  costs.exact = gpu_seconds(counts.exact);
+  costs.cells = is_product_metric(problem.metric) ? gpu_seconds(counts.cells_start) + probes * gpu_seconds(counts.probe)
+                                                  : kNever;
+  costs.nn_descent = default_list_length(problem.k) > kLongestGpuList ? kNever : gpu_seconds(counts.descent);
   return costs;
 }
 
@@ -157,8 +149,9 @@ int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind
   const int64_t usual = default_probes(problem, cells);
   if (device != DeviceKind::cuda) return usual;
   const GraphCosts costs = predict_graph_costs(problem, device);
-  const GpuCosts times(problem);
-  const double affordable = (std::min(costs.exact, costs.nn_descent) - times.cells_start) / times.probe;
+  const GpuCounts counts(problem);
+  const double affordable =
+      (std::min(costs.exact, costs.nn_descent) - gpu_seconds(counts.cells_start)) / gpu_seconds(counts.probe);
   return std::min(cells, std::max(usual, static_cast<int64_t>(std::min(affordable, 1e6))));
 }
 

@@ -1,10 +1,10 @@
-#include "graph/build/nn_descent/custom_join_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
-#include "graph/build/nn_descent/join_offers_cuda.hpp"
-#include "graph/build/nn_descent/join_slots_cuda.hpp"
+#include "graph/build/nn_descent/join_memory_cuda.hpp"
+#include "graph/build/nn_descent/join_slots.hpp"
 
 namespace kith {
 namespace {

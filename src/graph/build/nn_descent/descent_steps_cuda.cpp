@@ -1,14 +1,12 @@
-#include "graph/build/nn_descent/descent_steps_cuda.hpp"
-
-#include "cuda/device_buffer.hpp"
-#include "graph/build/nn_descent/collect_joins_cuda.hpp"
-#include "graph/build/nn_descent/custom_join_cuda.hpp"
-#include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/join_cuda.hpp"
-#include "graph/build/nn_descent/join_operands_cuda.hpp"
-#include "graph/build/nn_descent/join_order_cuda.hpp"
+
+#include "cuda/device_array.hpp"
+#include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/lists/graph_lists_cuda.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +17,49 @@ namespace {
 
 constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
+
+constexpr int64_t kHalfBytes = 2;
+
+// The operands of all rows for the products of joins, with what is known of each, made once.
+//
+// Memory: 2 bytes a value, rounded up to 128, and 16 a row; 40 more for each of kFactRows rows while they are made.
+class JoinOperandsCuda {
+ public:
+  // Nothing where the metric is the user's or no product, or there are too many columns for one.
+  JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context, const Resources& resources);
+
+  JoinOperands get() const { return operands_; }
+
+ private:
+  DeviceBuffer halves_;
+  DeviceArray<JoinFacts> facts_;
+  JoinOperands operands_;
+};
+
+JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context,
+                                   const Resources& resources) {
+  const int64_t count = rows.rows.count;
+  if (rows.custom != nullptr || !joins_are_products(rows.kind, rows.cols) || count == 0) return;
+  const int64_t chunks = operand_chunks(rows.cols, kHalfBytes);
+  const cudaStream_t stream = context->stream();
+  halves_ = DeviceBuffer(operand_bytes(count, chunks), "operands of the rows", context, resources);
+  facts_ = DeviceArray<JoinFacts>(count, "operands of the rows", context, resources);
+  const DeviceArray<float> centre(rows.cols, "operands of the rows", context, resources);
+  const DeviceArray<BaseFacts> base(1, "operands of the rows", context, resources);
+  const DeviceArray<QueryFacts> some(std::min(count, kFactRows), "operands of the rows", context, resources);
+  context->fill(base.data(), 0, 1);
+  OperandTask task{rows.rows, rows.cols, rows.kind, OperandType::half, centre.data(), base.data(), halves_.data()};
+  launch_sample(task, stream);
+  for (int64_t first = 0; first < count; first += kFactRows) {
+    const int64_t here = std::min(kFactRows, count - first);
+    task.rows = slice_rows(rows.rows, first, here);
+    task.operands = halves_.data() + first / kOperandTile * chunks * kTileChunkBytes;
+    launch_query_operands(task, {some.data(), nullptr, 0}, stream);
+    launch_join_facts(rows.kind, some.data(), here, facts_.data() + first, stream);
+  }
+  context->synchronize();  // what was taken for a while goes back
+  operands_ = {halves_.data(), facts_.data(), chunks};
+}
 
 class DescentStepsCuda final : public DescentSteps {
  public:

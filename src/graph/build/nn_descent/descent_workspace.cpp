@@ -25,7 +25,7 @@ int64_t longest_gpu_list(int64_t shared_bytes) {
 }
 
 int64_t most_gpu_samples(int64_t shared_bytes) {
-  constexpr int64_t kOperands = 48 << 10;  // join_cuda.cu: of a tile with its rows apart, and pairs that are left
+  constexpr int64_t kOperands = 48 << 10;  // large_join_cuda.cu: of a tile with its rows apart, and pairs that are left
   constexpr int64_t kPairs = 4 << 10;
   constexpr int64_t kBytesPerSample = 248;
   return std::min<int64_t>(512, (shared_bytes - kOperands - kPairs) / kBytesPerSample);

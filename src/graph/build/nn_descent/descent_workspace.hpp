@@ -2,7 +2,7 @@
 // machine can say what another needs.
 //
 // Bytes a row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place
-// in the order of joins, 8 to 16 for each place of the list (join_task_cuda.hpp), and for metrics that are products 2
+// in the order of joins, 8 to 16 for each place of the list (KnownRows), and for metrics that are products 2
 // a value, rounded up to 128, and 16.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <kith/view.hpp>
 
 #include "cuda/workspace_layout.hpp"
-#include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/build/nn_descent/join_size.hpp"
+#include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/build/nn_descent/join_slots.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "kernels/distance/canonical.hpp"
 

@@ -4,7 +4,6 @@
 
 #include "core/ordered_key.hpp"
 #include "graph/build/nn_descent/join_memory_cuda.hpp"
-#include "graph/build/nn_descent/join_offers_cuda.hpp"
 #include "graph/lists/pairs/pair_key_cuda.hpp"
 
 #include <cstdint>

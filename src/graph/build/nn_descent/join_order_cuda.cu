@@ -1,4 +1,4 @@
-#include "graph/build/nn_descent/join_order_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"

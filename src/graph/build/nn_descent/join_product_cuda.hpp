@@ -9,7 +9,7 @@
 
 #include "cuda/device_core.hpp"
 #include "cuda/ptx.hpp"
-#include "graph/build/nn_descent/join_task_cuda.hpp"
+#include "graph/build/nn_descent/join_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <cstdint>

@@ -1,7 +1,5 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
-#include "graph/lists/counted_work.hpp"
-
 #include <chrono>
 
 namespace kith {
@@ -19,15 +17,18 @@ std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& 
 
 }  // namespace
 
+void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report) {
+  report.parameters.push_back({"samples", wish.rules.samples});
+  report.parameters.push_back({"list_length", list_length});
+  report.parameters.push_back({"iterations", wish.iterations});
+  report.parameters.push_back({"delta", wish.delta});
+}
+
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
-  if (only_counts(resources)) {
-    make_steps(lists, wish.rules);
-    return outcome;
-  }
   const auto measure = [&] {
     outcome.recall = lists.measure();
     if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) outcome.reached = true;
@@ -53,12 +54,6 @@ BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resou
   }
   meter.finish();
   return outcome;
-}
-
-BuildOutcome run_descent(const PairRows& rows, const DescentWish& wish, const ControlRows* control,
-                         WorkingLists& lists, const Resources& resources) {
-  GraphListsCpu on_cpu(rows, wish.metric, control, lists, resources);
-  return run_descent(on_cpu, wish, resources);
 }
 
 }  // namespace kith

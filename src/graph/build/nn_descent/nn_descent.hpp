@@ -1,23 +1,55 @@
-// A k-NN graph by NN-Descent: a neighbour's neighbour is likely a neighbour. Rounds of joins (descent_steps.hpp) improve
-// lists that begin anywhere, until the recall that is wanted is reached or little changes.
+// A k-NN graph by NN-Descent: a neighbour's neighbour is likely a neighbour. Rounds of joins improve lists that begin
+// anywhere, until the recall that is wanted is reached or little changes.
 //
 // Cost: up to 2 p (p - 1) + 4 p^2 distances a row and round, fewer as fewer neighbours are new.
 #pragma once
 
+#include <kith/knn_graph.hpp>
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
-#include "graph/build/nn_descent/descent_steps.hpp"
-#include "graph/lists/build_outcome.hpp"
-#include "graph/lists/control_rows.hpp"
-#include "graph/lists/graph_lists.hpp"
-#include "graph/lists/pairs/pair_rows.hpp"
-#include "graph/lists/working_lists.hpp"
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "graph/build/nn_descent/join_rules.hpp"
+#include "graph/lists/graph_lists_cpu.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace kith {
+
+// One round of NN-Descent by GNND's rules ("Large-scale approximate k-NN graph construction on GPU"): what a backend
+// does; the loop around it (nn_descent.cpp) is the same for all.
+//
+//   sample   the first p NEW and the first p OLD neighbours of every list; the NEW ones sampled become OLD; and for every
+//            row up to p of those that sampled it, of each kind
+//   join     a row's NEW samples meet each other and its OLD ones. Each NEW sample is offered the nearest NEW and the
+//            nearest OLD one, each OLD sample the nearest NEW one (selective), or every pair is offered (all); an offer
+//            of a neighbour that the list has, or of one beyond its end, is dropped
+//   merge    offers enter the lists as NEW neighbours
+//
+// Lists do not change during a join, so that its order does not matter. Offers wait in an inbox of some slots for each
+// row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
+// own set, and those of the other are passed over.
+//
+// Memory: 16 p + 8 slots bytes a row beside the lists.
+class DescentSteps {
+ public:
+  virtual ~DescentSteps() = default;
+  virtual void sample(int64_t round, ProgressMeter& meter) = 0;
+  // Returns the pairs compared.
+  virtual int64_t join(int64_t round, ProgressMeter& meter) = 0;
+  // Returns the neighbours that entered.
+  virtual int64_t merge(ProgressMeter& meter) = 0;
+};
+
+// What is given must outlive it.
+std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
+                                                     WorkingLists& lists, const Resources& resources);
+// The lists lie on a GPU.
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
 
 struct DescentWish {
   Metric metric = Metric::l2;
@@ -28,10 +60,36 @@ struct DescentWish {
   std::optional<double> recall = {};  // stops the rounds; none: they end by themselves
 };
 
+// The wish of a call by its parameters: what is not given has its default, the same for graphs that are built, merged and of
+// a metric of the user's.
+
+// Room for more than k, so that neighbours' neighbours are many.
+inline int64_t default_list_length(int64_t k) { return std::max<int64_t>(64, round_up(k + k / 4, 32)); }
+inline int64_t default_samples(int64_t list_length) { return std::clamp<int64_t>(list_length / 2, 1, 32); }
+inline constexpr int64_t kDefaultIterations = 20;
+inline constexpr double kDefaultDelta = 0.001;
+inline constexpr int64_t kInboxSlots = 32;
+
+// `Params`: KnnGraphParams, GraphMergeParams.
+template <typename Params>
+DescentWish descent_wish(const Params& params, Metric metric, int64_t k, int64_t list_length) {
+  DescentWish wish;
+  wish.metric = metric;
+  wish.k = k;
+  wish.rules.samples = params.samples.value_or(default_samples(list_length));
+  wish.rules.inbox_slots = kInboxSlots;
+  wish.rules.seed = params.seed;
+  if constexpr (requires { params.update; }) wish.rules.all_pairs = params.update == GraphUpdate::all;
+  wish.iterations = params.iterations.value_or(kDefaultIterations);
+  wish.delta = params.delta.value_or(kDefaultDelta);
+  wish.recall = params.recall;
+  return wish;
+}
+
+// What a report says of them.
+void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report);
+
 // Improves lists that hold something.
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources);
-// The same on the CPU. `control` estimates the recall; none: nothing is estimated.
-BuildOutcome run_descent(const PairRows& rows, const DescentWish& wish, const ControlRows* control,
-                         WorkingLists& lists, const Resources& resources);
 
 }  // namespace kith

@@ -8,7 +8,7 @@
 #include "cuda/vector_access.hpp"
 #include "graph/build/nn_descent/join_memory_cuda.hpp"
 #include "graph/build/nn_descent/join_nearest_cuda.hpp"
-#include "graph/build/nn_descent/join_size.hpp"
+#include "graph/build/nn_descent/join_slots.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 

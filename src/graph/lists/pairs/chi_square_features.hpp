@@ -15,6 +15,9 @@
 // Cost: three columns for one; a logarithm, a sine and a cosine for each value that was not met lately.
 #pragma once
 
+#include "core/half.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -34,7 +37,14 @@ class ChiSquareFeatures {
  public:
   ChiSquareFeatures() : met_(kMet) {}
   // kChiSquareFeatures * cols values; a row that is not finite gives some that are not.
-  void of(const float* row, int64_t cols, float* out);
+  void of(const float* row, int64_t cols, float* out) {
+    for (int64_t c = 0; c < cols; ++c, out += kChiSquareFeatures) {
+      const uint32_t bits = bits_of_float(row[c]);
+      Met& met = met_[bits * 0x9E3779B1u >> (32 - kMetBits)];
+      if (met.bits != bits) met = {bits, features_of(row[c])};
+      std::copy_n(met.features.data(), kChiSquareFeatures, out);
+    }
+  }
 
  private:
   static constexpr int kMetBits = 10;
@@ -43,6 +53,16 @@ class ChiSquareFeatures {
     uint32_t bits = 0;  // of the value; zero has zeros
     std::array<float, kChiSquareFeatures> features = {};
   };
+  // In float64, so that each is rounded once.
+  static std::array<float, kChiSquareFeatures> features_of(float value) {
+    if (value == 0) return {};
+    const auto x = static_cast<double>(value);
+    const double root = std::sqrt(x);
+    const double angle = kChiSquareFrequency * std::log(x);
+    return {static_cast<float>(0.8 * root), static_cast<float>(0.6 * root * std::cos(angle)),
+            static_cast<float>(0.6 * root * std::sin(angle))};
+  }
+
   std::vector<Met> met_;
 };
 

@@ -38,8 +38,7 @@ void PairKeys::by_custom(uint32_t row, const uint32_t* others, int64_t count, fl
   for (int64_t first = 0; first < count; first += kWidth) {
     const int64_t here = std::min(kWidth, count - first);
     for (int64_t i = 0; i < here; ++i) widen_row(x_, others[first + i], others_.data() + i * cols);
-    pack_units(reinterpret_cast<const uint32_t*>(others_.data()), cols, here, cols, kWidth,
-               reinterpret_cast<uint32_t*>(panel));
+    pack_units(others_.data(), cols, here, cols, kWidth, panel);
     float found[kWidth];
     custom_->distances(custom_->metric, values_.data(), panel, cols, found);
     std::copy_n(found, here, keys + first);

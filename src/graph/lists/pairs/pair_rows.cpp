@@ -1,10 +1,9 @@
 #include "graph/lists/pairs/pair_rows.hpp"
 
 #include "core/cpu_target.hpp"
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "graph/lists/counted_work.hpp"
+#include "graph/lists/row_blocks.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
@@ -64,12 +63,8 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
     sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
   }
   const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
-  if (only_counts(resources)) return;
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("prepare", x.rows(), quiet);
-  parallel_for(divide_up(x.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, x.rows());
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+  const auto prepare = [&](int64_t first, int64_t end, int slot) {
+    for (int64_t row = first; row < end; ++row) {
       if (rounds) {
         widen_row(x_, row, scratch.data() + slot * cols());
         round(row, scratch.data() + slot * cols());
@@ -77,7 +72,8 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
         sums_[row] = byte_sums(format_, typed_row<uint8_t>(x_, row), cols());
       }
     }
-  });
+  };
+  for_row_blocks("prepare", x.rows(), resources.with_progress({}), prepare, kRowsPerTask);
 }
 
 PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)
@@ -100,14 +96,10 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
   std::vector<ChiSquareFeatures> maps(features() ? static_cast<size_t>(resources.threads()) : 0);
   std::vector<double> largest(maps.size(), 0.0);  // squared norms of features that each thread met
   const HostArray<float> scratch(features() ? resources.threads() * product_cols() : 0, "rounding", resources);
-  if (only_counts(resources)) return;
   if (features()) choose_features_origin();
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("prepare", x_.rows(), quiet);
-  parallel_for(divide_up(x_.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
+  const auto prepare = [&](int64_t first, int64_t end, int slot) {
     constexpr int64_t kAhead = 16;  // rows on their way while one is copied
-    const int64_t end = std::min((task + 1) * kRowsPerTask, x_.rows());
-    for (int64_t place = task * kRowsPerTask; place < end; ++place) {
+    for (int64_t place = first; place < end; ++place) {
       if (place + kAhead < end) rows.prefetch(order[place + kAhead]);
       int8_t* const to = bytes_.data() + place * rounded_stride();
       if (features()) {
@@ -130,7 +122,8 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
         sums_[place] = rows.sums_[order[place]];
       }
     }
-  });
+  };
+  for_row_blocks("prepare", x_.rows(), resources.with_progress({}), prepare, kRowsPerTask);
   if (features()) features_error_ = feature_error(*std::max_element(largest.begin(), largest.end()));
 }
 

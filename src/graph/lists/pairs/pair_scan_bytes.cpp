@@ -2,9 +2,9 @@
 #include "core/divide.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "graph/lists/pairs/pair_scan.hpp"
-#include "kernels/panels/byte_key.hpp"
+#include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/select/set_bytes.hpp"
 
 #include <algorithm>
@@ -36,87 +36,50 @@ class BytePairScan final : public PairScan, private BytePanelHits {
         most_rows_(most_rows),
         shape_(panel_shape(rows.format())),
         bytes_(packed_bytes(rows.format(), rows.cols())),
-        row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
-        row_weights_{rows.format() == PanelFormat::bits, byte_row_term(rows.format(), shape_, rows.kind(), {1, 0}),
-                     byte_row_term(rows.format(), shape_, rows.kind(), {0, 1})},
-        query_weights_{rows.format() == PanelFormat::bits,
-                       byte_query_offset(rows.format(), shape_, rows.kind(), {1, 0}),
-                       byte_query_offset(rows.format(), shape_, rows.kind(), {0, 1})},
-        query_flip_(shape_.signed_bytes && rows.format() == PanelFormat::i8 ? 0x80 : 0),
         scratch_(bytes_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
-        row_panels_(round_up(most_rows, shape_.rows_per_panel) * bytes_, "a set of rows", resources),
-        terms_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
-        row_sums_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
-        query_panels_(round_up(most_queries, shape_.queries_per_panel) * bytes_, "a set of rows", resources),
-        offsets_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
-        query_sums_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
-        limits_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
-        row_limits_(divide_up(most_rows, shape_.rows_per_panel), "a set of rows", resources) {}
-
-  void set_rows(const uint32_t* rows, int64_t count) override {
-    row_count_ = count;
-    const int64_t width = shape_.rows_per_panel;
-    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
-    for (int64_t first = 0; first < count; first += width) {
-      const int64_t here = std::min(width, count - first);
-      for (int64_t i = 0; i < here; ++i) {
-        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
-        copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
-        terms_[first + i] = row_weights_.of(all_, rows[first + i]);
-      }
-      std::fill(terms_.data() + first + here, terms_.data() + first + width, kLargestLimit / 2);
-      pack_panel(all_.format(), all_.cols(), scratch_.data(), here, width, row_panels_.data() + first * bytes_);
-    }
-    std::fill_n(row_sums_.data(), round_up(count, width), kNoSum);
+        rows_(most_rows, shape_.rows_per_panel, bytes_, resources),
+        queries_(most_queries, shape_.queries_per_panel, bytes_, resources),
+        limits_(queries_.terms.size(), "a set of rows", resources),
+        row_limits_(divide_up(most_rows, shape_.rows_per_panel), "a set of rows", resources) {
+    const PanelFormat format = rows.format();
+    rows_.flip = shape_.signed_bytes && format == PanelFormat::u8 ? 0x80 : 0;
+    rows_.filler = kLargestLimit / 2;
+    queries_.flip = shape_.signed_bytes && format == PanelFormat::i8 ? 0x80 : 0;
+    queries_.filler = kLargestRowLimit;  // none passes
+    queries_.one_by_one = shape_.query_rows;
+    if (format == PanelFormat::bits) return;  // which have no sums
+    rows_.weights = {byte_row_term(format, shape_, rows.kind(), {1, 0}), byte_row_term(format, shape_, rows.kind(), {0, 1})};
+    queries_.weights = {byte_query_offset(format, shape_, rows.kind(), {1, 0}),
+                        byte_query_offset(format, shape_, rows.kind(), {0, 1})};
   }
 
-  void set_queries(const uint32_t* rows, int64_t count) override {
-    query_count_ = count;
-    const int64_t width = shape_.queries_per_panel;
-    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
-    for (int64_t first = 0; first < count; first += width) {
-      const int64_t here = std::min(width, count - first);
-      std::byte* const to = query_panels_.data() + first * bytes_;
-      std::byte* const from = shape_.query_rows ? to : scratch_.data();
-      for (int64_t i = 0; i < here; ++i) {
-        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
-        copy(rows[first + i], query_flip_, from + i * bytes_);
-        offsets_[first + i] = query_weights_.of(all_, rows[first + i]);
-      }
-      std::fill(offsets_.data() + first + here, offsets_.data() + first + width, kLargestRowLimit);  // none passes
-      if (shape_.query_rows) {
-        std::memset(to + here * bytes_, 0, static_cast<size_t>((width - here) * bytes_));
-      } else {
-        pack_panel(all_.format(), all_.cols(), from, here, width, to);
-      }
-    }
-    std::fill_n(query_sums_.data(), round_up(count, width), kNoSum);
-  }
+  void set_rows(const uint32_t* rows, int64_t count) override { pack(rows, count, rows_); }
+  void set_queries(const uint32_t* rows, int64_t count) override { pack(rows, count, queries_); }
 
   void limit_query(int64_t query, float key) override {
-    query_sums_[query] = sum_for(key);
-    limits_[query] = limit_of(query_sums_[query], offsets_[query]);
+    queries_.sums[query] = sum_for(key);
+    limits_[query] = limit_of(queries_.sums[query], queries_.terms[query]);
   }
-  void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
+  void limit_row(int64_t row, float key) override { rows_.sums[row] = sum_for(key); }
   bool exact() const override { return true; }
 
   // All sums first: who is nearest shows only then, and nobody else has to be looked at.
   void run_nearest(PairHits& hits, bool same) override {
-    if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    if (rows_.count > kMostNearest || queries_.count > kMostNearest) return run(hits);
     make_room_for_nearest();
     const int64_t width = shape_.rows_per_panel;
-    std::fill_n(limits_.data(), round_up(query_count_, shape_.queries_per_panel), kLargestLimit);
+    std::fill_n(limits_.data(), round_up(queries_.count, shape_.queries_per_panel), kLargestLimit);
     std::fill(least_.begin(), least_.end(), kLargestLimit);
     collects_ = Collects::sums;
-    scan_byte_panels({query_panels_.data(), query_count_, limits_.data()}, base(), 0, divide_up(row_count_, width), *this);
+    scan_byte_panels({queries_.panels.data(), queries_.count, limits_.data()}, base(), 0, divide_up(rows_.count, width), *this);
     collects_ = Collects::nothing;
-    for (int64_t query = 0; query < query_count_; ++query) {
+    for (int64_t query = 0; query < queries_.count; ++query) {
       int32_t* const sums = pair_sums_.data() + query * stride_;
       if (same) sums[query] = kLargestLimit;
-      for (int64_t i = 0; i < row_count_; ++i) least_[i] = std::min(least_[i], sums[i]);
+      for (int64_t i = 0; i < rows_.count; ++i) least_[i] = std::min(least_[i], sums[i]);
     }
-    for (int64_t i = 0; i < row_count_; ++i) row_sums_[i] = nearest_only(row_sums_[i], least_[i]);
-    for (int64_t query = 0; query < query_count_; ++query) hand_out_nearest(query, hits);
+    for (int64_t i = 0; i < rows_.count; ++i) rows_.sums[i] = nearest_only(rows_.sums[i], least_[i]);
+    for (int64_t query = 0; query < queries_.count; ++query) hand_out_nearest(query, hits);
   }
 
   void make_room_for_nearest() override {
@@ -133,11 +96,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     make_room_for_first(wanted);
     collects_ = Collects::first;
     const int64_t step = whole_panels(kFirstQueries, shape_);
-    for (int64_t first = 0; first < query_count_; first += step) {
-      const int64_t count = std::min(step, query_count_ - first);
+    for (int64_t first = 0; first < queries_.count; first += step) {
+      const int64_t count = std::min(step, queries_.count - first);
       std::fill_n(limits_.data() + first, round_up(count, shape_.queries_per_panel), kLargestLimit);
-      scan_byte_panels({query_panels_.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
-                       divide_up(row_count_, shape_.rows_per_panel), *this);
+      scan_byte_panels({queries_.panels.data() + first * bytes_, count, limits_.data() + first}, base(), 0,
+                       divide_up(rows_.count, shape_.rows_per_panel), *this);
       for (int64_t q = 0; q < count; ++q) pick_first(q, first + q, firsts);
     }
     collects_ = Collects::nothing;
@@ -146,15 +109,15 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void run(PairHits& hits) override {
     hits_ = &hits;
     const int64_t width = shape_.rows_per_panel;
-    const int64_t panels = divide_up(row_count_, width);
+    const int64_t panels = divide_up(rows_.count, width);
     for (int64_t panel = 0; panel < panels; ++panel) {
-      const int32_t* const sums = row_sums_.data() + panel * width;
+      const int32_t* const sums = rows_.sums.data() + panel * width;
       row_limits_[panel] = std::clamp(*std::max_element(sums, sums + width), -kLargestRowLimit, kLargestRowLimit);
     }
-    for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(query_sums_[q], offsets_[q]);
-    std::fill(limits_.data() + query_count_, limits_.data() + round_up(query_count_, shape_.queries_per_panel),
+    for (int64_t q = 0; q < queries_.count; ++q) limits_[q] = limit_of(queries_.sums[q], queries_.terms[q]);
+    std::fill(limits_.data() + queries_.count, limits_.data() + round_up(queries_.count, shape_.queries_per_panel),
               kSmallestLimit);
-    scan_byte_panels({query_panels_.data(), query_count_, limits_.data(), row_limits_.data(), offsets_.data()}, base(), 0,
+    scan_byte_panels({queries_.panels.data(), queries_.count, limits_.data(), row_limits_.data(), queries_.terms.data()}, base(), 0,
                      panels, *this);
   }
 
@@ -162,16 +125,53 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   enum class Collects : uint8_t { nothing, first, sums };
   static constexpr int64_t kTogether = 64;  // pairs
 
-  // A row's term, or a query's offset, is made of its sums, each so many times.
-  struct SumWeights {
-    bool none;
-    int32_t sum;
-    int32_t squares;
+  // One side of the comparison: vectors in panels, the term of each (of a query, its offset), and the largest sum that matters.
+  struct Side {
+    Side(int64_t most, int64_t panel_width, int64_t bytes, const Resources& resources)
+        : width(panel_width),
+          panels(round_up(most, width) * bytes, "a set of rows", resources),
+          terms(round_up(most, width), "a set of rows", resources),
+          sums(round_up(most, width), "a set of rows", resources) {}
 
-    int32_t of(const PairRows& rows, uint32_t row) const {
-      return none ? 0 : sum * rows.sums(row).sum + squares * rows.sums(row).squares;
+    // A term is made of the sums of a row, each so many times.
+    int32_t term(const PairRows& all, uint32_t row) const {
+      return weights.sum == 0 && weights.squares == 0
+                 ? 0
+                 : weights.sum * all.sums(row).sum + weights.squares * all.sums(row).squares;
     }
+
+    int64_t width;
+    HostArray<std::byte> panels;
+    HostArray<int32_t> terms;
+    HostArray<int32_t> sums;
+    ByteSums weights{0, 0};
+    int32_t filler = 0;       // the term of what only fills a panel up
+    uint8_t flip = 0;         // bits that the product wants changed
+    bool one_by_one = false;  // vectors of a panel are not put side by side
+    int64_t count = 0;
   };
+
+  void pack(const uint32_t* rows, int64_t count, Side& side) {
+    side.count = count;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
+    for (int64_t first = 0; first < count; first += side.width) {
+      const int64_t here = std::min(side.width, count - first);
+      std::byte* const to = side.panels.data() + first * bytes_;
+      std::byte* const from = side.one_by_one ? to : scratch_.data();
+      for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
+        copy(rows[first + i], side.flip, from + i * bytes_);
+        side.terms[first + i] = side.term(all_, rows[first + i]);
+      }
+      std::fill(side.terms.data() + first + here, side.terms.data() + first + side.width, side.filler);
+      if (side.one_by_one) {
+        std::memset(to + here * bytes_, 0, static_cast<size_t>((side.width - here) * bytes_));
+      } else {
+        pack_panel(all_.format(), all_.cols(), from, here, side.width, to);
+      }
+    }
+    std::fill_n(side.sums.data(), round_up(count, side.width), kNoSum);
+  }
 
   int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
@@ -187,7 +187,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   }
 
   BytePanelBase base() const {
-    return {row_panels_.data(), terms_.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
+    return {rows_.panels.data(), rows_.terms.data(), all_.format(), all_.cols(), has_differences(all_.kind()) ? 2 : 1};
   }
 
   // The largest sum within a limit whose key is that of the least sum.
@@ -198,13 +198,13 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
   void hand_out_nearest(int64_t query, PairHits& hits) {
     const int32_t* const sums = pair_sums_.data() + query * stride_;
-    const int32_t most = nearest_only(query_sums_[query], *std::min_element(sums, sums + row_count_));
-    for (int64_t first = 0; first < row_count_; first += kTogether) {
-      const int64_t count = std::min(kTogether, row_count_ - first);
+    const int32_t most = nearest_only(queries_.sums[query], *std::min_element(sums, sums + rows_.count));
+    for (int64_t first = 0; first < rows_.count; first += kTogether) {
+      const int64_t count = std::min(kTogether, rows_.count - first);
       alignas(8) uint8_t sides[kTogether] = {};
       for (int64_t i = 0; i < count; ++i) {
         const int32_t sum = sums[first + i];
-        sides[i] = static_cast<uint8_t>((sum <= most ? 1 : 0) | (sum <= row_sums_[first + i] ? 2 : 0));
+        sides[i] = static_cast<uint8_t>((sum <= most ? 1 : 0) | (sum <= rows_.sums[first + i] ? 2 : 0));
       }
       for_each_set(sides, count, [&](int64_t i) {
         const float key = key_of_sum(all_.kind(), sums[first + i]);
@@ -215,11 +215,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
   // The rows whose keys are not above that of the last one wanted.
   void pick_first(int64_t kept, int64_t query, PairFirsts& firsts) {
-    if (row_count_ == 0) return;
-    const int32_t offset = offsets_[query];
-    const int32_t last = firsts_.limit(kept, row_count_) + offset;
+    if (rows_.count == 0) return;
+    const int32_t offset = queries_.terms[query];
+    const int32_t last = firsts_.limit(kept, rows_.count) + offset;
     const int32_t most = largest_sum(all_.kind(), key_of_sum(all_.kind(), last));
-    const int64_t count = firsts_.find(kept, row_count_, limit_of(most, offset));
+    const int64_t count = firsts_.find(kept, rows_.count, limit_of(most, offset));
     for (int64_t i = 0; i < count; ++i) {
       firsts_.keys()[i] = key_of_sum(all_.kind(), firsts_.of(kept)[firsts_.places()[i]] + offset);
     }
@@ -234,16 +234,16 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     }
     if (collects_ == Collects::sums) {
       int32_t* const sums = pair_sums_.data() + query * stride_ + first;
-      const int32_t offset = offsets_[query];
+      const int32_t offset = queries_.terms[query];
       for (int64_t i = 0; i < shape_.rows_per_panel; ++i) sums[i] = values[i] + offset;
       return;
     }
-    if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
+    if (const int64_t count = rows_.count - first; count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
-      const int64_t sum = int64_t{values[i]} + offsets_[query];
-      const bool for_query = sum <= query_sums_[query];
-      const bool for_row = sum <= row_sums_[first + i];
+      const int64_t sum = int64_t{values[i]} + queries_.terms[query];
+      const bool for_query = sum <= queries_.sums[query];
+      const bool for_row = sum <= rows_.sums[first + i];
       if (!for_query && !for_row) continue;
       const float key = key_of_sum(all_.kind(), static_cast<int32_t>(sum));
       hits_->on_pair({query, first + i, key, key, for_query, for_row});
@@ -255,21 +255,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   const int64_t most_rows_;
   const PanelShape shape_;
   const int64_t bytes_;  // of a packed vector
-  const uint8_t row_flip_;
-  const SumWeights row_weights_;
-  const SumWeights query_weights_;
-  const uint8_t query_flip_;
   HostArray<std::byte> scratch_;
-  HostArray<std::byte> row_panels_;
-  HostArray<int32_t> terms_;
-  HostArray<int32_t> row_sums_;  // the largest that matter
-  HostArray<std::byte> query_panels_;
-  HostArray<int32_t> offsets_;
-  HostArray<int32_t> query_sums_;
+  Side rows_;
+  Side queries_;
   HostArray<int32_t> limits_;
   HostArray<int32_t> row_limits_;  // of each panel
-  int64_t row_count_ = 0;
-  int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
   FirstValues<int32_t> firsts_;
   Collects collects_ = Collects::nothing;  // instead of handing hits out

@@ -34,8 +34,7 @@ class CustomPairScan final : public PairScan {
     for (int64_t first = 0; first < count; first += kWidth) {
       const int64_t here = std::min(kWidth, count - first);
       for (int64_t i = 0; i < here; ++i) widen_row(all_.view(), all_.row_at(rows[first + i]), scratch_.data() + i * cols);
-      pack_units(reinterpret_cast<const uint32_t*>(scratch_.data()), cols, here, cols, kWidth,
-                 reinterpret_cast<uint32_t*>(panels_.data() + first * cols));
+      pack_units(scratch_.data(), cols, here, cols, kWidth, panels_.data() + first * cols);
     }
     std::fill_n(row_limits_.data(), count, kNoKey);
   }

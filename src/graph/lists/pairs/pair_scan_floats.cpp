@@ -8,7 +8,7 @@
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
-#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 #include "kernels/panels/screen.hpp"
 #include "kernels/select/set_bytes.hpp"
@@ -85,26 +85,27 @@ class FloatPairScan final : public PairScan, private PanelHits {
         relative_(relative_error(kind_, rows.cols())),
         most_rows_(most_rows),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
-        // Whole panels, of which some hold six, and so many that every array is aligned.
+        // Whole panels of any width.
         padded_queries_(round_up(round_up(most_queries, shape_.queries_per_panel), kMostQueriesPerPanel)),
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
         row_panels_(padded_rows_ * words_, "a set of rows", resources),
-        row_arrays_(padded_rows_ * 7, "a set of rows", resources),
+        terms_(padded_rows_, "a set of rows", resources),
+        scales_(padded_rows_, "a set of rows", resources),
+        sums_(padded_rows_, "a set of rows", resources),
+        row_most_(padded_rows_, "a set of rows", resources),
+        norms_(padded_rows_ / shape_.rows_per_panel, "a set of rows", resources),
+        residuals_(norms_.size(), "a set of rows", resources),
+        row_limits_(norms_.size(), "a set of rows", resources),
         query_panels_(padded_queries_ * words_, "a set of rows", resources),
-        query_arrays_(padded_queries_ * 8, "a set of rows", resources),
-        chi_square_(rows) {
-    float* at = row_arrays_.data();
-    for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_, &row_limits_}) {
-      *array = at;
-      at += padded_rows_;
-    }
-    sums_ = reinterpret_cast<int32_t*>(at);
-    at = query_arrays_.data();
-    for (float** array : {&factors_, &constant_, &linear_, &quadratic_, &tilt_, &offsets_, &query_most_, &limits_}) {
-      *array = at;
-      at += padded_queries_;
-    }
-  }
+        factors_(padded_queries_, "a set of rows", resources),
+        constant_(padded_queries_, "a set of rows", resources),
+        linear_(padded_queries_, "a set of rows", resources),
+        quadratic_(padded_queries_, "a set of rows", resources),
+        tilt_(padded_queries_, "a set of rows", resources),
+        offsets_(padded_queries_, "a set of rows", resources),
+        query_most_(padded_queries_, "a set of rows", resources),
+        limits_(padded_queries_, "a set of rows", resources),
+        chi_square_(rows) {}
 
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
@@ -125,14 +126,14 @@ class FloatPairScan final : public PairScan, private PanelHits {
         sums_[first + i] = rounded.sum;
         residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
       }
-      std::fill(terms_ + first + here, terms_ + first + width, kInfinity);
-      std::fill(scales_ + first + here, scales_ + first + width, 0.0f);
-      std::fill(sums_ + first + here, sums_ + first + width, 0);
+      std::fill(terms_.data() + first + here, terms_.data() + first + width, kInfinity);
+      std::fill(scales_.data() + first + here, scales_.data() + first + width, 0.0f);
+      std::fill(sums_.data() + first + here, sums_.data() + first + width, 0);
       norms_[first / width] = norm;
       residuals_[first / width] = residual;
       pack_units(scratch_.data(), words_, here, words_, width, row_panels_.data() + first * words_);
     }
-    std::fill_n(row_most_, round_up(count, width), kNothingMatters);
+    std::fill_n(row_most_.data(), round_up(count, width), kNothingMatters);
   }
 
   void set_queries(const uint32_t* rows, int64_t count) override {
@@ -166,8 +167,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
         pack_units(scratch_.data(), words_, here, words_, width, panel);
       }
     }
-    std::fill_n(query_most_, round_up(count, width), kNothingMatters);
-    std::fill(offsets_ + count, offsets_ + round_up(count, width), kInfinity);  // none passes
+    std::fill_n(query_most_.data(), round_up(count, width), kNothingMatters);
+    std::fill(offsets_.data() + count, offsets_.data() + round_up(count, width), kInfinity);  // none passes
   }
 
   void limit_query(int64_t query, float key) override {
@@ -186,7 +187,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     same_ = same;
     const int64_t panels = divide_up(row_count_, width);
     std::fill(least_.begin(), least_.end(), kInfinity);
-    std::fill_n(limits_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
+    std::fill_n(limits_.data(), round_up(query_count_, shape_.queries_per_panel), kInfinity);
     collects_ = true;
     scan(0, panels);
     collects_ = false;
@@ -197,7 +198,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
       for (int64_t panel = 0; panel < panels; ++panel) {
         const float* const values = values_.data() + query * nearest_rows_ + panel * width;
         const float bound = bounds_[query * panels + panel];
-        if (!any_within(values, -bound, query_most_[query], row_most_ + panel * width, width)) continue;
+        if (!any_within(values, -bound, query_most_[query], row_most_.data() + panel * width, width)) continue;
         look(query, panel, values, bound, 0);
       }
     }
@@ -224,7 +225,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     takes_first_ = true;
     for (first_query_ = 0; first_query_ < all; first_query_ += step) {
       query_count_ = std::min(step, all - first_query_);
-      std::fill_n(limits_ + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
+      std::fill_n(limits_.data() + first_query_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
       scan(0, panels);
       for (int64_t q = 0; q < query_count_; ++q) pick_first(q, panels, firsts);
     }
@@ -239,12 +240,12 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const int64_t panels = divide_up(row_count_, width);
     const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
     for (int64_t panel = 0; panel < panels; ++panel) {
-      row_limits_[panel] = *std::max_element(row_most_ + panel * width, row_most_ + (panel + 1) * width);
+      row_limits_[panel] = *std::max_element(row_most_.data() + panel * width, row_most_.data() + (panel + 1) * width);
     }
-    std::fill(limits_ + query_count_, limits_ + padded, -kInfinity);
+    std::fill(limits_.data() + query_count_, limits_.data() + padded, -kInfinity);
     if (rounds_) {
       for (int64_t q = 0; q < query_count_; ++q) limits_[q] = query_most_[q] - offsets_[q];
-      return scan_rounded(0, panels, row_limits_);
+      return scan_rounded(0, panels, row_limits_.data());
     }
     for (int64_t panel = 0; panel < panels; ++panel) {
       for (int64_t q = 0; q < query_count_; ++q) limits_[q] = std::max(query_most_[q], row_limits_[panel]) - offsets_[q];
@@ -303,19 +304,19 @@ class FloatPairScan final : public PairScan, private PanelHits {
   RoundedQueries rounded_queries(const float* row_limits = nullptr) const {
     return {reinterpret_cast<const int8_t*>(query_panels_.data() + first_query_ * words_),
             query_count_,
-            limits_ + first_query_,
-            factors_ + first_query_,
-            constant_ + first_query_,
-            linear_ + first_query_,
-            quadratic_ + first_query_,
-            tilt_ + first_query_,
+            limits_.data() + first_query_,
+            factors_.data() + first_query_,
+            constant_.data() + first_query_,
+            linear_.data() + first_query_,
+            quadratic_.data() + first_query_,
+            tilt_.data() + first_query_,
             row_limits,
-            offsets_ + first_query_};
+            offsets_.data() + first_query_};
   }
 
   void scan_rounded(int64_t first, int64_t count, const float* row_limits) {
-    const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
-                           residuals_, all_.product_cols()};
+    const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_.data(), scales_.data(),
+                           sums_.data(), norms_.data(), residuals_.data(), all_.product_cols()};
 #if defined(KITH_X86)
     if (tiles_) return scan_rounded_amx(rounded_queries(row_limits), base, first, count, *this);
 #endif
@@ -324,7 +325,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void scan(int64_t first, int64_t count) {
     if (rounds_) return scan_rounded(first, count, nullptr);
-    const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(kind_)};
+    const PanelBase base{row_panels_.data(), terms_.data(), norms_.data(), PanelFormat::f32, all_.cols(), step_of(kind_)};
     const RoundedQueries some = rounded_queries();
     const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
                                nullptr};
@@ -387,12 +388,12 @@ class FloatPairScan final : public PairScan, private PanelHits {
     // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
     alignas(8) uint8_t sides[kMostRowsPerPanel] = {};
     const float most = query_most_[query];
-    const float* const row_most = row_most_ + first;
+    const float* const row_most = row_most_.data() + first;
     for (int64_t i = 0; i < count; ++i) {
       const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
       sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
     }
-    if (features_) return chi_square_.hand_out(query, first, sides, count, {most, row_most_}, *hits_);
+    if (features_) return chi_square_.hand_out(query, first, sides, count, {most, row_most_.data()}, *hits_);
     for_each_set(sides, count, [&](int64_t i) {
       const bool for_query = (sides[i] & 1) != 0 && most != kNothingMatters;
       const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kNothingMatters;
@@ -430,25 +431,23 @@ class FloatPairScan final : public PairScan, private PanelHits {
   const int64_t padded_queries_;
   HostArray<uint32_t> scratch_;
   HostArray<uint32_t> row_panels_;
-  HostArray<float> row_arrays_;
+  // As RoundedBase and RoundedQueries have them, the limits, and what is added.
+  HostArray<float> terms_;
+  HostArray<float> scales_;
+  HostArray<int32_t> sums_;
+  HostArray<float> row_most_;
+  HostArray<float> norms_;  // of panels, as the two that follow
+  HostArray<float> residuals_;
+  HostArray<float> row_limits_;
   HostArray<uint32_t> query_panels_;
-  HostArray<float> query_arrays_;
-  // In row_arrays_ and query_arrays_: as RoundedBase and RoundedQueries have them, the limits, and what is added.
-  float* terms_ = nullptr;
-  float* scales_ = nullptr;
-  float* row_most_ = nullptr;
-  float* norms_ = nullptr;      // of panels
-  float* residuals_ = nullptr;  // of panels
-  float* row_limits_ = nullptr;  // of panels
-  int32_t* sums_ = nullptr;
-  float* factors_ = nullptr;
-  float* constant_ = nullptr;
-  float* linear_ = nullptr;
-  float* quadratic_ = nullptr;
-  float* tilt_ = nullptr;
-  float* offsets_ = nullptr;
-  float* query_most_ = nullptr;
-  float* limits_ = nullptr;
+  HostArray<float> factors_;
+  HostArray<float> constant_;
+  HostArray<float> linear_;
+  HostArray<float> quadratic_;
+  HostArray<float> tilt_;
+  HostArray<float> offsets_;
+  HostArray<float> query_most_;
+  HostArray<float> limits_;
   // Of run_nearest.
   HostArray<float> values_;     // by query and row, with the query's offset
   HostArray<float> bounds_;     // by query and panel

@@ -1,0 +1,202 @@
+#include "graph/build/merge/graph_parts.hpp"
+
+#include <kith/error.hpp>
+
+#include "cuda/device_memory.hpp"
+#include "exact/search_checks.hpp"
+#include "graph/build/method/build_graph.hpp"
+#include "graph/build/method/method_choice.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/handle/graph_check.hpp"
+#include "graph/lists/control_rows.hpp"
+#include "graph/lists/counted_work.hpp"
+#include "graph/lists/pairs/pair_keys.hpp"
+#include "graph/lists/row_blocks.hpp"
+#include "rows/row_sample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kEdgesLookedAt = 256;
+constexpr float kTolerance = 1e-3f;  // graphs that were found elsewhere are rounded otherwise
+
+struct Edge {
+  uint32_t row;
+  uint32_t other;
+  float distance;  // as the graph has it
+};
+
+// The first values of some rows, from wherever they lie.
+template <typename T>
+std::vector<T> first_values(const T* values, const KnnGraph& graph, const std::vector<uint32_t>& rows,
+                            const Resources& resources) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  ViewSource source(MatrixView(values, DType::u8, {graph.rows(), kBytes, graph.k() * kBytes}, graph.space()));
+  std::vector<T> first(rows.size());
+  const MutableMatrixView out(first.data(), DType::u8, {static_cast<int64_t>(rows.size()), kBytes, kBytes});
+  gather(source, rows, out, resources);
+  return first;
+}
+
+// First edges of rows that are spread over all.
+std::vector<Edge> some_edges(const KnnGraph& graph, const Resources& resources) {
+  std::vector<uint32_t> rows;
+  const int64_t looked_at = std::min(graph.rows(), kEdgesLookedAt);
+  for (int64_t i = 0; i < looked_at; ++i) rows.push_back(static_cast<uint32_t>(i * graph.rows() / looked_at));
+  const std::vector<int64_t> ids = first_values(graph.ids(), graph, rows, resources);
+  const std::vector<float> distances = first_values(graph.distances(), graph, rows, resources);
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (ids[i] >= 0) edges.push_back({rows[i], static_cast<uint32_t>(ids[i]), distances[i]});
+  }
+  return edges;
+}
+
+// Their rows in turn, from wherever they lie.
+MatrixBuffer ends_of(const MatrixView& x, const std::vector<Edge>& edges, const Resources& resources) {
+  std::vector<uint32_t> rows;
+  for (const Edge& edge : edges) rows.insert(rows.end(), {edge.row, edge.other});
+  MatrixBuffer ends(x.dtype(), static_cast<int64_t>(rows.size()), x.cols(), "rows to be compared", resources);
+  ViewSource source(x);
+  gather(source, rows, ends.mutable_view(), resources);
+  return ends;
+}
+
+bool lie_together(const MatrixView& a, const MatrixView& b) {
+  if (b.rows() == 0) return true;
+  return a.rows() > 0 && a.row(a.rows()) == b.row(0) && a.row_stride() == b.row_stride() && a.space() == b.space();
+}
+
+int64_t row_bytes(const GraphPart& part) { return part.x.cols() * size_of(part.x.dtype()); }
+
+// What rounds over so many rows such as these take on a GPU.
+int64_t bytes_of_rounds(const GraphPart& like, int64_t rows, const GraphMergeParams& params) {
+  return approximate_graph_device_bytes({like.x.data(), like.x.dtype(), {rows, like.x.cols(), like.x.cols()}, like.x.space()},
+                                        {.k = like.graph.k(),
+                                         .metric = like.graph.metric(),
+                                         .method = GraphMethod::nn_descent,
+                                         .recall = params.recall,
+                                         .start = GraphStart::random,
+                                         .samples = params.samples,
+                                         .list_length = params.list_length});
+}
+
+// What the graph of new rows takes there, which is built the same way on every device.
+int64_t bytes_of_build(const GraphPart& fresh, const GraphMergeParams& params) {
+  KnnGraphParams wish{.k = fresh.graph.k(), .metric = fresh.graph.metric(), .recall = params.recall};
+  wish.method = choose_graph_method({fresh.x.rows(), fresh.x.cols(), wish.k, wish.metric, wish.recall}, DeviceKind::cpu);
+  const int64_t length = wish.method == GraphMethod::nn_descent ? default_list_length(wish.k) : wish.k;
+  const bool exact = wish.method == GraphMethod::exact || fresh.x.rows() - 1 <= length;
+  return exact ? 0 : approximate_graph_device_bytes(fresh.x, wish);
+}
+
+}  // namespace
+
+void check_part_shape(const GraphPart& part, std::string_view what) {
+  if (part.graph.rows() != part.x.rows()) {
+    throw InvalidArgument(fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of",
+                                      what, part.graph.rows(), part.x.rows()));
+  }
+  if (part.graph.k() < 1) {
+    throw InvalidArgument(fmt::format("{} has k = 0; graphs that are merged, extended or refined have neighbours", what));
+  }
+  if (part.graph.rows() > 0) check_search(RowsInfo(part.x), RowsInfo(part.x), part.graph.metric());
+}
+
+void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources) {
+  if (part.graph.rows() == 0) return;
+  check_graph(part.graph, resources);
+  if (distances == PartDistances::any) return;
+  const std::vector<Edge> edges = some_edges(part.graph, resources);
+  const MatrixBuffer ends = ends_of(part.x, edges, resources);
+  if (only_counts(resources)) return;
+  PairKeys keys(ends.view(), key_kind(part.graph.metric()));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto [row, other, told] = edges[i];
+    const auto place = static_cast<uint32_t>(2 * i);
+    const uint32_t next = place + 1;
+    float key = 0;
+    keys.of(place, &next, 1, &key);
+    const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
+    if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
+    if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
+      throw OtherVectors(
+          fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give the "
+                      "vectors that the graph was built of, moved as they were then, or refine a graph whose "
+                      "distances are others, as those of a compressed index, first",
+                      what, row, other, told, name_of(part.graph.metric()), distance));
+    }
+  }
+}
+
+void check_same(const GraphPart& a, const GraphPart& b) {
+  if (a.graph.k() != b.graph.k()) {
+    throw InvalidArgument(fmt::format("graphs of k = {} and k = {}; build both with the same k", a.graph.k(), b.graph.k()));
+  }
+  if (a.graph.metric() != b.graph.metric()) {
+    throw InvalidArgument(fmt::format("graphs by {} and by {}; build both with the same metric", name_of(a.graph.metric()),
+                                      name_of(b.graph.metric())));
+  }
+  if (a.x.cols() != b.x.cols() || a.x.dtype() != b.x.dtype()) {
+    throw InvalidArgument(fmt::format("rows of {} values ({}) and of {} ({}); both sets must have the same columns and "
+                                      "dtype",
+                                      a.x.cols(), name_of(a.x.dtype()), b.x.cols(), name_of(b.x.dtype())));
+  }
+}
+
+JoinedRows::JoinedRows(const MatrixView& a, const MatrixView& b, Device device, const Resources& resources) {
+  const int64_t rows = a.rows() + b.rows();
+  const int64_t row_bytes = a.cols() * size_of(a.dtype());
+  if (lie_together(a, b)) {
+    view_ = MatrixView(a.data(), a.dtype(), {rows, a.cols(), a.row_stride()}, a.space());
+  } else if (device.kind == DeviceKind::cuda) {
+    device_memory_ = allocate_on_device(rows * row_bytes, "the rows of both sets", device.index, resources);
+    view_ = MatrixView(device_memory_.get(), a.dtype(), {rows, a.cols(), a.cols()}, MemorySpace::cuda(device.index));
+    copy_to_device(a, device_memory_.get(), device.index, resources);
+    copy_to_device(b, device_memory_.get() + a.rows() * row_bytes, device.index, resources);
+  } else {
+    memory_ = MatrixBuffer(a.dtype(), rows, a.cols(), "the rows of both sets", resources);
+    view_ = memory_.view();
+    const MutableMatrixView out = memory_.mutable_view();
+    for_row_blocks("join rows", rows, resources.with_progress({}), [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
+        std::memcpy(out.row(i), i < a.rows() ? a.row(i) : b.row(i - a.rows()), static_cast<size_t>(row_bytes));
+      }
+    });
+  }
+}
+
+Footprint enough_for_merge(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
+                           const GraphOutputShape& results) {
+  constexpr int64_t kRounding = 4096;                // of each allocation on a device
+  constexpr int64_t kSmall = int64_t{32} << 20;      // surveys, rows on their way
+  const int64_t k = parts[0].graph.k();
+  const int64_t length = params.list_length.value_or(default_list_length(k));
+  int64_t rows = 0;
+  int64_t graphs = results.space.host_readable() ? 0 : results.bytes() + kRounding;
+  int64_t most = fresh ? bytes_of_build(parts[1], params) : 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool made = fresh && i == 1;  // there; others lie there, or are brought
+    rows += parts[i].x.rows();
+    if (made || parts[i].graph.space().host_readable()) graphs += GraphOutputShape{parts[i].x.rows(), k}.bytes() + kRounding;
+    if (parts.size() == 1) most = std::max(most, bytes_of_rounds(parts[0], parts[0].x.rows(), params));
+    for (size_t j = i + 1; j < parts.size(); ++j) {
+      const int64_t both = parts[i].x.rows() + parts[j].x.rows();
+      const int64_t joined = parts[i].x.space().host_readable() ? 0 : both * row_bytes(parts[i]);
+      most = std::max(most, bytes_of_rounds(parts[i], both, params) + joined);
+    }
+  }
+  // On the host control rows, their lists and results; of many parts all lists, a pair's graph, and results on their way there.
+  const int64_t control = kControlRows * (row_bytes(parts[0]) + 12 * (k + 1) + 8 * length) + rows / 16 + kSmall;
+  const int64_t many = parts.size() > 2 ? 8 * rows * k + 5 * rows + 2 * GraphOutputShape{rows, k}.bytes() : 0;
+  return {GraphOutputShape{results.rows, k}.bytes() + many + control, graphs + most};
+}
+
+}  // namespace kith

@@ -1,0 +1,180 @@
+#include "ivf/search/list_steps_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t* packed) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  packed[i] = lists[i] < 0 ? kPadding : pack_neighbor(0, static_cast<uint32_t>(lists[i]));
+}
+
+// A warp for each list.
+__global__ void __launch_bounds__(kThreads)
+    list_sizes_kernel(DeviceListsView lists, const uint64_t* kept, uint32_t* sizes) {
+  const int64_t list = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (list >= lists.lists) return;
+  const int64_t begin = lists.offsets[list];
+  const int64_t end = lists.offsets[list + 1];
+  uint32_t count = kept == nullptr ? static_cast<uint32_t>(end - begin) : 0;
+  if (kept != nullptr) {
+    for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) count += is_kept(kept, lists.rows[i]) ? 1 : 0;
+    count = __reduce_add_sync(0xFFFFFFFFu, count);
+  }
+  if (threadIdx.x % 32 == 0) sizes[list] += count;
+}
+
+// A thread for each query: it looks at few of its slots, as a rule.
+__global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= task.queries) return;
+  uint64_t* const probes = task.probes + query * task.slots;
+  int64_t held = 0;
+  int64_t taken = 0;
+  while (taken < task.slots && (taken < task.asked || held < task.least)) {
+    const uint64_t probe = probes[taken++];
+    if (probe != kPadding && row_of(probe) < task.lists) held += task.sizes[row_of(probe)];
+  }
+  if (held < task.least && task.slots < task.lists) {
+    task.short_queries[atomicAdd(task.short_count, 1u)] = static_cast<uint32_t>(query);
+    taken = 0;
+  }
+  for (int64_t slot = taken; slot < task.slots; ++slot) probes[slot] = kPadding;
+}
+
+// How many of a sorted list come before an entry.
+__device__ int64_t count_before(const uint64_t* list, int64_t count, uint64_t entry) {
+  int64_t low = 0;
+  while (low < count) {
+    const int64_t middle = (low + count) / 2;
+    if (list[middle] < entry) {
+      low = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return low;
+}
+
+// A thread for each entry of both lists. Padding of the first list comes behind all that is real; that of the second
+// would come to the same places.
+__global__ void __launch_bounds__(kThreads)
+    merge_found_kernel(const uint64_t* a, const uint64_t* b, int64_t queries, int64_t k, uint64_t* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= 2 * queries * k) return;
+  const int64_t query = i / (2 * k);
+  const int64_t at = i % (2 * k);
+  const bool first = at < k;
+  const int64_t place = first ? at : at - k;
+  const uint64_t* const own = (first ? a : b) + query * k;
+  const uint64_t* const other = (first ? b : a) + query * k;
+  const uint64_t entry = own[place];
+  if (!first && entry == kPadding) return;
+  const int64_t to = place + count_before(other, k, entry);
+  if (to < k) out[query * k + to] = entry;
+}
+
+constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
+
+template <typename Reader>
+__global__ void __launch_bounds__(kThreads)
+    list_range_kernel(const __grid_constant__ ListRangeTask task, int64_t code_bytes) {
+  extern __shared__ __align__(16) double values[];
+  const auto thread = static_cast<int>(threadIdx.x);
+  const Reader reader(task.lists.codec, task.lists.codes);
+  const uint32_t most = ordered_key(task.most);
+  for (int64_t work = blockIdx.x; work < task.query_count * task.slots; work += gridDim.x) {
+    const int64_t query = work / task.slots;
+    const uint64_t probe = task.probes[work];
+    if (probe == kPadding || row_of(probe) >= task.lists.lists) continue;
+    const uint32_t number = row_of(probe);
+    const int64_t end = task.lists.offsets[number + 1];
+    const int64_t begin = task.lists.offsets[number];
+    if (begin == end) continue;
+    __syncthreads();
+    const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
+    for (int64_t first = begin; first < end; first += kTogether) {
+      const int64_t position = first + thread / kRowThreads;
+      bool hit = false;
+      uint64_t entry = 0;
+      if (position < end && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
+        const float key =
+            stored_key(task.lists, reader, values, inverse_q, code_bytes, static_cast<uint32_t>(position), number);
+        entry = pack_neighbor(ordered_key(key), task.lists.rows[position]);
+        hit = thread % kRowThreads == 0 && ordered_of(entry) <= most;
+      }
+      const unsigned hits = __ballot_sync(0xFFFFFFFFu, hit);
+      if (hits == 0) continue;
+      const int lane = thread % 32;
+      unsigned long long place = 0;
+      if (lane == 0) {
+        place = atomicAdd(task.hits.total, static_cast<unsigned long long>(__popc(hits)));
+        atomicAdd(task.hits.counts + query, static_cast<uint32_t>(__popc(hits)));
+      }
+      place = __shfl_sync(0xFFFFFFFFu, place, 0) + static_cast<unsigned long long>(__popc(hits & ((1u << lane) - 1)));
+      if (!hit || static_cast<int64_t>(place) >= task.hits.capacity) continue;
+      task.hits.neighbors[place] = entry;
+      task.hits.queries[place] = static_cast<uint32_t>(query);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    group_hits_kernel(ListRangeHits hits, int64_t count, int64_t* starts, uint64_t* grouped) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  auto* const start = vectors<unsigned long long>(starts + hits.queries[i]);
+  grouped[atomicAdd(start, 1ull)] = hits.neighbors[i];
+}
+
+}  // namespace
+
+void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
+  launch(pack_probes_kernel, Grid::over(count, kThreads), stream, lists, count, packed);
+}
+
+void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream) {
+  launch(list_sizes_kernel, Grid::over(lists.lists * 32, kThreads), stream, lists, kept, sizes);
+}
+
+void launch_probe_limits(const ProbeLimitsTask& task, cudaStream_t stream) {
+  launch(probe_limits_kernel, Grid::over(task.queries, kThreads), stream, task);
+}
+
+void launch_merge_found(const uint64_t* a, const uint64_t* b, int64_t queries, int64_t k, uint64_t* out,
+                        cudaStream_t stream) {
+  launch(merge_found_kernel, Grid::over(2 * queries * k, kThreads), stream, a, b, queries, k, out);
+}
+
+void launch_list_range(const ListRangeTask& task, cudaStream_t stream) {
+  const int64_t work = task.query_count * task.slots;
+  if (work == 0) return;
+  constexpr int64_t kBlocksEach = 16;  // of a multiprocessor: lists are not equally long
+  const CodeFormat& format = task.lists.codec.format;
+  const Grid grid = Grid::of(std::min<int64_t>(work, kBlocksEach * task.multiprocessors), kThreads)
+                        .with_shared(8 * padded_cols(format.cols));
+  visit_reader(format, [&](auto tag) {
+    const auto kernel = list_range_kernel<typename decltype(tag)::type>;
+    allow_all_shared_memory(kernel);
+    launch(kernel, grid, stream, task, format.bytes());
+  });
+}
+
+void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
+                       cudaStream_t stream) {
+  launch(group_hits_kernel, Grid::over(count, kThreads), stream, hits, count, starts, grouped);
+}
+
+}  // namespace kith

@@ -1,0 +1,276 @@
+#include "transform/transform_cuda.hpp"
+
+#include <kith/pairwise_distances.hpp>
+
+#include "core/divide.hpp"
+#include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_memory.hpp"
+#include "cuda/launch.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
+#include "rows/device_rows.hpp"
+#include "rows/finite_check.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+namespace {
+
+// Rows on a GPU, value by value: widened to f32 with columns behind them, then shifted or scaled. One pass, bound by
+// memory; the same operations, and so bits, as on the CPU.
+// A warp for each row: neighbouring threads take neighbouring columns.
+
+struct RowMap {
+  int64_t in = 0;
+  int64_t out = 0;                        // columns; those behind `in` are zero
+  float behind = 0;                       // but for the first of them
+  const float* offset = nullptr;          // added, one for each column that comes out; device memory
+  float sign = 1;                         // 1 or -1, of the offset
+  const double* inverse_norms = nullptr;  // what each row is multiplied by in float64; device memory
+};
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    map_rows_kernel(DeviceRowsView rows, RowMap map, float* to, int64_t stride) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= rows.count) return;
+  const T* const values = rows.row<T>(row);
+  float* const out = to + row * stride;
+  const double inverse = map.inverse_norms != nullptr ? map.inverse_norms[row] : 1.0;
+  for (int64_t c = threadIdx.x % 32; c < map.out; c += 32) {
+    float value = c < map.in ? static_cast<float>(values[c]) : c == map.in ? map.behind : 0.0f;
+    if (map.offset != nullptr) value = __fadd_rn(value, map.sign * map.offset[c]);
+    if (map.inverse_norms != nullptr) value = static_cast<float>(static_cast<double>(value) * inverse);
+    out[c] = value;
+  }
+}
+
+// Enqueues and returns. `to` is f32, `stride` values from row to row.
+void launch_map_rows(const DeviceRowsView& rows, const RowMap& map, float* to, int64_t stride, cudaStream_t stream) {
+  visit_dtype(rows.dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    launch(map_rows_kernel<T>, Grid::of(divide_up(rows.count, kWarps), kThreads), stream, rows, map, to, stride);
+  });
+}
+
+constexpr int64_t kPieceBytes = int64_t{256} << 20;  // of the widest rows
+constexpr int64_t kLeastRows = 1024;
+
+// What a step is made of: a pass over the values, or a product with a matrix of the host's.
+struct Pass {
+  int64_t in = 0;
+  int64_t out = 0;
+  HostArray<float> matrix;  // out x in, of a product
+  RowMap map;               // else
+  bool scales = false;      // to length 1
+  HostArray<float> shift;   // what is added, on the host
+};
+
+class Passes {
+ public:
+  explicit Passes(const Resources& resources) : resources_(resources) {}
+
+  void add(const TransformRun& run) {
+    const TransformParts& parts = *run.parts;
+    const int64_t from = run.forward ? parts.in : parts.out;
+    const int64_t to = run.forward ? parts.out : parts.in;
+    switch (parts.kind) {
+      case TransformParts::Kind::shift: return map(from, to, run.forward ? 1.0f : -1.0f, &parts.offset);
+      case TransformParts::Kind::padding: return map(from, to, 1.0f, nullptr);
+      case TransformParts::Kind::unit_length:
+        map(from, to, 1.0f, nullptr);
+        all_.back().scales = run.forward;
+        return;
+      case TransformParts::Kind::linear: break;
+    }
+    const bool has_offset = !parts.offset.empty();
+    if (has_offset && run.forward) {
+      map(from, from + 1, 1.0f, nullptr);
+      all_.back().map.behind = 1.0f;
+    } else if (has_offset) {
+      map(from, from, -1.0f, &parts.offset);
+    }
+    const int64_t cols = from + (has_offset && run.forward ? 1 : 0);
+    Pass product;
+    product.in = cols;
+    product.out = to;
+    product.matrix = HostArray<float>(cols * to, "a transform", resources_);
+    for (int64_t j = 0; j < to; ++j) {
+      for (int64_t i = 0; i < from; ++i) {
+        product.matrix[j * cols + i] =
+            parts.matrix[static_cast<size_t>(run.forward ? j * parts.in + i : i * parts.in + j)];
+      }
+      if (cols > from) product.matrix[j * cols + from] = parts.offset[static_cast<size_t>(j)];
+    }
+    all_.push_back(std::move(product));
+  }
+
+  std::vector<Pass> take() { return std::move(all_); }
+
+ private:
+  void map(int64_t from, int64_t to, float sign, const std::vector<float>* offset) {
+    Pass pass;
+    pass.in = from;
+    pass.out = to;
+    pass.map.in = std::min(from, to);
+    pass.map.out = to;
+    pass.map.sign = sign;
+    if (offset != nullptr) {
+      pass.shift = HostArray<float>(to, "an offset", resources_);
+      std::copy(offset->begin(), offset->end(), pass.shift.begin());
+    }
+    all_.push_back(std::move(pass));
+  }
+
+  const Resources& resources_;
+  std::vector<Pass> all_;
+};
+
+MutableMatrixView on_device(const DeviceBuffer& buffer, int64_t rows, int64_t cols, DType dtype, int device) {
+  return {buffer.data(), dtype, {rows, cols, cols}, MemorySpace::cuda(device)};
+}
+
+// Passes over pieces of rows, each piece in the device's memory from the first to the last.
+class PieceRun {
+ public:
+  PieceRun(std::vector<Pass> passes, const MatrixView& rows, const MutableMatrixView& out, int device,
+           const Resources& resources)
+      : passes_(std::move(passes)),
+        rows_(rows),
+        out_(out),
+        device_(device),
+        resources_(resources),
+        context_(std::make_shared<const DeviceContext>(device, resources.options().stream)) {
+    int64_t widest = std::max(rows.cols(), out.cols());
+    int64_t offsets = 0;
+    for (const Pass& pass : passes_) {
+      widest = std::max({widest, pass.in, pass.out});
+      offsets += pass.shift.size();
+    }
+    // Rows of a host, two buffers in turn, and what products take beside.
+    const int64_t room = resources.device_memory()->available() / (5 * 4 * widest);
+    piece_ = std::min(std::max<int64_t>(rows.rows(), 1), std::max(kLeastRows, kPieceBytes / (4 * widest)));
+    piece_ = std::clamp<int64_t>(room, 1, piece_);
+    if (!lies_on(rows, device)) given_ = make(piece_ * rows.cols() * size_of(rows.dtype()));
+    const bool lands = lies_on(out, device);
+    const size_t between = passes_.size() - (lands ? 1 : 0);
+    for (size_t b = 0; b < std::min<size_t>(between, 2); ++b) between_[b] = make(piece_ * widest * 4);
+    const bool scales = std::any_of(passes_.begin(), passes_.end(), [](const Pass& pass) { return pass.scales; });
+    inverses_ = DeviceArray<double>(scales ? piece_ : 0, kPurpose, context_, resources_);
+    offsets_ = DeviceArray<float>(offsets, kPurpose, context_, resources_);
+    float* at = offsets_.data();
+    for (Pass& pass : passes_) {
+      if (pass.shift.size() == 0) continue;
+      context_->copy_values(at, pass.shift.data(), pass.shift.size());
+      pass.map.offset = at;
+      at += pass.shift.size();
+    }
+  }
+
+  void run() {
+    ProgressMeter meter("transform", rows_.rows(), resources_);
+    for (int64_t first = 0; first < rows_.rows(); first += piece_) {
+      const int64_t count = std::min(piece_, rows_.rows() - first);
+      run_piece(first, count);
+      meter.add(count);
+      meter.poll();
+    }
+    meter.finish();
+  }
+
+ private:
+  static constexpr auto kPurpose = "rows between transforms";
+
+  DeviceBuffer make(int64_t bytes) const { return {bytes, kPurpose, context_, resources_}; }
+
+  void run_piece(int64_t first, int64_t count) {
+    MatrixView from = rows_.slice(first, count);
+    if (!lies_on(rows_, device_)) {
+      copy_to_device(from, given_.data(), device_, quiet());
+      from = on_device(given_, count, rows_.cols(), rows_.dtype(), device_);
+    }
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      const Pass& pass = passes_[p];
+      const bool last = p + 1 == passes_.size() && lies_on(out_, device_);
+      const MutableMatrixView to =
+          last ? out_.slice(first, count) : on_device(between_[p % 2], count, pass.out, DType::f32, device_);
+      if (pass.matrix.size() > 0) {
+        const MatrixView matrix(pass.matrix.data(), pass.out, pass.in);
+        pairwise_distances(from, matrix, to, {Metric::inner_product, false}, quiet());
+      } else {
+        map_piece(pass, from, to);
+      }
+      from = to;
+    }
+    if (!lies_on(out_, device_)) {
+      const MutableMatrixView to = out_.slice(first, count);
+      KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride() * 4), from.data(),
+                                        static_cast<size_t>(from.row_stride() * 4), static_cast<size_t>(to.cols() * 4),
+                                        static_cast<size_t>(count), cudaMemcpyDefault, context_->stream()));
+      context_->synchronize();
+    }
+  }
+
+  void map_piece(const Pass& pass, const MatrixView& from, const MutableMatrixView& to) {
+    DeviceRowsView rows = device_rows(from);
+    RowMap map = pass.map;
+    if (pass.scales) {
+      launch_inspect_rows(rows, from.cols(), {.inverse_norms = inverses_.data()}, context_->stream());
+      map.inverse_norms = inverses_.data();
+    }
+    launch_map_rows(rows, map, static_cast<float*>(to.data()), to.row_stride(), context_->stream());
+    context_->synchronize();  // a product may use another stream
+  }
+
+  Resources quiet() const { return resources_.with_progress({}).with_device(Device::cuda(device_)); }
+
+  std::vector<Pass> passes_;
+  const MatrixView& rows_;
+  const MutableMatrixView& out_;
+  int device_;
+  const Resources& resources_;
+  std::shared_ptr<const DeviceContext> context_;
+  int64_t piece_ = 0;
+  DeviceBuffer given_;
+  DeviceBuffer between_[2];
+  DeviceArray<double> inverses_;
+  DeviceArray<float> offsets_;
+};
+
+}  // namespace
+
+void transform_cuda(const std::vector<TransformRun>& steps, const MatrixView& rows, const MutableMatrixView& out,
+                    int device, const Resources& resources) {
+  if (rows.rows() == 0) return;
+  const DeviceGuard guard(device);
+  Passes passes(resources);
+  for (const TransformRun& step : steps) passes.add(step);
+  PieceRun(passes.take(), rows, out, device, resources).run();
+}
+
+void refuse_not_finite_cuda(std::string_view what, const MatrixView& rows, const Resources& resources) {
+  if (rows.rows() == 0 || !can_be_infinite(rows.dtype())) return;
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const DeviceArray<uint32_t> found(1, "a check of rows", context, resources);
+  uint32_t first_bad = kNoBadRow;
+  context->copy_values(found.data(), &first_bad, 1);
+  launch_inspect_rows(device_rows(rows), rows.cols(), {.first_bad = found.data()}, context->stream());
+  context->copy_values(&first_bad, found.data(), 1);
+  context->synchronize();
+  if (first_bad != kNoBadRow) throw_not_finite(what, first_bad);
+}
+
+}  // namespace kith
