@@ -23,7 +23,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-constexpr int64_t kLimitRows = reference::fewer_if_sanitized(3000, 1000);
+const int64_t kLimitRows = reference::fewer_if_sanitized(3000, 1000);
 constexpr int64_t kLimitCols = 24;
 
 class LimitedKinds : public ::testing::TestWithParam<const char*> {
@@ -151,7 +151,7 @@ void expect_one_advice(int64_t too_small, int64_t most, const Work& work) {
 }
 
 TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
-  constexpr int64_t kRows = reference::fewer_if_sanitized(20000, 6000);
+  const int64_t kRows = reference::fewer_if_sanitized(20000, 6000);
   const auto rows = make_floats(Shape::gaussian, kRows, 32, 5);
   for (const char* const factory : {"IVF40,PQ8x6", "PQ16x6", "IVF40,SQ8"}) {
     SCOPED_TRACE(factory);
@@ -168,8 +168,8 @@ TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
 
 // Every kind, one call after the other, each under a limit of its own.
 TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
-  constexpr int64_t kFirst = reference::fewer_if_sanitized(4000, 1000);
-  constexpr int64_t kRows = kFirst + kFirst / 2;
+  const int64_t kFirst = reference::fewer_if_sanitized(4000, 1000);
+  const int64_t kRows = kFirst + kFirst / 2;
   const auto rows = make_floats(Shape::gaussian, kRows, 24, 7);
   const testing::TemporaryDirectory directory;
   write_vectors(directory.path("rows.fbin"), rows.view());

@@ -22,7 +22,7 @@ class ForcedTarget {
 // each ten times as slow, one of them in turn, so that all sets are tried, each with other cases.
 inline std::vector<std::string> targets_for_next_case() {
   std::vector<std::string> targets = cpu_targets();
-  if (!reference::kSanitized) return targets;
+  if (!reference::is_sanitized()) return targets;
   static size_t turn = 0;
   return {targets[turn++ % targets.size()]};
 }
