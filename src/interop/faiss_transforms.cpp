@@ -1,8 +1,5 @@
 #include "interop/faiss_transforms.hpp"
 
-#include "core/byte_size.hpp"
-#include "interop/faiss_header.hpp"
-
 #include <fmt/format.h>
 
 #include <cstdint>

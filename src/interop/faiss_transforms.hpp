@@ -5,8 +5,6 @@
 #include "interop/faiss_source.hpp"
 #include "transform/transform_parts.hpp"
 
-#include <string>
-
 namespace kith {
 
 TransformParts read_transform(FaissSource& source);

@@ -1,12 +1,12 @@
 #include "interop/faiss_file.hpp"
 
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 
+#include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
-#include "interop/faiss_additive.hpp"
-#include "interop/faiss_header.hpp"
-#include "interop/faiss_sink.hpp"
+#include "interop/faiss_codes.hpp"
 #include "interop/faiss_transforms.hpp"
 #include "ivf/model/ivf_model.hpp"
 
@@ -269,6 +269,14 @@ void write_faiss(const IndexParts& parts, const std::string& path, const Resourc
   check_parts(parts, resources);
   check_writable(parts);
   FaissWriter(parts, path, resources).write();
+}
+
+void write_faiss_index(const Index& index, const std::string& path, const Resources& resources) {
+  if (!index.offset().empty()) {
+    throw InvalidArgument(
+        "the index subtracts an offset from float64 vectors, which FAISS's files do not hold; add float32 vectors");
+  }
+  write_faiss(IndexAccess::parts(index, resources), path, resources);
 }
 
 }  // namespace kith
