@@ -1,5 +1,4 @@
-#include "quantize/additive_encoders.hpp"
-
+// Additive codes, which are found by local search (LSQ) or along a beam (RQ).
 #include <kith/quantizer.hpp>
 
 #include "core/divide.hpp"
@@ -7,12 +6,12 @@
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
-#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "kernels/codes/sub_codes.hpp"
+#include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/local_search_training.hpp"
-#include "quantize/additive/packed_codes.hpp"
-#include "quantize/code_encoder.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
@@ -125,10 +124,14 @@ class AdditiveEncoder : public CodeEncoder {
     const HostArray<uint8_t> whole(task.codes.rows() * books.books, "codes", resources);
     if (task.how != nullptr && task.how->start == CodeStart::given) {
       refuse_unused_bits(task.codes, task.codec.format, resources);
-      unpack_codes(task.codes, books, whole.data());
+      for (int64_t i = 0; i < task.codes.rows(); ++i) {
+        unpack_sub_codes(typed_row<uint8_t>(task.codes, i), books.books, books.bits, whole.data() + i * books.books);
+      }
     }
     find(whole.data());
-    pack_codes(whole.data(), books, task.codes);
+    for (int64_t i = 0; i < task.codes.rows(); ++i) {
+      pack_sub_codes(whole.data() + i * books.books, books.books, books.bits, typed_row<uint8_t>(task.codes, i));
+    }
   }
 
  private:

@@ -4,7 +4,11 @@
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
+#include "io/container/words.hpp"
 #include "quantize/additive/code_norms.hpp"
+#include "quantize/codec.hpp"
+#include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
 
@@ -53,6 +57,72 @@ int64_t CodecTables::bytes() const {
   int64_t total = array_bytes<float>(static_cast<int64_t>(values.size() + levels.size() + 2 * bases.size()));
   for (const NearestCodeword& part : nearest) total += part.bytes();
   return total;
+}
+
+void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources) {
+  const bool parted = format.copies_codewords() || format.adds_codewords();
+  const int64_t used = format.parts * format.bits % 8;
+  if (!parted || format.has_norm() || used == 0 || codes.rows() == 0) return;
+  if (!codes.space().host_readable()) {
+    const HostArray<uint8_t> copy(codes.rows() * codes.cols(), "codes", resources);
+    const MutableMatrixView here(copy.data(), codes.rows(), codes.cols());
+    copy_codes_cuda(codes, here, codes.space().device, resources);
+    return refuse_unused_bits(here, format, resources);
+  }
+  for (int64_t i = 0; i < codes.rows(); ++i) {
+    const auto* const code = typed_row<uint8_t>(codes, i);
+    if (code[codes.cols() - 1] >> used == 0) continue;
+    throw InvalidArgument(
+        fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
+                    "that this quantizer has made",
+                    i, format.parts, format.bits));
+  }
+}
+
+CodeTable code_table() {
+  static const CodeEncoder* const table[] = {kScalarCode, kStoredCode, kProductCode, kLocalSearchCode, kResidualCode};
+  return table;
+}
+
+CodeRecipe recipe_of(const CodeFormat& format) {
+  CodeRecipe recipe;
+  recipe.dtype = format.dtype;
+  recipe.bits = format.bits;
+  recipe.parts = format.parts;
+  recipe.norm = format.norm;
+  for (const CodeEncoder* const code : code_table()) {
+    if (code->kind() != format.kind) continue;
+    recipe.code = code;
+    break;
+  }
+  return recipe;
+}
+
+CodeRecipe parse_code_name(NamePart& part, CodeTable table) {
+  for (const CodeEncoder* const code : table) {
+    CodeRecipe recipe;
+    recipe.code = code;
+    if (!code->parse(part, recipe)) continue;
+    part.finish();
+    return recipe;
+  }
+  part.unknown();
+}
+
+std::string known_code_names(CodeTable table) {
+  std::string names;
+  for (const CodeEncoder* const code : table) names += fmt::format("{}{}", names.empty() ? "" : ", ", code->names());
+  return names;
+}
+
+CodeLine parse_code_line(std::string_view line, CodeTable table) {
+  for (const CodeEncoder* const code : table) {
+    Words words(line);
+    CodeLine parsed;
+    parsed.recipe.code = code;
+    if (code->parse_text(words.next(), words, parsed.recipe, parsed.cols)) return parsed;
+  }
+  throw AboutProblem(fmt::format("codes of a kind that is not known: '{}'", line));
 }
 
 }  // namespace kith

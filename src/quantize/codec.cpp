@@ -8,8 +8,6 @@
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
-#include "quantize/code_table.hpp"
-#include "quantize/codec_cuda.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "kernels/codes/scalar_code.hpp"
-#include "quantize/codec_cuda.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
 #include "quantize/scalar_codes_cpu.hpp"

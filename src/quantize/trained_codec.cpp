@@ -13,7 +13,6 @@
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "quantize/additive/packed_codes.hpp"
 #include "quantize/codec.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -247,9 +246,8 @@ void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, con
                                    const Resources& resources) const {
   const DefaultFloatMode mode;
   if (is_narrowed(queries)) {
-    return with_narrowed(
-        "the tables", "queries", queries, nullptr, OfRounding::silent, resources,
-        [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
+    return with_narrowed("the tables", "queries", queries, nullptr, OfRounding::silent, resources,
+                         [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
   }
   const std::shared_ptr<const Codec> codec = codec_->codec();
   ViewSource source(queries);

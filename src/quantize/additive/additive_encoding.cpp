@@ -188,7 +188,7 @@ class Encoder {
         draw_codes(encoding_.search.seed, worker.numbers[i], books, books_.bits, start);
       }
     }
-    engine.load(worker.rows.data(), count);
+    engine.load(worker.rows.data());
     if (encoding_.start == CodeStart::greedy) worker.search.start_greedy(engine, count, worker.codes.data());
     int64_t told = 0;
     const auto tell = [&](int64_t rounds) {
