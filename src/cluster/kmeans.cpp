@@ -118,7 +118,7 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
 void transform_cpu(const KMeansParams& params, const MatrixView& rows, const MatrixView& centres,
                    const MutableMatrixView& out, const HostArray<float>& scratch, const Resources& resources) {
   ProgressMeter meter("transform", rows.rows(), resources);
-  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+  if (params.check_finite) check_rows_finite(rows, 0, resources);
   check_host_readable("output", out);
   std::vector<uint32_t> every(static_cast<size_t>(centres.rows()));
   std::iota(every.begin(), every.end(), 0u);
@@ -189,8 +189,8 @@ void predict_rows(const KMeansParams& params, const KMeansModel& model, const Ma
 
 Metric metric_of(const KMeansParams& params) { return params.spherical ? Metric::inner_product : Metric::sqeuclidean; }
 
-// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres yet
-// is given its offset by the rows.
+// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres
+// yet is given its offset by the rows.
 template <typename Make>
 KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& former, const MatrixView& given,
                                 const KMeansInput& given_input, const Resources& resources, const Make& make) {
@@ -252,7 +252,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
-  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+  if (params.check_finite) check_rows_finite(rows, 0, resources);
 
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();

@@ -67,7 +67,7 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
     const int64_t count = std::min(plan.piece_rows, shape.rows - first);
     const MatrixView piece = source.fetch(first, count);
     if (params.tol == 0) {
-      check_rows_finite(piece, first, meter, resources);
+      check_rows_finite(piece, first, resources);
     } else {
       survey.add(piece, first, check, meter, resources);
     }
@@ -230,11 +230,11 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 
 namespace {
 
-// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or that
-// the resources name; else the CPU.
+// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or
+// that the resources name; else the CPU.
 template <typename WishFor>
 Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
-  const Device device = !rows.space.host_readable() ? Device::cuda(rows.space.device)
+  const Device device = !rows.space.host_readable()                   ? Device::cuda(rows.space.device)
                         : resources.device().kind == DeviceKind::cuda ? resources.device()
                                                                       : Device::cpu();
   const auto least = [&](const KMeansShape& shape) {
@@ -322,7 +322,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
   backend->set_centres(data.centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
     const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
-    if (checks) check_rows_finite(part, first, meter, resources);
+    if (checks) check_rows_finite(part, first, resources);
     assign(*backend, part, first, data.exponent, meter);
     meter.poll();
   }

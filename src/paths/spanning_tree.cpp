@@ -15,7 +15,6 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
-#include "paths/edge_lists.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>

@@ -118,7 +118,7 @@ void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
   ProgressMeter meter("check", info.rows, resources);
   for (int64_t first = 0; first < info.rows;) {
     const int64_t count = std::min({most, info.rows - first, source.together(first)});
-    const int64_t bad = first_not_finite(source.fetch(first, count), meter, resources);
+    const int64_t bad = first_not_finite(source.fetch(first, count), resources);
     if (bad >= 0) {
       throw InvalidArgument(fmt::format(
           "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false",

@@ -1,12 +1,13 @@
 #include "rows/row_sample.hpp"
 
-#include "rows/device_row_gather_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "rows/device_row_gather_cuda.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace kith {
 
@@ -27,6 +28,16 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
     }
   }
   return drawn;
+}
+
+std::vector<uint32_t> drawn_rows(const CounterRng& rng, int64_t rows, int64_t most, const Resources& resources) {
+  return most < rows ? sample_rows(rng, rows, most, resources) : row_numbers(0, rows);
+}
+
+std::vector<uint32_t> row_numbers(int64_t first, int64_t count) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
+  return numbers;
 }
 
 std::optional<MatrixView> on_gpu(RowSource& source) {

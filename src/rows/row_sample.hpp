@@ -18,6 +18,10 @@ namespace kith {
 // `count` of `rows` row numbers, ascending (Floyd's algorithm). A bit for each row.
 // Where memory is only counted (core/footprint.hpp) the numbers mean nothing, and nothing is gathered.
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
+// `most` of them, or all where there are no more.
+std::vector<uint32_t> drawn_rows(const CounterRng& rng, int64_t rows, int64_t most, const Resources& resources);
+// first, first + 1, ...
+std::vector<uint32_t> row_numbers(int64_t first, int64_t count);
 inline Footprint sample_footprint(int64_t rows) { return array_footprint<uint64_t>(divide_up(rows, 64)); }
 
 // The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.

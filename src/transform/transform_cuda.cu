@@ -14,7 +14,6 @@
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "rows/device_rows.hpp"
-#include "rows/finite_check.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -258,19 +257,6 @@ void transform_cuda(const std::vector<TransformRun>& steps, const MatrixView& ro
   Passes passes(resources);
   for (const TransformRun& step : steps) passes.add(step);
   PieceRun(passes.take(), rows, out, device, resources).run();
-}
-
-void refuse_not_finite_cuda(std::string_view what, const MatrixView& rows, const Resources& resources) {
-  if (rows.rows() == 0 || !can_be_infinite(rows.dtype())) return;
-  const DeviceGuard guard(rows.space().device);
-  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
-  const DeviceArray<uint32_t> found(1, "a check of rows", context, resources);
-  uint32_t first_bad = kNoBadRow;
-  context->copy_values(found.data(), &first_bad, 1);
-  launch_inspect_rows(device_rows(rows), rows.cols(), {.first_bad = found.data()}, context->stream());
-  context->copy_values(&first_bad, found.data(), 1);
-  context->synchronize();
-  if (first_bad != kNoBadRow) throw_not_finite(what, first_bad);
 }
 
 }  // namespace kith

@@ -1,8 +1,8 @@
 #include "cluster/data/data_scale.hpp"
 
-#include "rows/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/row_source.hpp"
 #include "rows/stored_row.hpp"
 
@@ -10,7 +10,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 
 namespace kith {
 namespace {
@@ -46,9 +45,7 @@ class ScaledSource final : public RowSource {
       if (on_host) {
         widen(from_->fetch(first + done, some), out.slice(done, some));
       } else {
-        std::vector<uint32_t> numbers(static_cast<size_t>(some));
-        std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first + done));
-        gather_as_floats(*from_, numbers, typed_row<float>(out, done), outer_);
+        gather_as_floats(*from_, row_numbers(first + done, some), typed_row<float>(out, done), outer_);
       }
     }
     scale_values(out, exponent_);
@@ -173,9 +170,7 @@ int64_t scaled_read_bytes(const RowsInfo& rows) {
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources) {
   MatrixBuffer copy(DType::f32, rows.rows(), rows.cols(), "scaled rows", resources);
   ViewSource source(rows);
-  std::vector<uint32_t> numbers(static_cast<size_t>(rows.rows()));
-  std::iota(numbers.begin(), numbers.end(), 0u);
-  gather_as_floats(source, numbers, static_cast<float*>(copy.mutable_view().data()), resources);
+  gather_as_floats(source, row_numbers(0, rows.rows()), static_cast<float*>(copy.mutable_view().data()), resources);
   scale_values(copy.mutable_view(), exponent);
   return copy;
 }

@@ -1,6 +1,5 @@
 #include "cluster/data/data_survey.hpp"
 
-#include "cluster/data/data_survey_cuda.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -122,7 +121,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     }
     if (!std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) finite = false;
   });
-  if (check_finite && !finite) check_rows_finite(rows, first, meter, resources);
+  if (check_finite && !finite) check_rows_finite(rows, first, resources);
   for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
     const double* const sums = blocks_.data() + block * cols * 2;
     for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];

@@ -1,4 +1,4 @@
-// candidate_draws.hpp on a GPU, with the same bytes: the steps of a round. They enqueue and return.
+// CandidateDraws (kmeans_backend.hpp) on a GPU, with the same bytes: the steps of a round. They enqueue and return.
 #pragma once
 
 #include "cluster/draw/draw_tree.hpp"

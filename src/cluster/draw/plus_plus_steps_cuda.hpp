@@ -7,8 +7,7 @@
 // and some ten microseconds.
 #pragma once
 
-#include "cluster/draw/draw_tree.hpp"
-#include "cluster/draw/plus_plus_workspace_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 

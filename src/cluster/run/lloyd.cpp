@@ -1,6 +1,6 @@
-#include "rows/row_sample.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/ordered_key.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <queue>

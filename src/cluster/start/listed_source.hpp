@@ -10,17 +10,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 namespace kith {
 
 // `count` of the numbers listed, from place `first` on; an empty list has all rows.
 inline std::vector<uint32_t> numbers_of(const std::vector<uint32_t>& list, int64_t first, int64_t count) {
-  if (!list.empty()) return {list.begin() + first, list.begin() + first + count};
-  std::vector<uint32_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
-  return numbers;
+  if (list.empty()) return row_numbers(first, count);
+  return {list.begin() + first, list.begin() + first + count};
 }
 
 class ListedSource final : public RowSource {

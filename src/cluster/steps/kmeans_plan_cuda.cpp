@@ -10,7 +10,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/draw/plus_plus_workspace_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "cuda/pinned_bytes.hpp"

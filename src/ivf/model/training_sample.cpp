@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -28,13 +27,6 @@ namespace {
 
 constexpr std::string_view kPurpose = "the training sample";
 constexpr int64_t kPieceBytes = int64_t{256} << 20;
-
-std::vector<uint32_t> drawn_rows(const CounterRng& rng, int64_t all, int64_t count, const Resources& resources) {
-  if (count < all) return sample_rows(rng, all, count, resources);
-  std::vector<uint32_t> numbers(static_cast<size_t>(all));
-  std::iota(numbers.begin(), numbers.end(), 0u);
-  return numbers;
-}
 
 MutableMatrixView floats_at(std::byte* memory, int64_t rows, int64_t cols, MemorySpace space) {
   return {memory, DType::f32, {rows, cols, cols}, space};

@@ -19,7 +19,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 namespace kith {
@@ -183,12 +182,7 @@ HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed,
   const int64_t all = source.rows();
   const int64_t count = std::min(all, most);
   HostArray<float> values(count * source.info().cols, "training rows", resources);
-  std::vector<uint32_t> drawn(static_cast<size_t>(count));
-  if (count < all) {
-    drawn = sample_rows(CounterRng(seed, kSampleStream), all, count, resources);
-  } else {
-    std::iota(drawn.begin(), drawn.end(), 0u);
-  }
+  const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kSampleStream), all, count, resources);
   gather_as_floats(source, drawn, values.data(), resources);
   refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()},
                      resources.with_progress({}));

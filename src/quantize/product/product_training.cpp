@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <unordered_set>
 
@@ -286,13 +285,7 @@ ProductSample draw_product_sample(const CodeFormat& format, const PartRange& par
   const int64_t all = source.rows();
   const int64_t cols = format.part_cols();
   ProductSample sample(parts.of(format), sampled_rows(format, all), resources);
-  std::vector<uint32_t> drawn;
-  if (sample.rows < all) {
-    drawn = sample_rows(CounterRng(seed, kSampleStream), all, sample.rows, resources);
-  } else {
-    drawn.resize(static_cast<size_t>(all));
-    std::iota(drawn.begin(), drawn.end(), 0u);
-  }
+  const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kSampleStream), all, sample.rows, resources);
   const int64_t together = gathered_rows(format, sample.rows, resources.host_memory()->available());
   const HostArray<float> some(together * format.cols, "a block of rows", resources);
   ProgressMeter meter("sample", sample.rows, resources);
