@@ -1,4 +1,4 @@
-#include "io/npy_header.hpp"
+#include "io/formats.hpp"
 
 #include "io/file_error.hpp"
 

@@ -5,7 +5,6 @@
 // Every node's checksum is verified.
 #pragma once
 
-#include "io/hdf5/block_cache.hpp"
 #include "io/hdf5/source.hpp"
 
 #include <cstdint>
