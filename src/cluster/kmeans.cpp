@@ -245,10 +245,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
     wish.sampled_rows = start.plus_plus_rows;
     wish.candidates = start.candidates;
   }
-  KMeansModel next;
-  next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
-  next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
-  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
+  KMeansModel next = empty_model(params.clusters, rows.rows(), rows.cols(), outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
@@ -402,10 +399,8 @@ void KMeans::set_centres(const MatrixView& made, const Resources& resources) {
   KMeansInput input;
   input.centres = centres;
   check_kmeans_input(given, RowsInfo(centres), input);
-  KMeansModel model;
+  KMeansModel model = empty_model(given.clusters, 0, centres.cols(), resources);
   model.offset = narrowed.offset();
-  model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
-  model.counts = HostArray<double>(given.clusters, "the centres' weights", resources);
   std::fill_n(model.counts.data(), given.clusters, 0.0);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
@@ -431,10 +426,7 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   const int64_t clusters = params().clusters;
   check_snapshot(snapshot, clusters);
   const MatrixView& centres = snapshot.centres;
-  KMeansModel model;
-  model.centres = MatrixBuffer(DType::f32, clusters, centres.cols(), "the centres", resources);
-  model.counts = HostArray<double>(clusters, "the centres' weights", resources);
-  model.labels = HostArray<int32_t>(snapshot.labels.size, "the labels", resources);
+  KMeansModel model = empty_model(clusters, snapshot.labels.size, centres.cols(), resources);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   std::copy_n(snapshot.counts.data, clusters, model.counts.data());

@@ -79,22 +79,14 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
   return params.tol * survey.variance();
 }
 
-KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, const Resources& resources) {
-  KMeansModel model;
-  model.centres = MatrixBuffer(DType::f32, params.clusters, cols, "the centres", resources);
-  model.counts = HostArray<double>(params.clusters, "the centres' weights", resources);
-  model.labels = HostArray<int32_t>(rows, "the labels", resources);
-  return model;
-}
-
 // `known` is a sample of these rows, or of none.
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const DataSample& known, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
-  KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
+  KMeansModel best = empty_model(params.clusters, shape.rows, shape.cols, outer);
   KMeansModel other;
-  if (params.n_init > 1) other = empty_model(params, shape.rows, shape.cols, outer);
+  if (params.n_init > 1) other = empty_model(params.clusters, shape.rows, shape.cols, outer);
 
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
@@ -164,6 +156,14 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 }
 
 }  // namespace
+
+KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources) {
+  KMeansModel model;
+  model.centres = MatrixBuffer(DType::f32, clusters, cols, "the centres", resources);
+  model.counts = HostArray<double>(clusters, "the centres' weights", resources);
+  model.labels = HostArray<int32_t>(rows, "the labels", resources);
+  return model;
+}
 
 KMeansRows rows_of(const MatrixView& view) {
   return {RowsInfo(view), [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};

@@ -167,11 +167,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
 
   void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
              const Resources& resources) const override {
-    const auto keep = [&](TrainingRound round) {
-      trained.values = std::move(round.codebooks);
-      trained.history.push_back(round.objective);
-    };
-    train_local_search(params_of(recipe, seed), rows, keep, resources);
+    train_local_search(params_of(recipe, seed), rows, trained, resources);
   }
   Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
                                const Resources& resources) const override {

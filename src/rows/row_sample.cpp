@@ -2,6 +2,7 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
 #include "rows/device_row_gather_cuda.hpp"
 #include "rows/stored_row.hpp"
 
@@ -76,6 +77,17 @@ void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableM
     return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
   }
   source.gather(rows.data(), static_cast<int64_t>(rows.size()), out, resources);
+}
+
+void GatheredSource::take(const std::vector<uint32_t>& places, const MutableMatrixView& out) {
+  std::vector<uint32_t> numbers = places;
+  for (uint32_t& number : numbers) number = list_.empty() ? number : list_[number];
+  if (dtype_ == DType::f32) {
+    gather_as_floats(from_, numbers, static_cast<float*>(out.data()), reading_);
+  } else {
+    kith::gather(from_, numbers, out, reading_);
+  }
+  for (int64_t i = 0; step_ && i < out.rows(); ++i) step_(typed_row<float>(out, i), places[static_cast<size_t>(i)]);
 }
 
 }  // namespace kith

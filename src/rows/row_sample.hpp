@@ -9,8 +9,14 @@
 #include "core/random.hpp"
 #include "rows/row_source.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -29,6 +35,57 @@ inline Footprint sample_footprint(int64_t rows) { return array_footprint<uint64_
 void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources);
 void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
             const Resources& resources);
+
+// Rows of a source as a source of their own on the host, gathered anew at each fetch: all, or those listed by ascending
+// numbers. Memory: what one fetch brings, once it is open.
+class GatheredSource final : public RowSource {
+ public:
+  // What is done to a row of f32 that was gathered, with its place among these.
+  using Step = std::function<void(float* row, int64_t place)>;
+
+  // The source and the list outlive it; an empty list has all rows. `dtype`: f32, or the source's. What is read comes
+  // from `reading`.
+  GatheredSource(RowSource& from, std::span<const uint32_t> list, DType dtype, const Resources& reading, Step step = {})
+      : from_(from), list_(list), dtype_(dtype), reading_(reading.with_progress({})), step_(std::move(step)) {}
+  // All rows as f32.
+  GatheredSource(std::unique_ptr<RowSource> from, const Resources& reading, Step step)
+      : GatheredSource(*from, {}, DType::f32, reading, std::move(step)) {
+    own_ = std::move(from);
+  }
+
+  // Of so many such rows as f32.
+  static RowsInfo info_of(const RowsInfo& from, int64_t rows, DType dtype = DType::f32) {
+    RowsInfo info(rows, from.cols, dtype);
+    info.in_memory = false;
+    return info;
+  }
+  RowsInfo info() const override {
+    const RowsInfo from = from_.info();
+    return info_of(from, list_.empty() ? from.rows : std::ssize(list_), dtype_);
+  }
+  void open(int64_t most, const Resources& resources) override {
+    buffer_ = MatrixBuffer(dtype_, std::min(most, info().rows), info().cols, "gathered rows", resources);
+  }
+  MatrixView fetch(int64_t first, int64_t count) override {
+    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
+    take(row_numbers(first, count), out);
+    return out;
+  }
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
+    take({rows, rows + count}, out);
+  }
+
+ private:
+  void take(const std::vector<uint32_t>& places, const MutableMatrixView& out);
+
+  std::unique_ptr<RowSource> own_;
+  RowSource& from_;
+  const std::span<const uint32_t> list_;
+  const DType dtype_;
+  const Resources reading_;
+  const Step step_;
+  MatrixBuffer buffer_;
+};
 
 // Where the source is a matrix in the memory of a GPU, all of it.
 std::optional<MatrixView> on_gpu(RowSource& source);

@@ -247,17 +247,13 @@ std::vector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<co
   return parts;
 }
 
-void widen_all(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) {
-  if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != rows.cols()) {
-    throw InvalidArgument("the output has another shape than the rows, or is not f32");
-  }
-  if (const std::optional<int> device = device_of_rows(rows, out)) {
-    const TransformParts same{TransformParts::Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
-    return transform_cuda({{&same, true}}, rows, out, *device, resources);
-  }
-  ProgressMeter meter("transform", rows.rows(), resources);
-  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int) { widen_row(rows, i, typed_row<float>(out, i)); });
-  meter.finish();
+// Rows of no steps are as if they were padded to the columns that they have.
+void run_steps(const std::vector<std::shared_ptr<const Transform>>& steps, bool forward, const MatrixView& rows,
+               const MutableMatrixView& out, const Resources& resources) {
+  const TransformParts same{Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
+  std::vector<const TransformParts*> parts = parts_of(steps);
+  if (parts.empty()) parts.push_back(&same);
+  PieceSteps(parts, forward).run(rows, out, resources);
 }
 
 // Whether the transpose leads back: rows are orthonormal, or columns where there are more rows than columns.
@@ -391,13 +387,13 @@ TransformChain TransformChain::then(std::shared_ptr<const Transform> step) const
 
 void TransformChain::apply(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
-  empty() ? widen_all(rows, out, resources) : PieceSteps(parts_of(steps_), true).run(rows, out, resources);
+  run_steps(steps_, true, rows, out, resources);
 }
 
 void TransformChain::reverse(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
   for (const auto& step : steps_) step->check_reversible();
-  empty() ? widen_all(rows, out, resources) : PieceSteps(parts_of(steps_), false).run(rows, out, resources);
+  run_steps(steps_, false, rows, out, resources);
 }
 
 Footprint TransformChain::footprint(const RowsInfo& rows, const Resources& resources) const {

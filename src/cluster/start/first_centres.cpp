@@ -3,7 +3,6 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/draw/plus_plus_in_cells.hpp"
-#include "cluster/start/listed_source.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/typed_row.hpp"
@@ -111,7 +110,8 @@ class PlusPlusChoice {
       return choose(kept, kept.rows());
     }
     if (all_on_host) return choose(source_, plan_.piece_rows);
-    ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
+    GatheredSource some(source_, drawn_, info.dtype, resources_);
+    some.open(plan_.piece_rows, resources_);
     return choose(some, plan_.piece_rows);
   }
 
@@ -125,7 +125,9 @@ class PlusPlusChoice {
   void for_numbers(const Use& use) const {
     constexpr int64_t kAtOnce = int64_t{1} << 14;
     for (int64_t first = 0; first < count(); first += kAtOnce) {
-      use(numbers_of(drawn_, first, std::min(kAtOnce, count() - first)), first);
+      std::vector<uint32_t> numbers = row_numbers(first, std::min(kAtOnce, count() - first));
+      for (uint32_t& place : numbers) place = static_cast<uint32_t>(number_of(place));
+      use(numbers, first);
     }
   }
 
