@@ -1,12 +1,8 @@
 #include "cluster/kmeans_fit.hpp"
 
-#include <kith/error.hpp>
-
-#include "cluster/data/data_scale.hpp"
 #include "cluster/data/data_survey.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/start/first_centres.hpp"
-#include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/assign/rows_seen.hpp"

@@ -11,8 +11,6 @@
 #include "rows/rows_info.hpp"
 
 #include <functional>
-#include <memory>
-#include <vector>
 
 namespace kith {
 

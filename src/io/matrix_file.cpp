@@ -3,7 +3,6 @@
 #include <kith/error.hpp>
 
 #include "core/memory_budget.hpp"
-#include "io/formats.hpp"
 
 #include <fmt/format.h>
 

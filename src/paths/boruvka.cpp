@@ -8,12 +8,8 @@
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <memory>
 #include <numeric>
-#include <utility>
-#include <vector>
 
 namespace kith {
 namespace {

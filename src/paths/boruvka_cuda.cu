@@ -6,8 +6,6 @@
 // ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is left moves up.
 #include "paths/boruvka.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
@@ -24,7 +22,6 @@
 #include <cub/device/device_scan.cuh>
 
 #include <algorithm>
-#include <utility>
 
 namespace kith {
 namespace {

@@ -2,18 +2,14 @@
 
 #include <kith/error.hpp>
 #include <kith/metric.hpp>
-#include <kith/resources.hpp>
-#include <kith/view.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "quantize/codec.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/stored_row.hpp"

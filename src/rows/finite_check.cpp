@@ -1,7 +1,5 @@
 #include "rows/finite_check.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "rows/kept_rows.hpp"

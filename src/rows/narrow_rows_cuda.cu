@@ -7,8 +7,6 @@
 #include "cuda/launch.hpp"
 #include "rows/device_rows.hpp"
 
-#include <algorithm>
-
 namespace kith {
 namespace {
 

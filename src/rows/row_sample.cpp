@@ -1,12 +1,10 @@
 #include "rows/row_sample.hpp"
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
 #include "rows/device_row_gather_cuda.hpp"
 #include "rows/stored_row.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <numeric>
 

@@ -1,21 +1,15 @@
 #include "transform/opq.hpp"
 
-#include <kith/resources.hpp>
-
 #include "core/divide.hpp"
-#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "kernels/assign/codewords_cpu.hpp"
 #include "kernels/assign/sums_by_label_cpu.hpp"
-#include "kernels/dense/dense.hpp"
 #include "kernels/dense/orthonormal_rows.hpp"
 #include "transform/random_rotation.hpp"
-#include "transform/training_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 namespace kith {

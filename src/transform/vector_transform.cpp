@@ -12,8 +12,6 @@
 #include "transform/transform_cuda.hpp"
 #include "transform/transform_training.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace kith {

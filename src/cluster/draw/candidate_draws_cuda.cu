@@ -1,9 +1,6 @@
 #include "cluster/draw/candidate_draws_cuda.hpp"
 
-#include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
-
-#include <algorithm>
 
 namespace kith {
 namespace {

@@ -8,13 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {

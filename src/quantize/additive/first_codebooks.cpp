@@ -5,7 +5,6 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/divide.hpp"
-#include "core/host_array.hpp"
 #include "kernels/dense/dense.hpp"
 #include "quantize/product/product_training.hpp"
 #include "rows/finite_check.hpp"
@@ -19,7 +18,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 namespace kith {
 namespace {

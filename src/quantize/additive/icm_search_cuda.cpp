@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/half.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
