@@ -16,6 +16,7 @@
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -117,21 +118,19 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
 // The same on the CPU. `scratch`: a row for each thread.
 void transform_cpu(const KMeansParams& params, const MatrixView& rows, const MatrixView& centres,
                    const MutableMatrixView& out, const HostArray<float>& scratch, const Resources& resources) {
-  ProgressMeter meter("transform", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, resources);
   check_host_readable("output", out);
   std::vector<uint32_t> every(static_cast<size_t>(centres.rows()));
   std::iota(every.begin(), every.end(), 0u);
   const KeyKind kind = params.spherical ? KeyKind::inner_product : KeyKind::l2;
-  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
+  const auto transform_one = [&](int64_t i, int64_t, int slot) {
     float* const row = scratch.data() + slot * rows.cols();
     auto* const keys = typed_row<float>(out, i);
     widen_row(rows, i, row);
     canonical_keys_cpu(kind, {row, 0.0}, centres, every.data(), centres.rows(), keys);
     for (int64_t c = 0; params.spherical && c < centres.rows(); ++c) keys[c] = 0.0f - keys[c];
-    meter.add(1);
-  });
-  meter.finish();
+  };
+  for_row_blocks("transform", rows.rows(), resources, transform_one, 1);
 }
 
 // All distances between rows and all centres, on either device.

@@ -6,7 +6,7 @@
 #include "paths/boruvka.hpp"
 
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <atomic>
 #include <numeric>

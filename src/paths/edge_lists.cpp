@@ -4,7 +4,7 @@
 
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -9,7 +9,7 @@
 #include "cuda/device_info.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "paths/boruvka.hpp"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "paths/boruvka.hpp"
 #include "rows/narrowed_rows.hpp"
 

@@ -1,9 +1,7 @@
 // Additive codes, which are found by local search (LSQ) or along a beam (RQ).
 #include <kith/quantizer.hpp>
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "kernels/codes/sub_codes.hpp"
@@ -13,6 +11,7 @@
 #include "quantize/additive/local_search_training.hpp"
 #include "quantize/codec.hpp"
 #include "quantize/name_part.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -30,15 +29,14 @@ void write_norms(const CodecTables& codec, const MutableMatrixView& codes, const
   constexpr int64_t kTaskRows = 512;
   const CodeFormat& format = codec.format;
   const CodecView view = codec.view();
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("norms", codes.rows(), quiet);
-  parallel_for(divide_up(codes.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
-    for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, codes.rows()); ++i) {
+  const auto write_some = [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
       auto* const code = typed_row<uint8_t>(codes, i);
       std::fill(code + (format.parts * format.bits + 7) / 8, code + format.bytes(), uint8_t{0});
       write_code_norms(view, code, 1, nullptr);
     }
-  });
+  };
+  for_row_blocks("norms", codes.rows(), resources.with_progress({}), write_some, kTaskRows);
 }
 
 class AdditiveEncoder : public CodeEncoder {

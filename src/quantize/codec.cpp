@@ -2,12 +2,11 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/float_mode.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -33,17 +32,13 @@ void decode_cpu(const CodecView& codec, const MatrixView& codes, const MutableMa
   constexpr int64_t kTaskRows = 512;
   const int64_t count = codes.rows();
   const bool together = codes.row_stride() == codec.format.bytes() && out.row_stride() == codec.format.cols;
-  ProgressMeter meter("decode", count, resources);
-  parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
-    const int64_t first = task * kTaskRows;
-    const int64_t end = std::min(first + kTaskRows, count);
+  const auto decode_some = [&](int64_t first, int64_t end) {
     const int64_t step = together ? end - first : 1;
     for (int64_t i = first; i < end; i += step) {
       decode_rows_cpu(codec, typed_row<uint8_t>(codes, i), step, nullptr, typed_row<float>(out, i));
     }
-    meter.add(end - first);
-  });
-  meter.finish();
+  };
+  for_row_blocks("decode", count, resources, decode_some, kTaskRows);
 }
 
 }  // namespace

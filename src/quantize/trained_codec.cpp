@@ -12,6 +12,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -89,8 +90,7 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
   const HostArray<float> scratch(resources.threads() * format.cols, "a query", resources);
   std::vector<uint32_t> every(static_cast<size_t>(format.codewords()));
   std::iota(every.begin(), every.end(), 0u);
-  ProgressMeter meter("lookup tables", queries.rows(), resources);
-  parallel_for(queries.rows(), meter, resources, [&](int64_t i, int slot) {
+  const auto fill_one = [&](int64_t i, int64_t, int slot) {
     float* const query = scratch.data() + slot * format.cols;
     widen_row(queries, i, query);
     auto* to = typed_row<float>(out, i);
@@ -98,9 +98,8 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
     for (int64_t p = 0; p < (by_column ? format.cols : format.parts); ++p, to += format.codewords()) {
       by_column ? fill_column(view, p, query[p], products, to) : fill_part(view, p, query, products, every.data(), to);
     }
-    meter.add(1);
-  });
-  meter.finish();
+  };
+  for_row_blocks("lookup tables", queries.rows(), resources, fill_one, 1);
 }
 
 // InvalidArgument, naming the row, for a NaN or an infinity. Opens the source.

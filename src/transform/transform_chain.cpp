@@ -4,15 +4,14 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/pairwise_distances.hpp>
 
-#include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/dense/dense.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/transform_cuda.hpp"
 
@@ -32,11 +31,11 @@ constexpr int64_t kValuesATask = 1 << 16;
 // Runs body(row) for every row, some rows a task.
 template <typename Body>
 void for_each_row(int64_t rows, int64_t cols, const Resources& resources, const Body& body) {
-  const int64_t step = std::max<int64_t>(1, kValuesATask / std::max<int64_t>(cols, 1));
-  ProgressMeter meter("transform", rows, resources);
-  parallel_for(divide_up(rows, step), meter, resources, [&](int64_t task, int) {
-    for (int64_t i = task * step; i < std::min((task + 1) * step, rows); ++i) body(i);
-  });
+  const auto run_some = [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) body(i);
+  };
+  for_row_blocks("transform", rows, resources, run_some,
+                 std::max<int64_t>(1, kValuesATask / std::max<int64_t>(cols, 1)));
 }
 
 void shift_rows(const MatrixView& rows, const float* offset, float sign, const MutableMatrixView& out,

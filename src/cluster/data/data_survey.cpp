@@ -7,7 +7,6 @@
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
 #include "rows/row_source.hpp"
-#include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_product.hpp"
 #include "rows/row_sample.hpp"
-#include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

@@ -15,6 +15,7 @@
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"
 #include "exact/knn_backend.hpp"
+#include "kernels/assign/nearest_centre_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include <cstddef>

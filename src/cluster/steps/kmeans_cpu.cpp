@@ -68,10 +68,8 @@ class DrawsOnHost final : public CandidateDraws {
   }
 
   std::vector<float> weights(int64_t candidates) override {
-    std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
-    for (int64_t i = 0; i < rows_.count; ++i) {
-      sums[static_cast<size_t>(owner_[i])] += rows_.weights == nullptr ? 1.0 : static_cast<double>(rows_.weights[i]);
-    }
+    std::vector<double> sums(static_cast<size_t>(candidates));
+    count_labels({rows_.count, owner_.data(), nullptr, rows_.weights}, candidates, sums.data());
     return {sums.begin(), sums.end()};
   }
 

@@ -276,10 +276,8 @@ class KMeansCuda final : public KMeansBackend {
       }
       own_.context_->copy_values(rows_.labels, task_.owner, rows_.count);
       own_.context_->synchronize();
-      std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
-      for (int64_t i = 0; i < rows_.count; ++i) {
-        sums[static_cast<size_t>(rows_.labels[i])] += static_cast<double>(rows_.weights[i]);
-      }
+      std::vector<double> sums(static_cast<size_t>(candidates));
+      count_labels(rows_, candidates, sums.data());
       return {sums.begin(), sums.end()};
     }
 

@@ -1,6 +1,5 @@
 #include "quantize/additive/beam_search.hpp"
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
@@ -9,6 +8,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "quantize/additive/first_codebooks.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"
 
@@ -61,28 +61,30 @@ class BeamSearch {
   // `rows`: f32, one after the other. `paths`: for each row `beam` places of books().books bytes, of which the first
   // count_after(k) are its paths after k books; they become those after k + 1. The book may have changed since the last
   // call.
-  void extend(int64_t k, const float* rows, int64_t count, uint8_t* paths, ProgressMeter& meter) {
+  void extend(int64_t k, const float* rows, int64_t count, uint8_t* paths) {
     const int64_t held = count_after(k, books_.bits, beam_);
     const int64_t cols = books_.cols;
     prepare_book(k);
-    parallel_for(divide_up(count, kTaskRows), meter, resources_, [&](int64_t task, int) {
-      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) {
+    const auto leave_residuals = [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
         for (int64_t p = 0; p < held; ++p) {
           float* const residual = residuals_.data() + (i * held + p) * cols;
           path_residual(books_, k, rows + i * cols, paths + (i * beam_ + p) * books_.books, residual);
           squares_[i * held + p] = static_cast<float>(canonical_squared_norm_cpu(residual, cols));
         }
       }
-    });
+    };
+    for_row_blocks("encode", count, resources_, leave_residuals, kTaskRows);
     const DenseView<const float> left{residuals_.data(), count * held, cols, cols, 1};
     const DenseView<const float> book{books_.book(k), books_.words(), cols, cols, 1};
     multiply(left, book.transposed(), {products_.data(), count * held, books_.words(), books_.words(), 1}, {},
              resources_);
-    parallel_for(divide_up(count, kTaskRows), meter, resources_, [&](int64_t task, int slot) {
-      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) {
+    const auto choose_some = [&](int64_t first, int64_t end, int slot) {
+      for (int64_t i = first; i < end; ++i) {
         choose(k, held, i, paths + i * beam_ * books_.books, workers_[static_cast<size_t>(slot)]);
       }
-    });
+    };
+    for_row_blocks("encode", count, resources_, choose_some, kTaskRows);
   }
 
  private:
@@ -200,7 +202,7 @@ void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, u
   for (int64_t first = 0; first < rows.rows(); first += batch) {
     const int64_t count = std::min(batch, rows.rows() - first);
     for (int64_t i = 0; i < count; ++i) widen_row(rows, first + i, values.data() + i * books.cols);
-    for (int64_t k = 0; k < books.books; ++k) search.extend(k, values.data(), count, paths.data(), meter);
+    for (int64_t k = 0; k < books.books; ++k) search.extend(k, values.data(), count, paths.data());
     for (int64_t i = 0; i < count; ++i) {
       std::copy_n(paths.data() + i * beam * books.books, books.books, codes + (first + i) * books.books);
     }
@@ -249,7 +251,7 @@ std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSour
     std::copy(book.begin(), book.end(), values.begin() + k * words * cols);
     for (int64_t first = 0; first < count; first += batch) {
       const int64_t some = std::min(batch, count - first);
-      search.extend(k, rows.data() + first * cols, some, paths.data() + first * params.beam * params.codebooks, meter);
+      search.extend(k, rows.data() + first * cols, some, paths.data() + first * params.beam * params.codebooks);
     }
     // What the paths of all rows leave, or an even share of it: the next book serves every path.
     const int64_t held = BeamSearch::count_after(k + 1, params.bits, params.beam);
