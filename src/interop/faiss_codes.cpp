@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,35 +59,26 @@ enum class FaissAdditiveSearch : int32_t {
   norm_rq2x4 = 9
 };
 
-int norm_bits(FaissAdditiveSearch search) {
-  switch (search) {
-    case FaissAdditiveSearch::decompress:
-    case FaissAdditiveSearch::lut_nonorm:
-    case FaissAdditiveSearch::norm_from_lut: return 0;
-    case FaissAdditiveSearch::norm_float: return 32;
-    case FaissAdditiveSearch::norm_qint4:
-    case FaissAdditiveSearch::norm_cqint4: return 4;
-    default: return 8;
-  }
-}
+struct NormOfSearch {
+  int bits;       // behind a code
+  CodeNorm norm;  // as Kith has it; decoded where it lacks it
+};
 
-CodeNorm norm_of(FaissAdditiveSearch search) {
-  switch (search) {
-    case FaissAdditiveSearch::norm_float: return CodeNorm::float32;
-    case FaissAdditiveSearch::norm_qint8: return CodeNorm::qint8;
-    case FaissAdditiveSearch::norm_cqint8: return CodeNorm::cqint8;
-    default: return CodeNorm::decoded;
-  }
-}
+// In the order of the searches.
+constexpr NormOfSearch kNorms[] = {
+    {0, CodeNorm::decoded}, {0, CodeNorm::decoded}, {0, CodeNorm::decoded}, {32, CodeNorm::float32},
+    {8, CodeNorm::qint8},   {4, CodeNorm::decoded}, {8, CodeNorm::cqint8},  {4, CodeNorm::decoded},
+    {8, CodeNorm::decoded}, {8, CodeNorm::decoded},
+};
 
+const NormOfSearch& norm_of(FaissAdditiveSearch search) { return kNorms[static_cast<size_t>(search)]; }
+
+// That which is written.
 FaissAdditiveSearch search_of(CodeNorm norm) {
-  switch (norm) {
-    case CodeNorm::none: return FaissAdditiveSearch::lut_nonorm;
-    case CodeNorm::float32: return FaissAdditiveSearch::norm_float;
-    case CodeNorm::qint8: return FaissAdditiveSearch::norm_qint8;
-    case CodeNorm::cqint8: return FaissAdditiveSearch::norm_cqint8;
-    default: return FaissAdditiveSearch::decompress;
-  }
+  if (norm == CodeNorm::none) return FaissAdditiveSearch::lut_nonorm;
+  const auto* const found =
+      std::find_if(std::begin(kNorms), std::end(kNorms), [&](const NormOfSearch& one) { return one.norm == norm; });
+  return static_cast<FaissAdditiveSearch>(found - std::begin(kNorms));
 }
 
 // The values that levels are made from, behind those of the codebooks.
@@ -158,10 +150,10 @@ FaissCode read_additive_quantizer(FaissSource& source, int64_t cols, const CodeE
   if (search < FaissAdditiveSearch::decompress || search > FaissAdditiveSearch::norm_rq2x4) {
     source.corrupt(fmt::format("an additive quantizer that is searched in the way {}", static_cast<int>(search)));
   }
-  format.norm = norm_of(search);
+  format.norm = norm_of(search).norm;
   take_levels(source, search, result.codec);
   if (search >= FaissAdditiveSearch::norm_lsq2x4) source.skip_array(sizeof(float), "the tables of norms");
-  result.code_bytes = divide_up(books * format.bits + norm_bits(search), int64_t{8});
+  result.code_bytes = divide_up(books * format.bits + norm_of(search).bits, int64_t{8});
   if (code == kResidualCode) {
     source.skip(sizeof(int32_t), "how the quantizer was trained");
     const auto beam = source.number<int32_t>("the beam of a residual quantizer");

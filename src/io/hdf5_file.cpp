@@ -261,10 +261,6 @@ class ChunkedValues final : public ValueReader {
   Resources budget_;  // its own, of memory_bytes(): callers take as much from theirs
 };
 
-std::unique_ptr<const ValueReader> make_chunked_values(Hdf5Source source, Hdf5Dataset dataset) {
-  return std::make_unique<ChunkedValues>(std::move(source), std::move(dataset));
-}
-
 Hdf5ObjectHeader find_dataset(const Hdf5Source& source, const FileName& name, int64_t root_at) {
   std::optional<Hdf5ObjectHeader> found = find_object(source, root_at, name.dataset);
   if (!found) {
@@ -288,7 +284,7 @@ OpenedMatrix open_hdf5(OpenedFile opened, const FileName& name) {
   if (dataset.storage == Hdf5Storage::plain || layout.rows == 0) {
     return {layout, std::make_unique<PlainValues>(std::move(source.file), layout, name.path)};
   }
-  return {layout, make_chunked_values(std::move(source), std::move(dataset))};
+  return {layout, std::make_unique<ChunkedValues>(std::move(source), std::move(dataset))};
 }
 
 namespace {

@@ -36,25 +36,23 @@ float largest_of(const float* row, const std::vector<float>& origin) {
 int64_t sampled_row(int64_t number, int64_t rows, int64_t samples) { return number * rows / samples; }
 
 DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
-  DataSample sample;
-  const auto number = [&](int64_t s) { return sampled_row(s, rows.rows(), samples); };
-  if (rows.info().in_memory) {  // where they lie
-    std::vector<float> room(static_cast<size_t>(cols));
-    sample.origin = sample_mean(rows, cols, samples);
+  std::vector<float> values;  // of rows that are not in memory
+  if (!rows.info().in_memory) {
+    std::vector<uint32_t> numbers;
     for (int64_t s = 0; s < samples; ++s) {
-      const float* const row = floats_of(rows.fetch(number(s), 1), 0, room.data());
-      sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
+      numbers.push_back(static_cast<uint32_t>(sampled_row(s, rows.rows(), samples)));
     }
-    return sample;
+    values.resize(static_cast<size_t>(samples * cols));
+    gather_as_floats(rows, numbers, values.data(), resources);
   }
-  std::vector<uint32_t> numbers(static_cast<size_t>(samples));
-  for (int64_t s = 0; s < samples; ++s) numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(number(s));
-  std::vector<float> values(static_cast<size_t>(samples * cols));
-  gather_as_floats(rows, numbers, values.data(), resources);
-  ViewSource gathered(MatrixView(values.data(), samples, cols));
-  sample.origin = sample_mean(gathered, cols, samples);
+  ViewSource gathered(MatrixView(values.data(), values.empty() ? 0 : samples, cols));
+  RowSource& from = values.empty() ? rows : gathered;
+  std::vector<float> room(static_cast<size_t>(cols));
+  DataSample sample;
+  sample.origin = sample_mean(from, cols, samples);
   for (int64_t s = 0; s < samples; ++s) {
-    sample.largest = std::max(sample.largest, largest_of(values.data() + s * cols, sample.origin));
+    const float* const row = floats_of(from.fetch(sampled_row(s, from.rows(), samples), 1), 0, room.data());
+    sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
   }
   return sample;
 }

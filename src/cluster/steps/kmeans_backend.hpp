@@ -1,4 +1,4 @@
-// What a backend does for k-means; the loops around it (lloyd, mini_batch) are the same for all.
+// What a backend does for k-means; the loops around it (kmeans_loops.cpp) are the same for all.
 //
 //   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
 //   set_centres(centres)             the centres that they are assigned to
