@@ -165,7 +165,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
 
   void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
              const Resources& resources) const override {
-    train_local_search(params_of(recipe, seed), rows, trained, resources);
+    train_local_search(params_of(recipe, seed), rows, trained.values, trained.history, resources);
   }
   Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
                                const Resources& resources) const override {

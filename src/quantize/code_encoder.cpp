@@ -4,10 +4,8 @@
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
-#include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "quantize/additive/code_norms.hpp"
-#include "quantize/codec.hpp"
 #include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
@@ -57,26 +55,6 @@ int64_t CodecTables::bytes() const {
   int64_t total = array_bytes<float>(static_cast<int64_t>(values.size() + levels.size() + 2 * bases.size()));
   for (const NearestCodeword& part : nearest) total += part.bytes();
   return total;
-}
-
-void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources) {
-  const bool parted = format.copies_codewords() || format.adds_codewords();
-  const int64_t used = format.parts * format.bits % 8;
-  if (!parted || format.has_norm() || used == 0 || codes.rows() == 0) return;
-  if (!codes.space().host_readable()) {
-    const HostArray<uint8_t> copy(codes.rows() * codes.cols(), "codes", resources);
-    const MutableMatrixView here(copy.data(), codes.rows(), codes.cols());
-    copy_codes_cuda(codes, here, codes.space().device, resources);
-    return refuse_unused_bits(here, format, resources);
-  }
-  for (int64_t i = 0; i < codes.rows(); ++i) {
-    const auto* const code = typed_row<uint8_t>(codes, i);
-    if (code[codes.cols() - 1] >> used == 0) continue;
-    throw InvalidArgument(
-        fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
-                    "that this quantizer has made",
-                    i, format.parts, format.bits));
-  }
 }
 
 CodeTable code_table() {

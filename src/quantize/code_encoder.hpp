@@ -131,11 +131,6 @@ class CodeEncoder {
 // The local search of a recipe; `how`: as EncodeTask's.
 AdditiveEncoding encoding_of(const CodeRecipe& recipe, const LocalSearchEncoding* how);
 
-// InvalidArgument, naming the code, where a bit of its last byte behind its last sub-code is set: such a code is
-// another quantizer's or damaged. Codes of product and additive quantizers without a norm, in host memory or on a
-// device, which is waited for.
-void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources);
-
 // What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
 struct CodecTables {
   CodeRecipe recipe;

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/host_array.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
@@ -117,6 +118,26 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   dispatch(
       device, [&] { decode_cpu(view(), codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
+}
+
+void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources) {
+  const bool parted = format.copies_codewords() || format.adds_codewords();
+  const int64_t used = format.parts * format.bits % 8;
+  if (!parted || format.has_norm() || used == 0 || codes.rows() == 0) return;
+  if (!codes.space().host_readable()) {
+    const HostArray<uint8_t> copy(codes.rows() * codes.cols(), "codes", resources);
+    const MutableMatrixView here(copy.data(), codes.rows(), codes.cols());
+    copy_codes_cuda(codes, here, codes.space().device, resources);
+    return refuse_unused_bits(here, format, resources);
+  }
+  for (int64_t i = 0; i < codes.rows(); ++i) {
+    const auto* const code = typed_row<uint8_t>(codes, i);
+    if (code[codes.cols() - 1] >> used == 0) continue;
+    throw InvalidArgument(
+        fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
+                    "that this quantizer has made",
+                    i, format.parts, format.bits));
+  }
 }
 
 bool same_code(const Codec& a, const Codec& b) {

@@ -81,6 +81,11 @@ class Codec {
 // Whether both give the same codes and the same vectors.
 bool same_code(const Codec& a, const Codec& b);
 
+// InvalidArgument, naming the code, where a bit of its last byte behind its last sub-code is set: such a code is
+// another quantizer's or damaged. Codes of product and additive quantizers without a norm, in host memory or on a
+// device, which is waited for.
+void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources);
+
 // What a codec does, on a GPU, with the same bytes. Rows, codes and outputs lie in that device's memory or on the host,
 // from where they are brought piece by piece. Complete on return; Unsupported without CUDA.
 

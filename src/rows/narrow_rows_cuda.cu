@@ -1,4 +1,4 @@
-#include "rows/narrow_rows_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
 #include "core/memory_budget.hpp"

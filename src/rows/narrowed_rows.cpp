@@ -10,8 +10,7 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/typed_row.hpp"
-#include "rows/device_row_gather_cuda.hpp"
-#include "rows/narrow_rows_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/stored_row.hpp"
 
 #include <bit>

@@ -66,7 +66,4 @@ inline constexpr int kMostDataSamples = 256;  // a block of a GPU holds them
 // As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
 DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
 
-// The first row, counted from `rows`, with a NaN or an infinity, or -1.
-int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources);
-
 }  // namespace kith

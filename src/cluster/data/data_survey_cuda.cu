@@ -1,6 +1,7 @@
 // A thread for each column of a block of kSumBlock rows, then one for each column that adds the blocks in order.
 #include "cluster/data/data_survey.hpp"
 
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_array.hpp"

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/data/data_survey.hpp"
 #include "core/memory_budget.hpp"
 #include "core/name_table.hpp"
 #include "rows/finite_check.hpp"

@@ -17,6 +17,7 @@ void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const 
 
 // The first row that holds a NaN or an infinity, or -1.
 int64_t first_not_finite(const MatrixView& rows, const Resources& resources);
+int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources);  // in a GPU's memory
 // InvalidArgument, naming that row, counted from `first`.
 void check_rows_finite(const MatrixView& rows, int64_t first, const Resources& resources);
 

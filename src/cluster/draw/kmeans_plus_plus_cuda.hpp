@@ -38,14 +38,6 @@ struct PlusPlusShape {
   bool listed = false;    // else: they are gathered by their numbers from a matrix on the device
 };
 
-inline constexpr int kMostTrials = 18;  // of 2^24 centres
-
-// What a round leaves to the next.
-struct PlusPlusState {
-  uint32_t trials[kMostTrials];  // rows to be tried
-  uint32_t best;                 // of the round before: whose distances count
-};
-
 // Where it keeps its things in the one block of device memory it takes: the plan counts these bytes, and the work lays
 // out by them.
 struct PlusPlusWorkspace : WorkspaceLayout {

@@ -7,7 +7,7 @@
 // and some ten microseconds.
 #pragma once
 
-#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
+#include "cluster/draw/draw_tree.hpp"
 
 #include <cuda_runtime_api.h>
 

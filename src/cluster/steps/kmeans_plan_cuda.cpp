@@ -16,7 +16,7 @@
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>

@@ -12,7 +12,7 @@
 #include "ivf/model/norm_training.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/row_sample.hpp"
 #include "transform/transform_chain.hpp"
 

@@ -169,8 +169,8 @@ Footprint local_search_training_footprint(const LocalSearchParams& params, const
           sample_footprint(rows.rows).then(kept.beside(first)).then(local_search_steps_footprint(shape, resources)));
 }
 
-void train_local_search(const LocalSearchParams& params, RowSource& source, TrainedValues& trained,
-                        const Resources& resources) {
+void train_local_search(const LocalSearchParams& params, RowSource& source, std::vector<float>& trained,
+                        std::vector<double>& history, const Resources& resources) {
   check_training_rows("local search quantizer", source.rows(), params.bits, resources);
   const int64_t cols = source.info().cols;
   const Device device = resolve_training_device(params, source, std::min(source.rows(), kMostTrainingRows), resources);
@@ -214,11 +214,11 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, Trai
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
     cost = steps->cost();
-    trained.values = uncentred(coarse_first(books), books, moments.mean);
+    trained = uncentred(coarse_first(books), books, moments.mean);
     const double objective = cost + params.regularization * squares_of(codebooks);
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, objective, objective / static_cast<double>(count)));
-    trained.history.push_back(objective);
+    history.push_back(objective);
     meter.add(1);
     meter.poll();
   }

@@ -14,10 +14,10 @@
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
-#include "quantize/code_encoder.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -26,8 +26,8 @@ inline constexpr int64_t kMostTrainingRows = int64_t{1} << 20;  // more are samp
 Footprint local_search_training_footprint(const LocalSearchParams& params, const RowsInfo& rows,
                                           const Resources& resources);
 
-// After each round `trained` has its codebooks, on their grid, coarse ones first, and its objective.
-void train_local_search(const LocalSearchParams& params, RowSource& rows, TrainedValues& trained,
-                        const Resources& resources);
+// After each round `trained` has its codebooks, on their grid, coarse ones first, and `history` one more objective.
+void train_local_search(const LocalSearchParams& params, RowSource& rows, std::vector<float>& trained,
+                        std::vector<double>& history, const Resources& resources);
 
 }  // namespace kith
