@@ -1,4 +1,4 @@
-#include "interop/faiss_codes.hpp"
+#include "interop/faiss_parts.hpp"
 
 #include "core/divide.hpp"
 #include "quantize/additive/code_norms.hpp"

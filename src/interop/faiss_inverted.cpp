@@ -1,8 +1,7 @@
-#include "interop/faiss_inverted.hpp"
+#include "interop/faiss_parts.hpp"
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
-#include "interop/faiss_codes.hpp"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,7 @@
 #include "core/divide.hpp"
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
-#include "interop/faiss_codes.hpp"
-#include "interop/faiss_inverted.hpp"
-#include "interop/faiss_transforms.hpp"
+#include "interop/faiss_parts.hpp"
 #include "io/container/section.hpp"
 #include "io/file_error.hpp"
 

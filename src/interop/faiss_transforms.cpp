@@ -1,4 +1,4 @@
-#include "interop/faiss_transforms.hpp"
+#include "interop/faiss_parts.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,7 @@
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
-#include "interop/faiss_codes.hpp"
-#include "interop/faiss_transforms.hpp"
+#include "interop/faiss_parts.hpp"
 #include "ivf/model/ivf_model.hpp"
 
 #include <fmt/format.h>

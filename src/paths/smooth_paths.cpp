@@ -9,8 +9,8 @@
 #include "cuda/device_info.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "rows/row_blocks.hpp"
 #include "paths/boruvka.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// FAISS's quantizers as codecs: product, scalar and additive ones.
+// The parts of FAISS's files: quantizers as codecs (product, scalar and additive ones), inverted files and transforms.
+// They begin behind their tag.
 //
 // FAISS may keep a norm behind the additive codes of a vector. Those that Kith's codes have too (CodeNorm) are taken
 // and written; others, of 4 bits or found by a quantizer of their own, are left out, and distances are those of the
@@ -10,9 +11,11 @@
 #include "index/index_parts.hpp"
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_source.hpp"
+#include "transform/transform_parts.hpp"
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace kith {
 
@@ -61,5 +64,14 @@ struct FastScanLayout {
 FastScanLayout fast_scan_layout(FaissSource& source, const CodeFormat& format, int32_t block_rows);
 // The codes of so many vectors, one behind the other, from their blocks.
 void unpack_fast_scan(const FastScanLayout& layout, const uint8_t* blocks, int64_t rows, uint8_t* codes);
+
+// Inverted files: centres, a code, and lists of codes and ids.
+bool is_inverted_tag(std::string_view tag);
+IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag);
+
+// Vector transforms: linear maps (OPQ, PCA and rotations among them), centring, unit length and padding. Every linear
+// map is written as FAISS's general one.
+TransformParts read_transform(FaissSource& source);
+void write_transform(FaissSink& sink, const TransformParts& transform);
 
 }  // namespace kith
