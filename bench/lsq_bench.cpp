@@ -253,7 +253,7 @@ class Ablations {
         engine.start_block();
         engine.take(moved.data(), &norm, 1, &fits);
         if (fits == 0) continue;
-        engine.load(row.data(), 1);
+        engine.load(row.data());
         local.start_greedy(engine, 1, codes.data());
         float cost = 0;
         local.run(engine, &i, 1, codes.data(), &cost);

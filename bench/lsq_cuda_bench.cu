@@ -22,7 +22,7 @@
 #include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
-#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/first_codebooks.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "table.hpp"

@@ -15,7 +15,7 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "options.hpp"
 #include "paths/boruvka.hpp"
 

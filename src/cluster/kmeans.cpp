@@ -16,6 +16,7 @@
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -117,21 +118,19 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
 // The same on the CPU. `scratch`: a row for each thread.
 void transform_cpu(const KMeansParams& params, const MatrixView& rows, const MatrixView& centres,
                    const MutableMatrixView& out, const HostArray<float>& scratch, const Resources& resources) {
-  ProgressMeter meter("transform", rows.rows(), resources);
-  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+  if (params.check_finite) check_rows_finite(rows, 0, resources);
   check_host_readable("output", out);
   std::vector<uint32_t> every(static_cast<size_t>(centres.rows()));
   std::iota(every.begin(), every.end(), 0u);
   const KeyKind kind = params.spherical ? KeyKind::inner_product : KeyKind::l2;
-  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
+  const auto transform_one = [&](int64_t i, int64_t, int slot) {
     float* const row = scratch.data() + slot * rows.cols();
     auto* const keys = typed_row<float>(out, i);
     widen_row(rows, i, row);
     canonical_keys_cpu(kind, {row, 0.0}, centres, every.data(), centres.rows(), keys);
     for (int64_t c = 0; params.spherical && c < centres.rows(); ++c) keys[c] = 0.0f - keys[c];
-    meter.add(1);
-  });
-  meter.finish();
+  };
+  for_row_blocks("transform", rows.rows(), resources, transform_one, 1);
 }
 
 // All distances between rows and all centres, on either device.
@@ -189,8 +188,8 @@ void predict_rows(const KMeansParams& params, const KMeansModel& model, const Ma
 
 Metric metric_of(const KMeansParams& params) { return params.spherical ? Metric::inner_product : Metric::sqeuclidean; }
 
-// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres yet
-// is given its offset by the rows.
+// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres
+// yet is given its offset by the rows.
 template <typename Make>
 KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& former, const MatrixView& given,
                                 const KMeansInput& given_input, const Resources& resources, const Make& make) {
@@ -245,14 +244,11 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
     wish.sampled_rows = start.plus_plus_rows;
     wish.candidates = start.candidates;
   }
-  KMeansModel next;
-  next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
-  next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
-  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
+  KMeansModel next = empty_model(params.clusters, rows.rows(), rows.cols(), outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
-  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+  if (params.check_finite) check_rows_finite(rows, 0, resources);
 
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
@@ -402,10 +398,8 @@ void KMeans::set_centres(const MatrixView& made, const Resources& resources) {
   KMeansInput input;
   input.centres = centres;
   check_kmeans_input(given, RowsInfo(centres), input);
-  KMeansModel model;
+  KMeansModel model = empty_model(given.clusters, 0, centres.cols(), resources);
   model.offset = narrowed.offset();
-  model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
-  model.counts = HostArray<double>(given.clusters, "the centres' weights", resources);
   std::fill_n(model.counts.data(), given.clusters, 0.0);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
@@ -431,10 +425,7 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   const int64_t clusters = params().clusters;
   check_snapshot(snapshot, clusters);
   const MatrixView& centres = snapshot.centres;
-  KMeansModel model;
-  model.centres = MatrixBuffer(DType::f32, clusters, centres.cols(), "the centres", resources);
-  model.counts = HostArray<double>(clusters, "the centres' weights", resources);
-  model.labels = HostArray<int32_t>(snapshot.labels.size, "the labels", resources);
+  KMeansModel model = empty_model(clusters, snapshot.labels.size, centres.cols(), resources);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   std::copy_n(snapshot.counts.data, clusters, model.counts.data());

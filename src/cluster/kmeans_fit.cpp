@@ -1,12 +1,8 @@
 #include "cluster/kmeans_fit.hpp"
 
-#include <kith/error.hpp>
-
-#include "cluster/data/data_scale.hpp"
 #include "cluster/data/data_survey.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/start/first_centres.hpp"
-#include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/assign/rows_seen.hpp"
@@ -67,7 +63,7 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
     const int64_t count = std::min(plan.piece_rows, shape.rows - first);
     const MatrixView piece = source.fetch(first, count);
     if (params.tol == 0) {
-      check_rows_finite(piece, first, meter, resources);
+      check_rows_finite(piece, first, resources);
     } else {
       survey.add(piece, first, check, meter, resources);
     }
@@ -79,22 +75,14 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
   return params.tol * survey.variance();
 }
 
-KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, const Resources& resources) {
-  KMeansModel model;
-  model.centres = MatrixBuffer(DType::f32, params.clusters, cols, "the centres", resources);
-  model.counts = HostArray<double>(params.clusters, "the centres' weights", resources);
-  model.labels = HostArray<int32_t>(rows, "the labels", resources);
-  return model;
-}
-
 // `known` is a sample of these rows, or of none.
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const DataSample& known, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
-  KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
+  KMeansModel best = empty_model(params.clusters, shape.rows, shape.cols, outer);
   KMeansModel other;
-  if (params.n_init > 1) other = empty_model(params, shape.rows, shape.cols, outer);
+  if (params.n_init > 1) other = empty_model(params.clusters, shape.rows, shape.cols, outer);
 
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
@@ -165,6 +153,14 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 
 }  // namespace
 
+KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources) {
+  KMeansModel model;
+  model.centres = MatrixBuffer(DType::f32, clusters, cols, "the centres", resources);
+  model.counts = HostArray<double>(clusters, "the centres' weights", resources);
+  model.labels = HostArray<int32_t>(rows, "the labels", resources);
+  return model;
+}
+
 KMeansRows rows_of(const MatrixView& view) {
   return {RowsInfo(view), [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
 }
@@ -230,11 +226,11 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 
 namespace {
 
-// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or that
-// the resources name; else the CPU.
+// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or
+// that the resources name; else the CPU.
 template <typename WishFor>
 Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
-  const Device device = !rows.space.host_readable() ? Device::cuda(rows.space.device)
+  const Device device = !rows.space.host_readable()                   ? Device::cuda(rows.space.device)
                         : resources.device().kind == DeviceKind::cuda ? resources.device()
                                                                       : Device::cpu();
   const auto least = [&](const KMeansShape& shape) {
@@ -322,7 +318,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
   backend->set_centres(data.centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
     const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
-    if (checks) check_rows_finite(part, first, meter, resources);
+    if (checks) check_rows_finite(part, first, resources);
     assign(*backend, part, first, data.exponent, meter);
     meter.poll();
   }

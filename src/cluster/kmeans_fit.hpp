@@ -11,8 +11,6 @@
 #include "rows/rows_info.hpp"
 
 #include <functional>
-#include <memory>
-#include <vector>
 
 namespace kith {
 
@@ -25,6 +23,9 @@ Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, c
 
 using PlannedKMeans = Planned<KMeansPlan>;
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
+
+// With room for so many centres, and labels of so many rows.
+KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources);
 
 // Everything has been checked but the rows' values.
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,

@@ -1,5 +1,6 @@
 // Stands in for what calls CUDA in a build without it.
-#include "cluster/data/data_survey_cuda.hpp"
+#include "cluster/data/data_survey.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "core/dispatch.hpp"

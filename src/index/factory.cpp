@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "quantize/additive/code_norms.hpp"
-#include "quantize/code_table.hpp"
+#include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
 
 #include <fmt/format.h>

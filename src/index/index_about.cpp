@@ -5,7 +5,7 @@
 #include "core/name_table.hpp"
 #include "io/container/section.hpp"
 #include "io/container/words.hpp"
-#include "quantize/code_table.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <kith/metric.hpp>
 
 #include "core/host_array.hpp"
-#include "quantize/code_table.hpp"
+#include "quantize/code_encoder.hpp"
 #include "transform/transform_parts.hpp"
 
 #include <algorithm>

@@ -1,21 +1,13 @@
-#include "interop/faiss_inverted.hpp"
+#include "interop/faiss_parts.hpp"
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
-#include "index/index_parts.hpp"
-#include "interop/faiss_additive.hpp"
-#include "interop/faiss_codes.hpp"
-#include "interop/faiss_flat.hpp"
-#include "interop/faiss_header.hpp"
-#include "interop/faiss_source.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
+#include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -30,12 +22,7 @@ struct FaissLists {
   HostArray<int64_t> ids;  // of the codes
 };
 
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 constexpr int64_t kIdBytes = sizeof(int64_t);
-
-void check_rows(FaissSource& source, int64_t rows) {
-  if (rows > kMostRows) source.unsupported(fmt::format("more than {} vectors, which one index cannot have", kMostRows));
-}
 
 // The sizes of the lists, at offsets[1] and on.
 void read_sizes(FaissSource& source, const HostArray<int64_t>& offsets) {
@@ -57,9 +44,8 @@ void read_sizes(FaissSource& source, const HostArray<int64_t>& offsets) {
 }
 
 FaissLists read_array_lists(FaissSource& source, int64_t lists, int64_t code_bytes) {
-  const auto count = static_cast<uint64_t>(lists);
-  source.bounded(count, count, "the number of lists");
-  source.bounded(static_cast<uint64_t>(code_bytes), static_cast<uint64_t>(code_bytes), "the bytes of a code");
+  source.exactly(lists, "the number of lists");
+  source.exactly(code_bytes, "the bytes of a code");
   FaissLists result;
   result.offsets = HostArray<int64_t>(lists + 1, "the lists", source.resources());
   std::fill(result.offsets.begin(), result.offsets.end(), 0);
@@ -69,7 +55,9 @@ FaissLists read_array_lists(FaissSource& source, int64_t lists, int64_t code_byt
     const int64_t size = result.offsets[list];
     if (size < 0 || size > source.left()) source.corrupt(fmt::format("a list of {} vectors", size));
     rows += size;
-    check_rows(source, rows);
+    if (rows > kMostFaissRows) {
+      source.unsupported(fmt::format("more than {} vectors, which one index cannot have", kMostFaissRows));
+    }
     result.offsets[list] = rows;
   }
   if (saturating_multiply(rows, code_bytes + kIdBytes) > source.left()) {
@@ -105,13 +93,10 @@ void read_blocks(FaissSource& source, const FastScanLayout& layout, int64_t size
 
 // Ids and blocks of each list, behind their numbers.
 FaissLists read_blocked_lists(FaissSource& source, int64_t lists, const FastScanLayout& layout, int64_t rows) {
-  const auto count = static_cast<uint64_t>(lists);
-  source.bounded(count, count, "the number of lists");
+  source.exactly(lists, "the number of lists");
   source.skip(sizeof(uint64_t), "the bytes of a code");  // not used there
-  const auto block_rows = static_cast<uint64_t>(layout.block_rows);
-  const auto block_bytes = static_cast<uint64_t>(layout.block_bytes());
-  source.bounded(block_rows, block_rows, "the vectors of a block");
-  source.bounded(block_bytes, block_bytes, "the bytes of a block");
+  source.exactly(layout.block_rows, "the vectors of a block");
+  source.exactly(layout.block_bytes(), "the bytes of a block");
   if (saturating_multiply(rows, kIdBytes + layout.code_bytes()) > source.left()) {
     source.corrupt("the lists are larger than the rest of the file; it was cut or damaged");
   }
@@ -271,95 +256,74 @@ void skip_direct_map(FaissSource& source) {
   if (type == 2) source.skip_array(2 * sizeof(int64_t), "a direct map");
 }
 
-IndexParts read_inverted_header(FaissSource& source, FaissHeader& header) {
-  header = read_faiss_header(source);
+// How codes lie in the lists: their bytes, or blocks of them.
+struct ListedCode {
+  FaissCode code;
+  std::optional<FastScanLayout> blocked;
+};
+
+// Behind the centres: the code, and whether it is of residuals.
+ListedCode read_listed_code(FaissSource& source, std::string_view tag, int64_t cols, bool& residual) {
+  ListedCode listed;
+  FaissCode& code = listed.code;
+  const auto check_bytes = [&](uint64_t bytes) {
+    if (bytes == static_cast<uint64_t>(code.code_bytes)) return;
+    source.corrupt(fmt::format("codes of {} bytes, not {}", bytes, code.code_bytes));
+  };
+  if (tag == "IwFl") {
+    code.codec.format = {.cols = cols};
+    code.code_bytes = code.codec.format.bytes();
+  } else if (tag == "IwSq") {
+    code = read_scalar_quantizer(source, cols);
+    source.exactly(code.code_bytes, "the bytes of a code");
+    residual = source.flag("whether codes are residual");
+    if (code.stores_bytes() && residual) source.unsupported("bytes of vectors less their centres, which Kith lacks");
+  } else if (tag == "IwPQ" || tag == "IwPf") {
+    residual = source.flag("whether codes are residual");
+    const auto bytes = source.number<uint64_t>("the bytes of a code");
+    const bool fast = tag == "IwPf";
+    const int32_t block_rows = fast ? source.number<int32_t>("the vectors of a block") : 0;
+    if (fast) source.skip(2 * sizeof(uint64_t) + sizeof(int32_t), "how the index is searched");
+    code = read_product_quantizer(source, cols);
+    check_bytes(bytes);
+    if (fast) listed.blocked = fast_scan_layout(source, code.codec.format, block_rows);
+  } else {
+    const auto bytes = source.number<uint64_t>("the bytes of a code");
+    code = read_additive_quantizer(source, cols, tag == "IwRQ" ? kResidualCode : kLocalSearchCode);
+    check_bytes(bytes);
+    residual = source.flag("whether codes are residual");
+    source.skip(sizeof(int32_t), "how the index is searched");
+    if (residual) code.codec = without_norms(code.codec);
+  }
+  return listed;
+}
+
+}  // namespace
+
+bool is_inverted_tag(std::string_view tag) {
+  constexpr std::string_view kTags[] = {"IwFl", "IwPQ", "IwPf", "IwSq", "IwLS", "IwRQ"};
+  return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
+}
+
+IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag) {
+  const FaissHeader header = read_faiss_header(source);
   IndexParts parts = begun_parts(source, header);
   ListParts& lists = parts.lists.emplace();
   lists.lists = source.bounded(1, static_cast<uint64_t>(kMostFaissRows), "the number of lists");
   parts.probes = source.bounded(1, std::numeric_limits<int64_t>::max(), "the number of probes");
   lists.centres = read_centres(source, header, lists.lists);
   skip_direct_map(source);
-  return parts;
-}
-
-void finish_inverted(FaissSource& source, IndexParts& parts, FaissLists lists) {
-  if (lists.ids.size() != parts.rows) {
-    source.corrupt(fmt::format("lists of {} vectors in an index of {}", lists.ids.size(), parts.rows));
+  ListedCode listed = read_listed_code(source, tag, header.cols, lists.residual);
+  FaissCode& code = listed.code;
+  if (code.stores_bytes()) parts.dtype = code.codec.format.dtype;
+  FaissLists found = read_inverted_lists(source, lists.lists, code.code_bytes, listed.blocked, parts.rows);
+  found.codes = code.known(std::move(found.codes), found.ids.size(), source.resources());
+  lists.codec = std::move(code.codec);
+  if (found.ids.size() != parts.rows) {
+    source.corrupt(fmt::format("lists of {} vectors in an index of {}", found.ids.size(), parts.rows));
   }
-  number_rows(source, std::move(lists), parts);
-  parts.factory = fmt::format("IVF{},{}", parts.lists->lists, code_name(parts.lists->codec));
-}
-
-}  // namespace
-
-IndexParts read_faiss_inverted_flat(FaissSource& source) {
-  FaissHeader header;
-  IndexParts parts = read_inverted_header(source, header);
-  parts.lists->codec.format = {.cols = header.cols};
-  const int64_t bytes = parts.lists->codec.format.bytes();
-  finish_inverted(source, parts, read_inverted_lists(source, parts.lists->lists, bytes, {}, parts.rows));
-  return parts;
-}
-
-IndexParts read_faiss_inverted_product(FaissSource& source, bool fast) {
-  FaissHeader header;
-  IndexParts parts = read_inverted_header(source, header);
-  ListParts& lists = *parts.lists;
-  lists.residual = source.flag("whether codes are residual");
-  const auto code_bytes = source.number<uint64_t>("the bytes of a code");
-  int32_t block_rows = 0;
-  if (fast) {
-    block_rows = source.number<int32_t>("the vectors of a block");
-    source.skip(2 * sizeof(uint64_t) + sizeof(int32_t), "how the index is searched");
-  }
-  lists.codec = read_product_quantizer(source, header.cols);
-  const int64_t bytes = lists.codec.format.bytes();
-  if (code_bytes != static_cast<uint64_t>(bytes))
-    source.corrupt(fmt::format("codes of {} bytes, not {}", code_bytes, bytes));
-  std::optional<FastScanLayout> blocked;
-  if (fast) {
-    require_fast_bits(source, lists.codec.format);
-    blocked = fast_scan_layout(source, lists.codec.format.parts, block_rows);
-  }
-  finish_inverted(source, parts, read_inverted_lists(source, lists.lists, bytes, blocked, parts.rows));
-  return parts;
-}
-
-IndexParts read_faiss_inverted_scalar(FaissSource& source) {
-  FaissHeader header;
-  IndexParts parts = read_inverted_header(source, header);
-  ListParts& lists = *parts.lists;
-  FaissScalarCodec scalar = read_scalar_quantizer(source, header.cols);
-  lists.codec = std::move(scalar.codec);
-  const CodeFormat& format = lists.codec.format;
-  const auto bytes = static_cast<uint64_t>(format.bytes());
-  source.bounded(bytes, bytes, "the bytes of a code");
-  lists.residual = source.flag("whether codes are residual");
-  const bool stores_bytes = format.stores_values() && size_of(format.dtype) == 1;
-  if (stores_bytes && lists.residual) source.unsupported("bytes of vectors less their centres, which Kith lacks");
-  if (stores_bytes) parts.dtype = format.dtype;
-  FaissLists found = read_inverted_lists(source, lists.lists, format.bytes(), {}, parts.rows);
-  if (scalar.offset_bytes) undo_offset(found.codes);
-  finish_inverted(source, parts, std::move(found));
-  return parts;
-}
-
-IndexParts read_faiss_inverted_additive(FaissSource& source, const CodeEncoder* code) {
-  FaissHeader header;
-  IndexParts parts = read_inverted_header(source, header);
-  ListParts& lists = *parts.lists;
-  const auto code_bytes = source.number<uint64_t>("the bytes of a code");
-  FaissAdditive additive = read_additive_quantizer(source, header.cols, code);
-  if (code_bytes != static_cast<uint64_t>(additive.code_bytes)) {
-    source.corrupt(fmt::format("codes of {} bytes, not {}", code_bytes, additive.code_bytes));
-  }
-  lists.residual = source.flag("whether codes are residual");
-  source.skip(sizeof(int32_t), "how the index is searched");
-  if (lists.residual) additive.codec = without_norms(additive.codec);
-  FaissLists found = read_inverted_lists(source, lists.lists, additive.code_bytes, {}, parts.rows);
-  found.codes = known_codes(additive, found.codes, found.ids.size(), source.resources());
-  lists.codec = std::move(additive.codec);
-  finish_inverted(source, parts, std::move(found));
+  number_rows(source, std::move(found), parts);
+  parts.factory = fmt::format("IVF{},{}", lists.lists, code_name(lists.codec));
   return parts;
 }
 

@@ -1,21 +1,23 @@
-// A whole FAISS file: what its first index is, and indexes over another one (transforms, ids, refining).
+// A whole FAISS file: what its first index is, vectors and codes one after the other in the order of rows, and indexes
+// over another one (transforms, ids, refining). They begin behind their tag.
 #include "interop/faiss_file.hpp"
 
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 
+#include "core/divide.hpp"
+#include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
-#include "interop/faiss_codes.hpp"
-#include "interop/faiss_flat.hpp"
-#include "interop/faiss_header.hpp"
-#include "interop/faiss_inverted.hpp"
-#include "interop/faiss_source.hpp"
-#include "interop/faiss_transforms.hpp"
+#include "interop/faiss_parts.hpp"
+#include "io/container/section.hpp"
 #include "io/file_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace kith {
@@ -24,6 +26,77 @@ namespace {
 constexpr int kMostNested = 50;  // FAISS's own limit
 
 IndexParts read_any(FaissSource& source, int depth);
+
+// A single list without a centre, in the order of rows.
+void set_single_list(FaissSource& source, IndexParts& parts, CodecParts codec, HostArray<uint8_t> codes) {
+  ListParts& lists = parts.lists.emplace();
+  HostArray<int64_t> offsets(2, "the list", source.resources());
+  HostArray<uint32_t> rows(parts.rows, "the rows of the list", source.resources());
+  offsets[0] = 0;
+  offsets[1] = parts.rows;
+  std::iota(rows.begin(), rows.end(), 0U);
+  lists.codec = std::move(codec);
+  lists.offsets = std::move(offsets);
+  lists.rows = std::move(rows);
+  lists.codes = std::move(codes);
+  parts.factory = code_name(lists.codec);
+}
+
+IndexParts read_flat(FaissSource& source) {
+  const FaissHeader header = read_faiss_header(source);
+  IndexParts parts = begun_parts(source, header);
+  parts.flat.emplace_back(read_faiss_rows(source, header));
+  parts.factory = "Flat";
+  return parts;
+}
+
+// The codes of a fast scan, which lie in blocks, one behind the other.
+HostArray<uint8_t> read_fast_codes(FaissSource& source, const CodeFormat& format, int64_t rows) {
+  source.skip(sizeof(int32_t), "how the index is searched");
+  const auto block_rows = source.number<int32_t>("the vectors of a block");
+  const FastScanLayout layout = fast_scan_layout(source, format, block_rows);
+  source.skip(sizeof(int32_t), "how the index is searched");
+  source.exactly(round_up(rows, block_rows), "the vectors with padding");
+  source.skip(sizeof(uint64_t), "the parts with padding");
+  const int64_t bytes = divide_up(rows, block_rows) * layout.block_bytes();
+  const HostArray<uint8_t> blocks = source.array<uint8_t>(bytes, "codes");
+  HostArray<uint8_t> codes(rows * format.bytes(), "the codes", source.resources());
+  unpack_fast_scan(layout, blocks.data(), rows, codes.data());
+  return codes;
+}
+
+// Codes one after the other, in the order of rows.
+IndexParts read_codes(FaissSource& source, std::string_view tag) {
+  const FaissHeader header = read_faiss_header(source);
+  IndexParts parts = begun_parts(source, header);
+  const bool fast = tag == "IPfs";
+  const bool product = tag == "IxPq" || fast;
+  const bool scalar = tag == "IxSQ";
+  FaissCode code = product ? read_product_quantizer(source, header.cols)
+                   : scalar
+                       ? read_scalar_quantizer(source, header.cols)
+                       : read_additive_quantizer(source, header.cols, tag == "IxRq" ? kResidualCode : kLocalSearchCode);
+  const CodeFormat& format = code.codec.format;
+  if (format.adds_codewords()) source.exactly(code.code_bytes, "the bytes of a code");
+  HostArray<uint8_t> codes = fast ? read_fast_codes(source, format, header.rows)
+                                  : source.array<uint8_t>(saturating_multiply(header.rows, code.code_bytes), "codes");
+  if (product && !fast) {
+    source.skip(sizeof(int32_t), "how the index is searched");
+    if (source.flag("whether codes are of signs")) source.unsupported("codes of signs, which Kith lacks");
+    source.skip(sizeof(int32_t), "how the index is searched");
+  }
+  codes = code.known(std::move(codes), header.rows, source.resources());
+  if (code.stores_bytes()) {  // flat rows
+    MatrixBuffer rows(format.dtype, header.rows, header.cols, "the vectors", source.resources());
+    std::copy(codes.begin(), codes.end(), static_cast<uint8_t*>(rows.mutable_view().data()));
+    parts.dtype = format.dtype;
+    parts.flat.emplace_back(std::move(rows));
+    parts.factory = "Flat";
+    return parts;
+  }
+  set_single_list(source, parts, std::move(code.codec), std::move(codes));
+  return parts;
+}
 
 std::string transform_name(const TransformParts& transform, const IndexParts& parts) {
   if (transform.name == "OPQ") {  // FAISS's file has it as any linear map
@@ -127,23 +200,22 @@ IndexParts read_refined(FaissSource& source, int depth) {
 IndexParts read_any(FaissSource& source, int depth) {
   if (depth > kMostNested) source.corrupt(fmt::format("indexes within each other, {} deep", depth));
   const std::string tag = source.tag();
-  if (is_flat_tag(tag)) return read_faiss_flat(source);
-  if (tag == "IxPq") return read_faiss_product(source);
-  if (tag == "IPfs") return read_faiss_fast_product(source);
-  if (tag == "IxSQ") return read_faiss_scalar(source);
-  if (tag == "IwFl") return read_faiss_inverted_flat(source);
-  if (tag == "IwPQ" || tag == "IwPf") return read_faiss_inverted_product(source, tag == "IwPf");
-  if (tag == "IwSq") return read_faiss_inverted_scalar(source);
-  if (tag == "IxLS") return read_faiss_additive(source, kLocalSearchCode);
-  if (tag == "IxRq") return read_faiss_additive(source, kResidualCode);
-  if (tag == "IwLS") return read_faiss_inverted_additive(source, kLocalSearchCode);
-  if (tag == "IwRQ") return read_faiss_inverted_additive(source, kResidualCode);
+  if (is_flat_tag(tag)) return read_flat(source);
+  if (is_inverted_tag(tag)) return read_faiss_inverted(source, tag);
+  if (tag == "IxPq" || tag == "IPfs" || tag == "IxSQ" || tag == "IxLS" || tag == "IxRq") return read_codes(source, tag);
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);
   if (tag[0] == 'I' || tag == "null")
     source.unsupported(fmt::format("an index of FAISS's kind '{}', which Kith lacks", tag));
   source.corrupt("this is no FAISS index: it does not begin as one");
+}
+
+// Asked only where a file was no index of FAISS's: the answer is worth more than what was wrong with it.
+bool is_container(const std::string& path) {
+  std::string head(kContainerMagic.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kContainerMagic;
 }
 
 }  // namespace
@@ -159,6 +231,18 @@ IndexParts read_faiss(const std::string& path, const Resources& resources) {
     throw_corrupt(path, source.at(), fmt::format("{} ({})", problem.reason(), problem.section()));
   }
   return parts;
+}
+
+Index read_faiss_index(const std::string& path, const Resources& resources) {
+  try {
+    return IndexAccess::from_parts(read_faiss(path, resources), resources);
+  } catch (const CorruptFile&) {
+    if (!is_container(path)) throw;
+    throw InvalidArgument(
+        fmt::format("'{}' is a .kith file, not FAISS's; read it with kith.load, and name it *.kith for "
+                    "the program",
+                    path));
+  }
 }
 
 }  // namespace kith

@@ -1,14 +1,17 @@
 // A FAISS file from its beginning to its end: numbers, arrays and tags, one behind the other. No read leaves the file,
-// and no array is made that the file is too short for.
+// and no array is made that the file is too short for. Beside them what every index in such a file begins with.
 #pragma once
 
+#include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
+#include "index/index_parts.hpp"
 #include "io/posix_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -42,6 +45,9 @@ class FaissSource {
   int64_t count(int64_t element_bytes, std::string_view what);
   // A number that must be in [least, most].
   int64_t bounded(uint64_t least, uint64_t most, std::string_view what);
+  void exactly(int64_t value, std::string_view what) {
+    (void)bounded(static_cast<uint64_t>(value), static_cast<uint64_t>(value), what);
+  }
   // Exactly so many values behind their number.
   std::vector<float> floats(int64_t expected, std::string_view what);
   template <typename T>
@@ -71,5 +77,40 @@ class FaissSource {
   std::vector<std::byte> buffer_;  // of the file, from buffer_at_ on
   int64_t buffer_at_ = 0;
 };
+
+// Numbers in FAISS's files: metrics, and types of its scalar quantizer.
+
+enum class FaissMetric : int32_t { inner_product = 0, l2 = 1, l1 = 2, linf = 3 };
+
+enum class FaissScalar : int32_t {
+  bits8 = 0,
+  bits4 = 1,
+  bits8_uniform = 2,
+  bits4_uniform = 3,
+  fp16 = 4,
+  bits8_direct = 5,
+  bits6 = 6,
+  bf16 = 7,
+  bits8_direct_signed = 8
+};
+
+inline constexpr int64_t kMostFaissRows = std::numeric_limits<int32_t>::max();
+inline constexpr uint32_t kMostFaissCols = 1 << 20;  // FAISS's own limit
+
+struct FaissHeader {
+  int64_t cols = 0;
+  int64_t rows = 0;
+  FaissMetric metric = FaissMetric::l2;
+};
+
+FaissHeader read_faiss_header(FaissSource& source);
+
+// Parts with the header's numbers.
+IndexParts begun_parts(FaissSource& source, const FaissHeader& header);
+
+MatrixBuffer read_faiss_rows(FaissSource& source, const FaissHeader& header);
+
+// Whether an index of that tag is vectors as they are.
+inline bool is_flat_tag(std::string_view tag) { return tag == "IxF2" || tag == "IxFI" || tag == "IxFl"; }
 
 }  // namespace kith

@@ -1,7 +1,4 @@
-#include "interop/faiss_transforms.hpp"
-
-#include "core/byte_size.hpp"
-#include "interop/faiss_header.hpp"
+#include "interop/faiss_parts.hpp"
 
 #include <fmt/format.h>
 
@@ -15,15 +12,6 @@ using Kind = TransformParts::Kind;
 
 constexpr float kEuclidean = 2;
 
-// What stands before the shape, which comes last in the file.
-struct Body {
-  Kind kind = Kind::linear;
-  std::string name;
-  std::vector<float> matrix;
-  std::vector<float> offset;
-  std::vector<int32_t> map;
-};
-
 std::vector<float> any_floats(FaissSource& source, std::string_view what) {
   const int64_t start = source.count(sizeof(float), what);
   std::vector<float> values(static_cast<size_t>(start));
@@ -31,8 +19,10 @@ std::vector<float> any_floats(FaissSource& source, std::string_view what) {
   return values;
 }
 
-Body read_linear(FaissSource& source, std::string_view name) {
-  Body body;
+// What stands before the shape, which comes last in the file.
+TransformParts read_linear(FaissSource& source, std::string_view name) {
+  TransformParts body;
+  body.kind = Kind::linear;
   body.name = name;
   const bool has_offset = source.flag("whether a transform has an offset");
   body.matrix = any_floats(source, "the matrix of a transform");
@@ -42,7 +32,7 @@ Body read_linear(FaissSource& source, std::string_view name) {
 }
 
 // PCA keeps beside its matrix what it was trained from; three tags have more and more of it.
-Body read_pca(FaissSource& source, std::string_view tag) {
+TransformParts read_pca(FaissSource& source, std::string_view tag) {
   source.skip(sizeof(float), "a PCA transform");                       // eigen_power
   if (tag == "Pcam") source.skip(sizeof(float), "a PCA transform");    // epsilon
   source.skip(1, "a PCA transform");                                   // random_rotation
@@ -53,12 +43,13 @@ Body read_pca(FaissSource& source, std::string_view tag) {
   return read_linear(source, "PCA");
 }
 
-Body read_body(FaissSource& source) {
+// `map`: of padding, which column each one is, or -1.
+TransformParts read_body(FaissSource& source, std::vector<int32_t>& map) {
   const std::string tag = source.tag();
   if (tag == "LTra") return read_linear(source, "OPQ");
   if (tag == "rrot") return read_linear(source, "RR");
   if (tag == "Pcam" || tag == "PcAm" || tag == "PCAm") return read_pca(source, tag);
-  Body body;
+  TransformParts body;
   if (tag == "VNrm") {
     body.kind = Kind::unit_length;
     body.name = "L2norm";
@@ -78,8 +69,8 @@ Body read_body(FaissSource& source) {
     body.kind = Kind::padding;
     body.name = "Pad";
     const int64_t size = source.count(sizeof(int32_t), "the columns of a transform");
-    body.map.resize(static_cast<size_t>(size));
-    source.read(body.map.data(), array_bytes<int32_t>(size), "the columns of a transform");
+    map.resize(static_cast<size_t>(size));
+    source.read(map.data(), array_bytes<int32_t>(size), "the columns of a transform");
     return body;
   }
   source.unsupported(fmt::format("the transform '{}' of FAISS, which Kith lacks", tag));
@@ -96,7 +87,8 @@ bool is_padding(const std::vector<int32_t>& map, int64_t in) {
 }  // namespace
 
 TransformParts read_transform(FaissSource& source) {
-  Body body = read_body(source);
+  std::vector<int32_t> map;
+  TransformParts transform = read_body(source, map);
   const auto in = source.number<uint32_t>("the columns of a transform");
   const auto out = source.number<uint32_t>("the columns of a transform");
   if (in < 1 || out < 1 || in > kMostFaissCols || out > kMostFaissCols)
@@ -104,16 +96,17 @@ TransformParts read_transform(FaissSource& source) {
   if (!source.flag("whether a transform is trained")) {
     source.refused("a transform is not trained; train the index in FAISS first");
   }
-  TransformParts transform{body.kind, std::move(body.name), in, out, std::move(body.matrix), std::move(body.offset)};
+  transform.in = in;
+  transform.out = out;
   const auto fits = [](const auto& values, int64_t wanted) { return static_cast<int64_t>(values.size()) == wanted; };
   bool sound = in == out;
-  if (body.kind == Kind::linear) {
+  if (transform.kind == Kind::linear) {
     sound = fits(transform.matrix, int64_t{in} * out) && (transform.offset.empty() || fits(transform.offset, out));
-  } else if (body.kind == Kind::shift) {
+  } else if (transform.kind == Kind::shift) {
     sound = sound && fits(transform.offset, out);
-  } else if (body.kind == Kind::padding) {
-    sound = fits(body.map, out);
-    if (sound && (out < in || !is_padding(body.map, in))) {
+  } else if (transform.kind == Kind::padding) {
+    sound = fits(map, out);
+    if (sound && (out < in || !is_padding(map, in))) {
       source.unsupported("the transform 'RmDT' of FAISS with other than zeros behind the columns, which Kith lacks");
     }
   }

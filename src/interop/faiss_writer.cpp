@@ -1,13 +1,12 @@
 #include "interop/faiss_file.hpp"
 
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 
+#include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
-#include "interop/faiss_additive.hpp"
-#include "interop/faiss_header.hpp"
-#include "interop/faiss_sink.hpp"
-#include "interop/faiss_transforms.hpp"
+#include "interop/faiss_parts.hpp"
 #include "ivf/model/ivf_model.hpp"
 
 #include <fmt/format.h>
@@ -134,19 +133,18 @@ class FaissWriter {
     for (int64_t i = 0; i < rows.rows(); ++i) sink_.bytes(rows.row(i), row_bytes);
   }
 
+  // What stands before values as they are, or scalar codes.
+  void begin_values(const CodecParts& codec) {
+    const CodeFormat& format = codec.format;
+    const bool plain = is_f32(format);
+    sink_.tag(plain ? flat_tag() : "IxSQ");
+    header(format.cols);
+    if (!plain) scalar_quantizer(codec);
+    sink_.number(static_cast<uint64_t>(parts_.rows * (plain ? format.cols : format.bytes())));
+  }
+
   void write_flat() {
-    const int64_t cols = parts_.stored_cols();
-    const CodeFormat format{.cols = cols, .dtype = parts_.transforms.empty() ? parts_.dtype : DType::f32};
-    if (is_f32(format)) {
-      sink_.tag(flat_tag());
-      header(cols);
-      sink_.number(static_cast<uint64_t>(parts_.rows * cols));
-    } else {
-      sink_.tag("IxSQ");
-      header(cols);
-      scalar_quantizer({format, {}});
-      sink_.number(static_cast<uint64_t>(parts_.rows * format.bytes()));
-    }
+    begin_values({{.cols = parts_.stored_cols(), .dtype = parts_.transforms.empty() ? parts_.dtype : DType::f32}, {}});
     for (const PartMatrix& block : parts_.flat) write_rows(block.view());
   }
 
@@ -169,29 +167,17 @@ class FaissWriter {
   // Codes of all rows in their order, without lists.
   void write_codes(const CodecParts& codec, const PartArray<uint8_t>& codes) {
     const CodeFormat& format = codec.format;
-    if (is_f32(format)) {
-      sink_.tag(flat_tag());
-      header(format.cols);
-      sink_.number(static_cast<uint64_t>(parts_.rows * format.cols));
+    const bool additive = format.adds_codewords();
+    if (!additive && !format.copies_codewords()) {
+      begin_values(codec);
       return sink_.bytes(codes.data(), codes.size());
     }
-    if (format.adds_codewords()) {
-      sink_.tag(codec.code == kResidualCode ? "IxRq" : "IxLS");
-      header(format.cols);
-      write_additive_quantizer(sink_, codec);
-      sink_.number(static_cast<uint64_t>(format.bytes()));
-      return sink_.values(std::span<const uint8_t>(codes.begin(), codes.end()));
-    }
-    const bool product = format.copies_codewords();
-    sink_.tag(product ? "IxPq" : "IxSQ");
+    sink_.tag(!additive ? "IxPq" : codec.code == kResidualCode ? "IxRq" : "IxLS");
     header(format.cols);
-    if (product) {
-      product_quantizer(codec);
-    } else {
-      scalar_quantizer(codec);
-    }
+    additive ? write_additive_quantizer(sink_, codec) : product_quantizer(codec);
+    if (additive) sink_.number(static_cast<uint64_t>(format.bytes()));
     sink_.values(std::span<const uint8_t>(codes.begin(), codes.end()));
-    if (!product) return;
+    if (additive) return;
     sink_.number(int32_t{0});  // search_type, encode_signs, polysemous_ht: FAISS's defaults
     sink_.flag(false);
     sink_.number(static_cast<int32_t>(format.parts * format.bits + 1));
@@ -269,6 +255,14 @@ void write_faiss(const IndexParts& parts, const std::string& path, const Resourc
   check_parts(parts, resources);
   check_writable(parts);
   FaissWriter(parts, path, resources).write();
+}
+
+void write_faiss_index(const Index& index, const std::string& path, const Resources& resources) {
+  if (!index.offset().empty()) {
+    throw InvalidArgument(
+        "the index subtracts an offset from float64 vectors, which FAISS's files do not hold; add float32 vectors");
+  }
+  write_faiss(IndexAccess::parts(index, resources), path, resources);
 }
 
 }  // namespace kith

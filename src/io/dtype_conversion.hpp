@@ -7,7 +7,6 @@
 #pragma once
 
 #include <kith/dtype.hpp>
-#include <kith/view.hpp>
 
 #include <cstdint>
 #include <string>

@@ -4,62 +4,45 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace kith {
 namespace {
 
-struct FormatTraits {
-  FileFormat format;
-  std::string_view name;
-  std::string_view content;
-  std::optional<ElementType> element;
-};
-
-constexpr std::array<FormatTraits, 12> kFormats{{
-    {FileFormat::fvecs, "fvecs", "f32 vectors", ElementType::f32},
-    {FileFormat::bvecs, "bvecs", "u8 vectors", ElementType::u8},
-    {FileFormat::ivecs, "ivecs", "int32 ids", ElementType::i32},
-    {FileFormat::fbin, "fbin", "f32 vectors", ElementType::f32},
-    {FileFormat::f16bin, "f16bin", "f16 vectors", ElementType::f16},
-    {FileFormat::bf16bin, "bf16bin", "bf16 vectors", ElementType::bf16},
-    {FileFormat::u8bin, "u8bin", "u8 vectors", ElementType::u8},
-    {FileFormat::i8bin, "i8bin", "i8 vectors", ElementType::i8},
-    {FileFormat::ibin, "ibin", "int32 ids", ElementType::i32},
-    {FileFormat::npy, "npy", "numpy arrays", std::nullopt},
-    {FileFormat::hdf5, "hdf5", "HDF5 datasets", std::nullopt},
-    {FileFormat::idx, "idx", "images in IDX", std::nullopt},
-}};
-
 struct Ending {
   std::string_view text;
   FileFormat format;
+  std::string_view content;
+  std::optional<ElementType> element = std::nullopt;
 };
 
 constexpr std::array<Ending, 18> kEndings{{
-    {".fvecs", FileFormat::fvecs},
-    {".bvecs", FileFormat::bvecs},
-    {".ivecs", FileFormat::ivecs},
-    {".fbin", FileFormat::fbin},
-    {".f16bin", FileFormat::f16bin},
-    {".bf16bin", FileFormat::bf16bin},
-    {".u8bin", FileFormat::u8bin},
-    {".i8bin", FileFormat::i8bin},
-    {".ibin", FileFormat::ibin},
-    {".npy", FileFormat::npy},
-    {".hdf5", FileFormat::hdf5},
-    {".h5", FileFormat::hdf5},
-    {"idx1-ubyte", FileFormat::idx},
-    {"idx1-ubyte.gz", FileFormat::idx},
-    {"idx2-ubyte", FileFormat::idx},
-    {"idx2-ubyte.gz", FileFormat::idx},
-    {"idx3-ubyte", FileFormat::idx},
-    {"idx3-ubyte.gz", FileFormat::idx},
+    {".fvecs", FileFormat::fvecs, "f32 vectors", ElementType::f32},
+    {".bvecs", FileFormat::bvecs, "u8 vectors", ElementType::u8},
+    {".ivecs", FileFormat::ivecs, "int32 ids", ElementType::i32},
+    {".fbin", FileFormat::fbin, "f32 vectors", ElementType::f32},
+    {".f16bin", FileFormat::f16bin, "f16 vectors", ElementType::f16},
+    {".bf16bin", FileFormat::bf16bin, "bf16 vectors", ElementType::bf16},
+    {".u8bin", FileFormat::u8bin, "u8 vectors", ElementType::u8},
+    {".i8bin", FileFormat::i8bin, "i8 vectors", ElementType::i8},
+    {".ibin", FileFormat::ibin, "int32 ids", ElementType::i32},
+    {".npy", FileFormat::npy, "numpy arrays"},
+    {".hdf5", FileFormat::hdf5, "HDF5 datasets"},
+    {".h5", FileFormat::hdf5, "HDF5 datasets"},
+    {"idx1-ubyte", FileFormat::idx, "images in IDX"},
+    {"idx1-ubyte.gz", FileFormat::idx, "images in IDX"},
+    {"idx2-ubyte", FileFormat::idx, "images in IDX"},
+    {"idx2-ubyte.gz", FileFormat::idx, "images in IDX"},
+    {"idx3-ubyte", FileFormat::idx, "images in IDX"},
+    {"idx3-ubyte.gz", FileFormat::idx, "images in IDX"},
 }};
 
 constexpr std::string_view kDatasetMark = "::";
 
-const FormatTraits& traits_of(FileFormat format) { return kFormats[static_cast<size_t>(format)]; }
+const Ending& first_ending_of(FileFormat format) {
+  return *std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& one) { return one.format == format; });
+}
 
 std::optional<FileFormat> format_by_extension(std::string_view file) {
   for (const Ending& ending : kEndings) {
@@ -77,7 +60,7 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
   }
   std::string known;
   for (const Ending& ending : kEndings) {
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", ending.text, traits_of(ending.format).content);
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", ending.text, ending.content);
   }
   throw InvalidArgument(fmt::format("the file extension of '{}' is unknown; known extensions are: {}", path, known));
 }
@@ -102,7 +85,9 @@ FileName parse_file_name(const std::string& path) {
   return {path, path, *format, *format == FileFormat::hdf5 ? std::string(kDefaultDataset) : ""};
 }
 
-std::string_view name_of(FileFormat format) { return traits_of(format).name; }
-std::optional<ElementType> element_of(FileFormat format) { return traits_of(format).element; }
+std::string_view name_of(FileFormat format) {
+  return format == FileFormat::idx ? "idx" : first_ending_of(format).text.substr(1);
+}
+std::optional<ElementType> element_of(FileFormat format) { return first_ending_of(format).element; }
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-#include "io/idx_file.hpp"
+#include "io/formats.hpp"
 
 #include "io/file_error.hpp"
 #include "io/gzip_stream.hpp"

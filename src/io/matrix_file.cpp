@@ -3,11 +3,6 @@
 #include <kith/error.hpp>
 
 #include "core/memory_budget.hpp"
-#include "io/hdf5/file_header.hpp"
-#include "io/hdf5_file.hpp"
-#include "io/idx_file.hpp"
-#include "io/npy_header.hpp"
-#include "io/vecs_file.hpp"
 
 #include <fmt/format.h>
 

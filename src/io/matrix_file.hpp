@@ -6,7 +6,7 @@
 #include "io/atomic_file_writer.hpp"
 #include "io/file_format.hpp"
 #include "io/file_layout.hpp"
-#include "io/npy_header.hpp"
+#include "io/formats.hpp"
 #include "io/value_reader.hpp"
 
 #include <string>

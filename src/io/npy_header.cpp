@@ -1,10 +1,9 @@
-#include "io/npy_header.hpp"
+#include "io/formats.hpp"
 
 #include "io/file_error.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -141,23 +140,17 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kVersionAt = kMagic.size();
 constexpr size_t kLengthAt = kVersionAt + 2;
 
-// The dictionary as it was written, with where its values stand.
+// A value of the dictionary, and where it stands.
+template <typename T>
+struct DictionaryValue {
+  T value{};
+  int64_t offset = 0;
+};
+
 struct NpyDictionary {
-  struct Text {
-    std::string_view value;
-    int64_t offset = 0;
-  };
-  struct Flag {
-    bool value = false;
-    int64_t offset = 0;
-  };
-  struct Shape {
-    std::vector<int64_t> value;
-    int64_t offset = 0;
-  };
-  std::optional<Text> descr;
-  std::optional<Flag> fortran_order;
-  std::optional<Shape> shape;
+  std::optional<DictionaryValue<std::string_view>> descr;
+  std::optional<DictionaryValue<bool>> fortran_order;
+  std::optional<DictionaryValue<std::vector<int64_t>>> shape;
 };
 
 struct HeaderText {
@@ -253,7 +246,7 @@ bool is_one_row_or_column(const std::vector<int64_t>& shape) {
   return shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
 }
 
-ElementType element_of(const NpyDictionary::Text& descr, bool may_be_mask, const std::string& path) {
+ElementType element_of(const DictionaryValue<std::string_view>& descr, bool may_be_mask, const std::string& path) {
   if (may_be_mask && descr.value == kBool) return ElementType::u8;
   std::string known;
   for (const ElementTraits& traits : kElementTraits) {

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 
 namespace kith {
 namespace {
@@ -233,9 +232,7 @@ void write_vectors(const std::string& path, const MatrixView& vectors, const Res
 
 void write_vectors(const std::string& path, const MatrixView& vectors, DType dtype, const Resources& resources) {
   if (dtype == vectors.dtype()) return write_vectors(path, vectors, resources);
-  if (!vectors.empty() && !vectors.space().host_readable()) {
-    throw InvalidArgument(fmt::format("a matrix in device memory was given for '{}'; copy it to the host first", path));
-  }
+  check_matrix(vectors, vectors.cols(), path);
   VectorFileWriter writer(path, dtype, vectors.rows(), vectors.cols());
   const int64_t most = std::min(rows_per_step(vectors.cols() * size_of(dtype)), vectors.rows());
   MatrixBuffer converted(dtype, most, vectors.cols(), "converted rows", resources);

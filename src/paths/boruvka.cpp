@@ -1,19 +1,17 @@
-// Boruvka's rounds, and their steps on the CPU. Each row has a cursor to its first edge that leaves its part: parts only grow, so cursors
-// only move on, and an edge inside a part is passed over once. Rows without leaving edges are dropped.
+// Boruvka's rounds, and their steps on the CPU. Each row has a cursor to its first edge that leaves its part: parts
+// only grow, so cursors only move on, and an edge inside a part is passed over once. Rows without leaving edges are
+// dropped.
 //
 // A part's least edge is found by two minima, of the key and then of the two rows among edges with that key: neither
 // depends on who comes first.
 #include "paths/boruvka.hpp"
 
+#include "core/ordered_key.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <memory>
 #include <numeric>
-#include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -28,9 +26,7 @@ void lower(T& place, T value) {
   }
 }
 
-uint64_t pair_of(uint32_t a, uint32_t b) {
-  return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b);
-}
+uint64_t pair_of(uint32_t a, uint32_t b) { return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b); }
 
 // Of each part, twice as far as is known.
 struct FartherWays {

@@ -1,16 +1,181 @@
 // Boruvka's algorithm: the minimum spanning forest of a graph, and the tree of the rounds that found it.
 //
 // Edges are ordered by (key, smaller row, larger row), which no two share, so that the forest is one, whoever computes
-// it. The loop of rounds is host code; a backend does the steps of a round. A round halves the parts at least that edges
-// leave, and takes time in proportion to the rows with leaving edges, and once, in all rounds, to the edges passed over.
+// it. The loop of rounds is host code; a backend does the steps of a round. A round halves the parts at least that
+// edges leave, and takes time in proportion to the rows with leaving edges, and once, in all rounds, to the edges
+// passed over.
 #pragma once
 
-#include "paths/edge_lists.hpp"
-#include "paths/merge_tree.hpp"
+#include <kith/knn_graph.hpp>
 
+#include "core/host_array.hpp"
+
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace kith {
+
+// A k-NN graph taken both ways: for every row all edges from it and to it, least first.
+//
+// An entry is a packed neighbour (core/ordered_key.hpp), and a row's entries are sorted, so that the first one that
+// leaves a part is that row's least leaving edge in the order (key, smaller row, larger row): for one row that is the
+// order of (key, other row). Who wants edges up to a width reads a prefix.
+//
+// Cost: two passes over the edges. Edges to a row are first gathered by blocks of rows, so that nothing is scattered
+// wider than a cache. Memory: 16 bytes for each neighbour of the graph and 12 for each row, and while it is made 2 more
+// for each neighbour and, on each thread, 8 for each edge to the block that has the most. Both directions of an edge
+// are there before one is dropped; the gaps that this leaves are not closed.
+class EdgeLists {
+ public:
+  // `core` is empty, or has a distance for each row: an edge then weighs at least as much as both its ends' (mutual
+  // reachability). Throws InvalidArgument for a graph that is none. The graph is on the host, and not kept.
+  EdgeLists(const KnnGraph& graph, std::span<const float> core, const Resources& resources);
+
+  int64_t rows() const { return lengths_.size(); }
+  std::span<const uint64_t> of(int64_t row) const { return {edges_.data() + starts_[row], lengths_[row]}; }
+
+ private:
+  HostArray<uint64_t> starts_;  // of each row's edges
+  HostArray<uint32_t> lengths_;
+  HostArray<uint64_t> edges_;
+};
+
+// The tree of Boruvka's rounds: what joined what, and over which edge.
+//
+// Level 0 has a part for each row. In a round every part takes its least leaving edge, and parts that these edges join
+// are one part of the next level; a part that nothing leaves is done. So a part has a parent above it and an edge
+// beside it, and the edges of all parts are the minimum spanning forest (two parts that took the same edge have it
+// twice). The largest edge beside the ways of two rows up to where they meet is the largest edge between them in the
+// forest, hence the least possible (King 1997): at most log2(rows) levels up on each side.
+//
+// Memory: 20 bytes for each part of each level, less than 40 for each row, 27 or so for k-NN graphs.
+inline constexpr uint32_t kNoEdge = ~uint32_t{0};  // the key of a part that nothing leaves
+inline constexpr uint32_t kNoPart = ~uint32_t{0};  // its parent
+
+// The parts of one round.
+struct MergeLevel {
+  MergeLevel(int64_t parts, const Resources& resources)
+      : parent(parts, "joined parts", resources),
+        key(parts, "the parts' edges", resources),
+        near(parts, "the parts' edges", resources),
+        far(parts, "the parts' edges", resources),
+        depth(parts, "how deep parts hang", resources) {}
+
+  int64_t parts() const { return parent.size(); }
+
+  HostArray<uint32_t> parent;  // a part of the next level, or kNoPart
+  HostArray<uint32_t> key;     // of its least leaving edge (core/ordered_key.hpp), or kNoEdge
+  HostArray<uint32_t> near;    // the row of that edge in this part
+  HostArray<uint32_t> far;     // and the one in the part that it leads to
+  HostArray<uint32_t> depth;   // edges to go, part by part, to one that holds its edge twice, or has none; that has 0
+};
+
+struct ForestEdge {
+  uint32_t key;
+  uint32_t smaller;  // of its two rows
+  uint32_t larger;
+
+  // The order of edges everywhere here.
+  bool operator<(const ForestEdge& other) const {
+    return key != other.key           ? key < other.key
+           : smaller != other.smaller ? smaller < other.smaller
+                                      : larger < other.larger;
+  }
+};
+
+class MergeTree {
+ public:
+  // `parts`: as many as the graph has.
+  MergeTree(int64_t rows, std::vector<MergeLevel> levels, int64_t parts)
+      : rows_(rows), parts_(parts), levels_(std::move(levels)) {}
+
+  int64_t rows() const { return rows_; }
+  int64_t parts() const { return parts_; }
+
+  // The key of the largest edge between two different rows in the forest; kNoEdge where nothing joins them.
+  uint32_t width(uint32_t a, uint32_t b) const {
+    uint32_t largest = 0;
+    for (const MergeLevel& level : levels_) {
+      largest = std::max({largest, level.key[a], level.key[b]});
+      if (largest == kNoEdge) break;  // one of them is done
+      a = level.parent[a];
+      b = level.parent[b];
+      if (a == b) return largest;
+    }
+    return kNoEdge;
+  }
+
+  // The forest's path between joined rows, with both. Calls take(row) for each.
+  template <typename Take>
+  void walk(uint32_t a, uint32_t b, const Take& take) const {
+    take(a);
+    walk_on(a, b, take);
+  }
+
+  // Every edge of the forest once, in no order that matters but always the same. Their number is rows() - parts().
+  template <typename Take>
+  void each_edge(const Take& take) const {
+    for (const MergeLevel& level : levels_) {
+      for (int64_t part = 0; part < level.parts(); ++part) {
+        if (level.depth[part] == 0) continue;
+        const uint32_t near = level.near[part];
+        const uint32_t far = level.far[part];
+        take(ForestEdge{level.key[part], near < far ? near : far, near < far ? far : near});
+      }
+    }
+  }
+
+ private:
+  uint32_t part_of(uint32_t row, size_t level) const {
+    for (size_t i = 0; i < level; ++i) row = levels_[i].parent[row];
+    return row;
+  }
+  // The part of that level to which a part's edge leads.
+  uint32_t next(uint32_t part, size_t level) const { return part_of(levels_[level].far[part], level); }
+
+  // The rows behind a up to b, which are joined.
+  template <typename Take>
+  void walk_on(uint32_t a, uint32_t b, const Take& take) const {
+    if (a == b) return;
+    size_t level = 0;
+    uint32_t from = a;
+    uint32_t to = b;
+    while (levels_[level].parent[from] != levels_[level].parent[to]) {
+      from = levels_[level].parent[from];
+      to = levels_[level].parent[to];
+      ++level;
+    }
+    // Within each part the rows are joined by lower levels: the recursion is no deeper than the tree.
+    const MergeLevel& here = levels_[level];
+    std::vector<uint32_t> back;  // parts whose edges are taken against their direction, b's first
+    uint32_t at = a;
+    while (from != to) {
+      if (here.depth[from] >= here.depth[to]) {
+        walk_on(at, here.near[from], take);
+        at = here.far[from];
+        take(at);
+        from = next(from, level);
+      } else {
+        back.push_back(to);
+        to = next(to, level);
+      }
+    }
+    for (; !back.empty(); back.pop_back()) {
+      walk_on(at, here.far[back.back()], take);
+      at = here.near[back.back()];
+      take(at);
+    }
+    walk_on(at, b, take);
+  }
+
+  int64_t rows_;
+  int64_t parts_;
+  std::vector<MergeLevel> levels_;
+};
 
 class BoruvkaBackend {
  public:
@@ -31,5 +196,31 @@ std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const R
 MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resources);
 // On the CPU.
 MergeTree boruvka(const EdgeLists& edges, const Resources& resources);
+
+// On a GPU, with the tree of the rounds there, for many widths at once.
+//
+// The levels are the CPU's, byte for byte: both take the same edges and number parts in the same order.
+// Memory on the device while it works: 12 bytes for each neighbour and 52 for each row, and where the graph lies on the
+// host its 12 bytes for each neighbour; the tree keeps 8 for each part of each level, 14 or so for each row.
+// On a device: parents and keys of a level.
+struct DeviceLevel {
+  std::shared_ptr<uint32_t> parents;  // of all parts, then their keys
+  int64_t parts = 0;
+
+  uint32_t* keys() const { return parents.get() + parts; }
+};
+
+struct DeviceMergeTree {
+  int device = 0;
+  std::vector<DeviceLevel> levels;
+};
+
+// Leaves its levels in `tree`. Throws InvalidArgument for a graph that is none.
+std::unique_ptr<BoruvkaBackend> make_boruvka_cuda(const KnnGraph& graph, DeviceMergeTree& tree,
+                                                  const Resources& resources);
+
+// Of pairs of rows that are there, on the host.
+void widths_cuda(const DeviceMergeTree& tree, const int64_t* pairs, int64_t count, float* out,
+                 const Resources& resources);
 
 }  // namespace kith

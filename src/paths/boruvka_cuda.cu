@@ -4,9 +4,7 @@
 // of the pairs of rows among edges with that key. Neither depends on who comes first. Most offers lose against a plain
 // read of what is there, and need no atomic. A thread has a row; the rows' first edges lie side by side, then their second
 // ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is left moves up.
-#include "paths/boruvka_cuda.hpp"
-
-#include <kith/error.hpp>
+#include "paths/boruvka.hpp"
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -24,7 +22,6 @@
 #include <cub/device/device_scan.cuh>
 
 #include <algorithm>
-#include <utility>
 
 namespace kith {
 namespace {

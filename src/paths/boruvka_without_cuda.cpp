@@ -1,6 +1,6 @@
 // Stands in for Boruvka's rounds on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "paths/boruvka_cuda.hpp"
+#include "paths/boruvka.hpp"
 
 namespace kith {
 

@@ -1,10 +1,10 @@
-#include "paths/edge_lists.hpp"
-
 #include <kith/error.hpp>
 
+#include "core/ordered_key.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "paths/boruvka.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,8 +18,8 @@ static_assert(kRowBlock <= 1 << 16);  // a row's place in its block has 16 bits
 // Rows whose edges are handed out at a time: enough that each block gets some.
 constexpr int64_t kRowsPerTask = 4 * kRowBlock;
 
-// Edges to the rows of each block of rows, gathered from all over the graph. The edges to a block lie at the beginning of
-// that block's share of `edges`, which has room for those from it, too.
+// Edges to the rows of each block of rows, gathered from all over the graph. The edges to a block lie at the beginning
+// of that block's share of `edges`, which has room for those from it, too.
 struct Gathered {
   HostArray<int64_t> share;    // where each block's share begins
   HostArray<int64_t> arrived;  // edges to each block
@@ -28,7 +28,8 @@ struct Gathered {
 };
 
 float weight_of(float distance, int64_t row, int64_t other, std::span<const float> core) {
-  return core.empty() ? distance : std::max({distance, core[static_cast<size_t>(row)], core[static_cast<size_t>(other)]});
+  return core.empty() ? distance
+                      : std::max({distance, core[static_cast<size_t>(row)], core[static_cast<size_t>(other)]});
 }
 
 uint32_t key_at(const KnnGraph& graph, int64_t row, int64_t j, std::span<const float> core) {

@@ -9,11 +9,8 @@
 #include "cuda/device_info.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
-#include "paths/boruvka_cuda.hpp"
-#include "paths/edge_lists.hpp"
-#include "paths/merge_tree.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -43,9 +40,7 @@ Device device_for(const KnnGraph& graph, const Resources& resources) {
   return there ? Device::cuda(graph.space().device) : Device::cpu();
 }
 
-float width_of(uint32_t key) {
-  return key == kNoEdge ? std::numeric_limits<float>::infinity() : key_of_ordered(key);
-}
+float width_of(uint32_t key) { return key == kNoEdge ? std::numeric_limits<float>::infinity() : key_of_ordered(key); }
 
 constexpr uint32_t kSideB = uint32_t{1} << 31;  // rows have 31 bits, and so have places + 1
 
@@ -63,18 +58,68 @@ void each_neighbor(uint32_t row, const EdgeLists& edges, uint32_t width, const U
 // The path with the fewest steps over edges no longer than a width; of several the first in the order of their rows.
 //
 // Breadth-first from both ends, level by level, the smaller level first, until an edge joins a level of each: then the
-// number of steps is known. Rows that lie on some shortest path are marked backwards on a's side, and the path goes from
-// a, always to the smallest row that does.
+// number of steps is known. Rows that lie on some shortest path are marked backwards on a's side, and the path goes
+// from a, always to the smallest row that does.
 //
-// Time is that of the edges of the rows seen. Memory: 8 bytes for each row of the graph, taken once and kept for the next
-// path; what is not touched takes no room.
+// Time is that of the edges of the rows seen. Memory: 8 bytes for each row of the graph, taken once and kept for the
+// next path; what is not touched takes no room.
 class FewestSteps {
  public:
-  FewestSteps(int64_t rows, const Resources& resources);
+  FewestSteps(int64_t rows, const Resources& resources)
+      : place_(rows, "rows that a path's search has seen", resources), queue_(rows, "a path's search", resources) {
+    std::fill(place_.begin(), place_.end(), 0u);
+  }
 
   // From a to another row b, with both; they are joined by edges with keys up to `width`. Throws Cancelled.
   std::vector<uint32_t> path(const EdgeLists& edges, uint32_t a, uint32_t b, uint32_t width,
-                             const Resources& resources);
+                             const Resources& resources) {
+    Side from{0, {0}, 0};
+    Side to{kSideB, {0}, 0};
+    struct Forget {  // whatever happens, the next search finds nothing seen
+      FewestSteps& search;
+      const Side& from;
+      const Side& to;
+      ~Forget() {
+        search.forget(from);
+        search.forget(to);
+      }
+    } forget{*this, from, to};
+    see(from, a);
+    see(to, b);
+
+    uint32_t joined = 0;  // rows of a's level `last` that have an edge to b's level `first`
+    size_t last = 0;
+    size_t first = 0;
+    while (joined == 0) {
+      resources.check_cancelled();
+      const bool a_grows = from.newest() <= to.newest();
+      joined = a_grows ? grow(from, to, edges, width) : grow(to, from, edges, width);
+      last = from.levels.size() - (a_grows ? 2 : 1);  // the level that was begun beyond the meeting is none
+      first = to.levels.size() - (a_grows ? 1 : 2);
+    }
+
+    // On a's side: how many rows of each level, put in front of it, lead on to b.
+    std::vector<uint32_t> leading(last + 1, 0);
+    leading[last] = joined;
+    for (size_t level = last; level > 0; --level) {
+      const uint32_t end = from.begin(level) + leading[level];
+      for (uint32_t place = from.begin(level); place < end; ++place) {
+        each_neighbor(row_at(from, place), edges, width, [&](uint32_t row) {
+          if (!lies(row, from, from.begin(level - 1), from.begin(level))) return;
+          bring_forward(from, level - 1, row, leading[level - 1]);
+        });
+      }
+    }
+
+    std::vector<uint32_t> path{a};
+    for (size_t level = 1; level <= last; ++level) {
+      path.push_back(smallest(path.back(), edges, width, from, from.begin(level), from.begin(level) + leading[level]));
+    }
+    for (size_t level = first + 1; level-- > 0;) {
+      path.push_back(smallest(path.back(), edges, width, to, to.begin(level), to.end(level)));
+    }
+    return path;
+  }
 
  private:
   // The rows seen from one end, in the order of their levels.
@@ -91,133 +136,65 @@ class FewestSteps {
   uint32_t& row_at(const Side& side, uint32_t place) const {
     return queue_[side.mark == 0 ? place : queue_.size() - 1 - place];
   }
-  void see(Side& side, uint32_t row);
+  void see(Side& side, uint32_t row) {
+    row_at(side, side.seen) = row;
+    place_[row] = side.mark | ++side.seen;
+  }
   // Whether the row is of that side, at places from begin to end - 1.
-  bool lies(uint32_t row, const Side& side, uint32_t begin, uint32_t end) const;
+  bool lies(uint32_t row, const Side& side, uint32_t begin, uint32_t end) const {
+    const uint32_t place = (place_[row] ^ side.mark) - 1;  // far too large where it was not seen, or is the other's
+    return place >= begin && place < end;
+  }
   // Adds a level to `side`, unless an edge leads to the newest level of `other`. Then the rows of a's newest level that
   // have such an edge are put in front of it, and the number of them is returned.
-  uint32_t grow(Side& side, Side& other, const EdgeLists& edges, uint32_t width);
+  uint32_t grow(Side& side, Side& other, const EdgeLists& edges, uint32_t width) {
+    const size_t level = side.levels.size() - 1;
+    const size_t met = other.levels.size() - 1;
+    const uint32_t end = side.seen;
+    uint32_t joined = 0;
+    side.levels.push_back(end);
+    for (uint32_t place = side.begin(level); place < end; ++place) {
+      const uint32_t row = row_at(side, place);
+      bool meets = false;
+      each_neighbor(row, edges, width, [&](uint32_t to) {
+        if (place_[to] == 0) {
+          if (joined == 0) see(side, to);
+        } else if (lies(to, other, other.begin(met), other.seen)) {
+          meets = true;
+          if (side.mark == kSideB) bring_forward(other, met, to, joined);
+        }
+      });
+      // Rows before this place have had their turn: one that is exchanged with this one is not missed.
+      if (meets && side.mark == 0) bring_forward(side, level, row, joined);
+    }
+    return joined;
+  }
   // Puts a row of a's level in front of it, behind `count` that are there, unless it is one of them.
-  void bring_forward(const Side& side, size_t level, uint32_t row, uint32_t& count);
+  void bring_forward(const Side& side, size_t level, uint32_t row, uint32_t& count) {
+    const uint32_t to = side.begin(level) + count;
+    const uint32_t from = (place_[row] ^ side.mark) - 1;
+    if (from < to) return;
+    const uint32_t other = row_at(side, to);
+    std::swap(row_at(side, to), row_at(side, from));
+    place_[row] = side.mark | (to + 1);
+    if (other != row) place_[other] = side.mark | (from + 1);
+    ++count;
+  }
   uint32_t smallest(uint32_t from, const EdgeLists& edges, uint32_t width, const Side& side, uint32_t begin,
-                    uint32_t end) const;
-  void forget(const Side& side);
+                    uint32_t end) const {
+    uint32_t found = ~uint32_t{0};
+    each_neighbor(from, edges, width, [&](uint32_t row) {
+      if (row < found && lies(row, side, begin, end)) found = row;
+    });
+    return found;
+  }
+  void forget(const Side& side) {
+    for (uint32_t place = 0; place < side.seen; ++place) place_[row_at(side, place)] = 0;
+  }
 
   HostArray<uint32_t> place_;  // of each row: 0 where it was not seen, else its side's mark and its place + 1
   HostArray<uint32_t> queue_;  // a's side from the front, b's from the back
 };
-
-FewestSteps::FewestSteps(int64_t rows, const Resources& resources)
-    : place_(rows, "rows that a path's search has seen", resources), queue_(rows, "a path's search", resources) {
-  std::fill(place_.begin(), place_.end(), 0u);
-}
-
-void FewestSteps::see(Side& side, uint32_t row) {
-  row_at(side, side.seen) = row;
-  place_[row] = side.mark | ++side.seen;
-}
-
-bool FewestSteps::lies(uint32_t row, const Side& side, uint32_t begin, uint32_t end) const {
-  const uint32_t place = (place_[row] ^ side.mark) - 1;  // far too large where it was not seen, or is the other's
-  return place >= begin && place < end;
-}
-
-void FewestSteps::bring_forward(const Side& side, size_t level, uint32_t row, uint32_t& count) {
-  const uint32_t to = side.begin(level) + count;
-  const uint32_t from = (place_[row] ^ side.mark) - 1;
-  if (from < to) return;
-  const uint32_t other = row_at(side, to);
-  std::swap(row_at(side, to), row_at(side, from));
-  place_[row] = side.mark | (to + 1);
-  if (other != row) place_[other] = side.mark | (from + 1);
-  ++count;
-}
-
-uint32_t FewestSteps::grow(Side& side, Side& other, const EdgeLists& edges, uint32_t width) {
-  const size_t level = side.levels.size() - 1;
-  const size_t met = other.levels.size() - 1;
-  const uint32_t end = side.seen;
-  uint32_t joined = 0;
-  side.levels.push_back(end);
-  for (uint32_t place = side.begin(level); place < end; ++place) {
-    const uint32_t row = row_at(side, place);
-    bool meets = false;
-    each_neighbor(row, edges, width, [&](uint32_t to) {
-      if (place_[to] == 0) {
-        if (joined == 0) see(side, to);
-      } else if (lies(to, other, other.begin(met), other.seen)) {
-        meets = true;
-        if (side.mark == kSideB) bring_forward(other, met, to, joined);
-      }
-    });
-    // Rows before this place have had their turn: one that is exchanged with this one is not missed.
-    if (meets && side.mark == 0) bring_forward(side, level, row, joined);
-  }
-  return joined;
-}
-
-uint32_t FewestSteps::smallest(uint32_t from, const EdgeLists& edges, uint32_t width, const Side& side, uint32_t begin,
-                               uint32_t end) const {
-  uint32_t found = ~uint32_t{0};
-  each_neighbor(from, edges, width, [&](uint32_t row) {
-    if (row < found && lies(row, side, begin, end)) found = row;
-  });
-  return found;
-}
-
-void FewestSteps::forget(const Side& side) {
-  for (uint32_t place = 0; place < side.seen; ++place) place_[row_at(side, place)] = 0;
-}
-
-std::vector<uint32_t> FewestSteps::path(const EdgeLists& edges, uint32_t a, uint32_t b, uint32_t width,
-                                        const Resources& resources) {
-  Side from{0, {0}, 0};
-  Side to{kSideB, {0}, 0};
-  struct Forget {  // whatever happens, the next search finds nothing seen
-    FewestSteps& search;
-    const Side& from;
-    const Side& to;
-    ~Forget() {
-      search.forget(from);
-      search.forget(to);
-    }
-  } forget{*this, from, to};
-  see(from, a);
-  see(to, b);
-
-  uint32_t joined = 0;  // rows of a's level `last` that have an edge to b's level `first`
-  size_t last = 0;
-  size_t first = 0;
-  while (joined == 0) {
-    resources.check_cancelled();
-    const bool a_grows = from.newest() <= to.newest();
-    joined = a_grows ? grow(from, to, edges, width) : grow(to, from, edges, width);
-    last = from.levels.size() - (a_grows ? 2 : 1);  // the level that was begun beyond the meeting is none
-    first = to.levels.size() - (a_grows ? 1 : 2);
-  }
-
-  // On a's side: how many rows of each level, put in front of it, lead on to b.
-  std::vector<uint32_t> leading(last + 1, 0);
-  leading[last] = joined;
-  for (size_t level = last; level > 0; --level) {
-    const uint32_t end = from.begin(level) + leading[level];
-    for (uint32_t place = from.begin(level); place < end; ++place) {
-      each_neighbor(row_at(from, place), edges, width, [&](uint32_t row) {
-        if (!lies(row, from, from.begin(level - 1), from.begin(level))) return;
-        bring_forward(from, level - 1, row, leading[level - 1]);
-      });
-    }
-  }
-
-  std::vector<uint32_t> path{a};
-  for (size_t level = 1; level <= last; ++level) {
-    path.push_back(smallest(path.back(), edges, width, from, from.begin(level), from.begin(level) + leading[level]));
-  }
-  for (size_t level = first + 1; level-- > 0;) {
-    path.push_back(smallest(path.back(), edges, width, to, to.begin(level), to.end(level)));
-  }
-  return path;
-}
 
 std::string_view name_of(PathBy by) { return kWays.name(by); }
 PathBy parse_path_by(std::string_view name) { return kWays.parse(name, "way of a path"); }

@@ -13,10 +13,9 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
 #include "paths/boruvka.hpp"
-#include "paths/edge_lists.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -61,7 +60,11 @@ struct Members {
 class PartSearch {
  public:
   PartSearch(const RowLabels& parts, const MatrixView& x, Metric metric, const Resources& resources)
-      : parts_(parts), x_(x), metric_(metric), resources_(resources), least_(parts.sets, "the parts' edges", resources) {
+      : parts_(parts),
+        x_(x),
+        metric_(metric),
+        resources_(resources),
+        least_(parts.sets, "the parts' edges", resources) {
     std::fill(least_.begin(), least_.end(), kNone);
   }
 
@@ -145,8 +148,8 @@ HostArray<ForestEdge> least_edges(const RowLabels& parts, const MatrixView& x, M
   return search.take();
 }
 
-// The shortest edges that join the parts of a graph: Boruvka's rounds again, with each part's nearest row outside found by
-// exact search.
+// The shortest edges that join the parts of a graph: Boruvka's rounds again, with each part's nearest row outside found
+// by exact search.
 //
 // The largest part need not look: all others do. A row of a part with s rows has its nearest other part's row among its
 // s + 1 nearest rows, so small parts are searched together; a large one is searched with a filter that leaves it out.
@@ -193,8 +196,8 @@ HostArray<float> core_distances(const KnnGraph& graph, const SpanningTreeParams&
   if (only_counts(resources)) return core;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.ids(row)[samples - 1] < 0) {
-      throw InvalidArgument(fmt::format("row {} has fewer than min_samples = {} neighbours: lower min_samples", row,
-                                        samples));
+      throw InvalidArgument(
+          fmt::format("row {} has fewer than min_samples = {} neighbours: lower min_samples", row, samples));
     }
     core[row] = graph.distances(row)[samples - 1];
   }
@@ -219,8 +222,8 @@ std::vector<ForestEdge> infinite_edges(const RowLabels& parts) {
   return edges;
 }
 
-// Whether the graph has parts that are to be joined shows only in the end: where memory is only counted it has as many as can
-// be.
+// Whether the graph has parts that are to be joined shows only in the end: where memory is only counted it has as many
+// as can be.
 SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const SpanningTreeParams& params,
                        const Resources& resources) {
   const HostArray<float> core = core_distances(graph, params, resources);
@@ -244,7 +247,8 @@ SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const Spannin
                                         ? join_parts(std::move(parts), *x, graph.metric(), resources)
                                         : infinite_edges(parts);
     for (ForestEdge& edge : joins) {
-      if (core.size() > 0) edge.key = std::max({edge.key, ordered_key(core[edge.smaller]), ordered_key(core[edge.larger])});
+      if (core.size() > 0)
+        edge.key = std::max({edge.key, ordered_key(core[edge.smaller]), ordered_key(core[edge.larger])});
     }
     edges.insert(edges.end(), joins.begin(), joins.end());
   }
@@ -287,9 +291,8 @@ void SpanningTreeParams::validate() const {
   }
   if (min_samples < 0) throw InvalidArgument(fmt::format("min_samples = {}; it must be 1 to k", min_samples));
   if (min_samples > 0 && weights == EdgeWeights::distance) {
-    throw InvalidArgument(
-        fmt::format("min_samples = {} has no effect where weights are distances; ask for mutual_reachability",
-                    min_samples));
+    throw InvalidArgument(fmt::format(
+        "min_samples = {} has no effect where weights are distances; ask for mutual_reachability", min_samples));
   }
 }
 
@@ -307,8 +310,9 @@ SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const Spa
                                       x.rows(), graph.rows()));
   }
   if (!x.space().host_readable()) throw Unsupported("vectors in a GPU's memory: copy them to the host to join parts");
-  return with_narrowed("a spanning tree", "x", x, graph.metric(), resources,
-                       [&](const MatrixView& rows, const Resources& used) { return tree_of(graph, &rows, params, used); });
+  return with_narrowed(
+      "a spanning tree", "x", x, graph.metric(), resources,
+      [&](const MatrixView& rows, const Resources& used) { return tree_of(graph, &rows, params, used); });
 }
 
 RowLabels SpanningTree::labels(double height, const Resources& resources) const {

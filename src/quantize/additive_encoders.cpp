@@ -1,19 +1,17 @@
-#include "quantize/additive_encoders.hpp"
-
+// Additive codes, which are found by local search (LSQ) or along a beam (RQ).
 #include <kith/quantizer.hpp>
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
-#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "kernels/codes/sub_codes.hpp"
+#include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/local_search_training.hpp"
-#include "quantize/additive/packed_codes.hpp"
-#include "quantize/code_encoder.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/name_part.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -31,15 +29,14 @@ void write_norms(const CodecTables& codec, const MutableMatrixView& codes, const
   constexpr int64_t kTaskRows = 512;
   const CodeFormat& format = codec.format;
   const CodecView view = codec.view();
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("norms", codes.rows(), quiet);
-  parallel_for(divide_up(codes.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
-    for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, codes.rows()); ++i) {
+  const auto write_some = [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
       auto* const code = typed_row<uint8_t>(codes, i);
       std::fill(code + (format.parts * format.bits + 7) / 8, code + format.bytes(), uint8_t{0});
       write_code_norms(view, code, 1, nullptr);
     }
-  });
+  };
+  for_row_blocks("norms", codes.rows(), resources.with_progress({}), write_some, kTaskRows);
 }
 
 class AdditiveEncoder : public CodeEncoder {
@@ -125,10 +122,14 @@ class AdditiveEncoder : public CodeEncoder {
     const HostArray<uint8_t> whole(task.codes.rows() * books.books, "codes", resources);
     if (task.how != nullptr && task.how->start == CodeStart::given) {
       refuse_unused_bits(task.codes, task.codec.format, resources);
-      unpack_codes(task.codes, books, whole.data());
+      for (int64_t i = 0; i < task.codes.rows(); ++i) {
+        unpack_sub_codes(typed_row<uint8_t>(task.codes, i), books.books, books.bits, whole.data() + i * books.books);
+      }
     }
     find(whole.data());
-    pack_codes(whole.data(), books, task.codes);
+    for (int64_t i = 0; i < task.codes.rows(); ++i) {
+      pack_sub_codes(whole.data() + i * books.books, books.books, books.bits, typed_row<uint8_t>(task.codes, i));
+    }
   }
 
  private:
@@ -164,11 +165,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
 
   void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
              const Resources& resources) const override {
-    const auto keep = [&](TrainingRound round) {
-      trained.values = std::move(round.codebooks);
-      trained.history.push_back(round.objective);
-    };
-    train_local_search(params_of(recipe, seed), rows, keep, resources);
+    train_local_search(params_of(recipe, seed), rows, trained.values, trained.history, resources);
   }
   Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows,
                                const Resources& resources) const override {

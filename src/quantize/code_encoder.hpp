@@ -1,7 +1,7 @@
 // How codes are made: a recipe, as factory strings and files name it, and the encoder that knows all about one code but
 // how it is read. What the bytes are is the format's (kernels/codes/code_format.hpp), reading them the readers'.
 //
-// Adding a code is an encoder in a file of its own and its line in code_table.cpp; a code with a format of its own has
+// Adding a code is an encoder in a file of its own and its line in code_table(); a code with a format of its own has
 // readers, too (kernels/codes/code_reader_*).
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,6 +25,7 @@
 
 namespace kith {
 
+struct AdditiveEncoding;
 class CodeEncoder;
 class NamePart;
 class ProductQuantizer;
@@ -126,6 +128,9 @@ class CodeEncoder {
   const CodeKind kind_;
 };
 
+// The local search of a recipe; `how`: as EncodeTask's.
+AdditiveEncoding encoding_of(const CodeRecipe& recipe, const LocalSearchEncoding* how);
+
 // What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
 struct CodecTables {
   CodeRecipe recipe;
@@ -144,5 +149,24 @@ struct CodecTables {
   CodecView view() const;
   int64_t bytes() const;
 };
+
+// The codes that there are, for whoever looks for one by a name, by a line of a file or by its format.
+using CodeTable = std::span<const CodeEncoder* const>;
+CodeTable code_table();
+
+// The usual recipe of a format: additive codes are found by local search.
+CodeRecipe recipe_of(const CodeFormat& format);
+
+// The code of a part of a factory string, which is taken whole. InvalidArgument for a name that no code has.
+CodeRecipe parse_code_name(NamePart& part, CodeTable table = code_table());
+// "SQ8, SQ6, ..., RQmxb".
+std::string known_code_names(CodeTable table = code_table());
+
+// The code of a line in a file; AboutProblem for another text.
+struct CodeLine {
+  CodeRecipe recipe;
+  int64_t cols = 0;
+};
+CodeLine parse_code_line(std::string_view line, CodeTable table = code_table());
 
 }  // namespace kith

@@ -2,14 +2,12 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/float_mode.hpp"
-#include "core/parallel_for.hpp"
+#include "core/host_array.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
-#include "quantize/code_table.hpp"
-#include "quantize/codec_cuda.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -35,17 +33,13 @@ void decode_cpu(const CodecView& codec, const MatrixView& codes, const MutableMa
   constexpr int64_t kTaskRows = 512;
   const int64_t count = codes.rows();
   const bool together = codes.row_stride() == codec.format.bytes() && out.row_stride() == codec.format.cols;
-  ProgressMeter meter("decode", count, resources);
-  parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
-    const int64_t first = task * kTaskRows;
-    const int64_t end = std::min(first + kTaskRows, count);
+  const auto decode_some = [&](int64_t first, int64_t end) {
     const int64_t step = together ? end - first : 1;
     for (int64_t i = first; i < end; i += step) {
       decode_rows_cpu(codec, typed_row<uint8_t>(codes, i), step, nullptr, typed_row<float>(out, i));
     }
-    meter.add(end - first);
-  });
-  meter.finish();
+  };
+  for_row_blocks("decode", count, resources, decode_some, kTaskRows);
 }
 
 }  // namespace
@@ -124,6 +118,26 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   dispatch(
       device, [&] { decode_cpu(view(), codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
+}
+
+void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources) {
+  const bool parted = format.copies_codewords() || format.adds_codewords();
+  const int64_t used = format.parts * format.bits % 8;
+  if (!parted || format.has_norm() || used == 0 || codes.rows() == 0) return;
+  if (!codes.space().host_readable()) {
+    const HostArray<uint8_t> copy(codes.rows() * codes.cols(), "codes", resources);
+    const MutableMatrixView here(copy.data(), codes.rows(), codes.cols());
+    copy_codes_cuda(codes, here, codes.space().device, resources);
+    return refuse_unused_bits(here, format, resources);
+  }
+  for (int64_t i = 0; i < codes.rows(); ++i) {
+    const auto* const code = typed_row<uint8_t>(codes, i);
+    if (code[codes.cols() - 1] >> used == 0) continue;
+    throw InvalidArgument(
+        fmt::format("code {} is no code of {} times {} bits: bits behind the last are set; give codes "
+                    "that this quantizer has made",
+                    i, format.parts, format.bits));
+  }
 }
 
 bool same_code(const Codec& a, const Codec& b) {

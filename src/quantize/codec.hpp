@@ -81,4 +81,23 @@ class Codec {
 // Whether both give the same codes and the same vectors.
 bool same_code(const Codec& a, const Codec& b);
 
+// InvalidArgument, naming the code, where a bit of its last byte behind its last sub-code is set: such a code is
+// another quantizer's or damaged. Codes of product and additive quantizers without a norm, in host memory or on a
+// device, which is waited for.
+void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources);
+
+// What a codec does, on a GPU, with the same bytes. Rows, codes and outputs lie in that device's memory or on the host,
+// from where they are brought piece by piece. Complete on return; Unsupported without CUDA.
+
+// Codes without gaps, as the recipe says.
+void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
+void decode_cuda(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out, int device,
+                 const Resources& resources);
+
+// Lowers leasts and raises largests to the values of rows on the device.
+void widen_ranges_cuda(const MatrixView& rows, float* leasts, float* largests, const Resources& resources);
+
+// Codes from where they lie to elsewhere, both on the host or that device.
+void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources);
+
 }  // namespace kith

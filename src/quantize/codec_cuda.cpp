@@ -1,5 +1,3 @@
-#include "quantize/codec_cuda.hpp"
-
 #include <kith/error.hpp>
 
 #include "core/memory_budget.hpp"
@@ -12,6 +10,7 @@
 #include "exact/prepared_base_cuda.hpp"
 #include "io/dtype_conversion.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/device_codec_cuda.hpp"
 
 #include <algorithm>
@@ -126,6 +125,16 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
     meter.poll();
   }
   meter.finish();
+}
+
+void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
+  if (from.rows() == 0) return;
+  const DeviceGuard guard(device);
+  const DeviceContext context(device, resources.options().stream);
+  KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),
+                                    static_cast<size_t>(from.row_stride()), static_cast<size_t>(from.cols()),
+                                    static_cast<size_t>(from.rows()), cudaMemcpyDefault, context.stream()));
+  context.synchronize();
 }
 
 void widen_ranges_cuda(const MatrixView& rows, float* leasts, float* largests, const Resources& resources) {

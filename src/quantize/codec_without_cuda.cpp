@@ -1,9 +1,8 @@
 // Stands in for what calls CUDA in a build without it.
 #include "core/dispatch.hpp"
-#include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/additive/local_search_steps.hpp"
-#include "quantize/codec_cuda.hpp"
-#include "quantize/product/product_pass.hpp"
+#include "quantize/codec.hpp"
+#include "quantize/product/product_training.hpp"
 
 namespace kith {
 

@@ -5,7 +5,6 @@
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
-#include "quantize/additive_encoders.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,11 +1,10 @@
 // Codes of rows that do not depend on each other, on the CPU: blocks of rows side by side.
 #pragma once
 
-#include "core/divide.hpp"
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "quantize/code_encoder.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -38,19 +37,16 @@ void encode_blocks(const EncodeTask& task, int64_t more_floats, const Resources&
   const MatrixView& rows = task.rows;
   const int64_t cols = rows.cols();
   const BlockMemory memory(task.codec.format, RowsInfo(rows), more_floats, resources);
-  ProgressMeter meter("encode", rows.rows(), resources);
-  parallel_for(divide_up(rows.rows(), BlockMemory::kRows), meter, resources, [&](int64_t block, int slot) {
-    const int64_t first = block * BlockMemory::kRows;
-    const MatrixView some = rows.slice(first, std::min(BlockMemory::kRows, rows.rows() - first));
+  const auto encode_some = [&](int64_t first, int64_t end, int slot) {
+    const MatrixView some = rows.slice(first, end - first);
     float* const own = memory.floats.data() + slot * memory.each_floats;
     const bool widens = memory.widened > 0;
     for (int64_t i = 0; widens && i < some.rows(); ++i) widen_row(some, i, own + i * cols);
     use(widens ? own : static_cast<const float*>(some.data()), widens ? cols : some.row_stride(), some.rows(),
         static_cast<uint8_t*>(task.codes.data()) + first * task.codec.format.bytes(), own + memory.widened,
         memory.bytes.data() + slot * memory.each_bytes);
-    meter.add(some.rows());
-  });
-  meter.finish();
+  };
+  for_row_blocks("encode", rows.rows(), resources, encode_some, BlockMemory::kRows);
 }
 
 }  // namespace kith

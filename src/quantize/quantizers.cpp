@@ -3,13 +3,13 @@
 #include <kith/error.hpp>
 
 #include "core/name_table.hpp"
-#include "quantize/additive/packed_codes.hpp"
 #include "quantize/trained_codec.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
-#include <utility>
 
 namespace kith {
 namespace {
@@ -41,6 +41,22 @@ CodeRecipe recipe_of_params(const LocalSearchParams& params) {
 CodeRecipe recipe_of_params(const ScalarQuantizerParams& params) {
   if (params.bits == 16) return {kStoredCode, DType::f16};
   return {kScalarCode, DType::f32, params.bits};
+}
+
+// The columns of codebooks that are given as values; InvalidArgument for a number of values that no columns have, or
+// values that are not finite.
+int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const float>& values) {
+  const int64_t words = books << bits;
+  if (values.size == 0 || values.size % words != 0) {
+    throw InvalidArgument(fmt::format("{} values of codebooks; {} codebooks of {} codewords have a multiple of {}",
+                                      values.size, books, int64_t{1} << bits, words));
+  }
+  const float* const end = values.data + values.size;
+  const float* const bad = std::find_if_not(values.data, end, [](float value) { return std::isfinite(value); });
+  if (bad != end) {
+    throw InvalidArgument(fmt::format("value {} of the codebooks is {}; it must be finite", bad - values.data, *bad));
+  }
+  return values.size / words;
 }
 
 template <typename Params>

@@ -1,5 +1,13 @@
 // Scalar codes: the least value and the span of each column are trained, in one pass over all rows; a value is rounded
 // down to one of 2^bits - 1 steps, and decoded to the middle of the step. A value that is no number has the first code.
+//
+// Rows are coded a vector of columns at a time, then the bits are packed. Cost: the time to read and write both, and a
+// division for each value.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quantize/scalar_encoder.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
 #include <kith/quantizer.hpp>
 
 #include "core/divide.hpp"
@@ -9,10 +17,11 @@
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "kernels/codes/scalar_code.hpp"
-#include "quantize/codec_cuda.hpp"
+#include "kernels/codes/sub_codes.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
-#include "quantize/scalar_codes_cpu.hpp"
+#include "rows/load_cpu-inl.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +29,83 @@
 #include <algorithm>
 #include <cmath>
 
+HWY_BEFORE_NAMESPACE();
 namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using I32 = hn::ScalableTag<int32_t>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+
+// scalar_code of each value of a row, one a byte.
+template <bool kCorrects>
+HWY_INLINE void quantize_row(const float* row, const float* leasts, const float* spans, int64_t cols, int bits,
+                             uint8_t* out) {
+  const F32 d;
+  const I32 di;
+  const auto zero = hn::Zero(d);
+  const auto one = hn::Set(d, 1.0f);
+  const auto levels = hn::Set(d, static_cast<float>(scalar_levels(bits)));
+  int64_t c = 0;
+  for (; c + kFloats <= cols; c += kFloats) {
+    const auto span = hn::LoadU(d, spans + c);
+    auto t = hn::Div(hn::Sub(hn::LoadU(d, row + c), hn::LoadU(d, leasts + c)), span);
+    t = hn::IfThenElseZero(hn::And(hn::Gt(t, zero), hn::Ne(span, zero)), hn::Min(t, one));
+    auto code = hn::ConvertTo(di, hn::Mul(t, levels));
+    if constexpr (kCorrects) {
+      const auto whole = hn::ConvertTo(d, code);
+      const auto above = hn::Lt(hn::Sub(hn::Mul(t, hn::Add(levels, one)), whole), t);
+      const auto lower = hn::And(hn::RebindMask(di, above), hn::Gt(code, hn::Zero(di)));
+      code = hn::Sub(code, hn::IfThenElseZero(lower, hn::Set(di, 1)));
+    }
+    hn::StoreU(hn::DemoteTo(hn::Rebind<uint8_t, F32>(), code), hn::Rebind<uint8_t, F32>(), out + c);
+  }
+  for (; c < cols; ++c) out[c] = static_cast<uint8_t>(scalar_code(row[c], leasts[c], spans[c], bits));
+}
+
+void EncodeScalar(const CodeFormat& format, const float* leasts, const float* spans, const float* rows, int64_t stride,
+                  int64_t count, uint8_t* codes, uint8_t* scratch) {
+  const int64_t bytes = format.bytes();
+  for (int64_t i = 0; i < count; ++i, codes += bytes) {
+    if (format.bits == 8) {
+      quantize_row<false>(rows + i * stride, leasts, spans, format.cols, 8, codes);
+    } else {
+      quantize_row<true>(rows + i * stride, leasts, spans, format.cols, format.bits, scratch);
+      pack_sub_codes(scratch, format.cols, format.bits, codes);
+    }
+  }
+}
+
+HWY_INLINE void widen_range(const float* row, int64_t cols, float* leasts, float* largests) {
+  const F32 d;
+  int64_t c = 0;
+  for (; c + kFloats <= cols; c += kFloats) {
+    const auto value = hn::LoadU(d, row + c);
+    const auto least = hn::LoadU(d, leasts + c);
+    const auto largest = hn::LoadU(d, largests + c);
+    hn::StoreU(hn::IfThenElse(hn::Lt(value, least), value, least), d, leasts + c);
+    hn::StoreU(hn::IfThenElse(hn::Gt(value, largest), value, largest), d, largests + c);
+  }
+  for (; c < cols; ++c) {
+    if (row[c] < leasts[c]) leasts[c] = row[c];
+    if (row[c] > largests[c]) largests[c] = row[c];
+  }
+}
+
+void WidenRanges(const float* rows, int64_t stride, int64_t count, int64_t cols, float* leasts, float* largests) {
+  for (int64_t i = 0; i < count; ++i) widen_range(rows + i * stride, cols, leasts, largests);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(EncodeScalar);
+HWY_EXPORT(WidenRanges);
+
 namespace {
 
 bool has_known_bits(const CodeRecipe& recipe) { return recipe.bits == 4 || recipe.bits == 6 || recipe.bits == 8; }
@@ -59,12 +144,12 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
       float* const leasts = of_slot(slot);
       if (rows.dtype() == DType::f32) {
         const auto* const values = typed_row<float>(rows, begin);
-        widen_ranges_cpu(values, rows.row_stride(), end - begin, cols, leasts, leasts + cols);
+        HWY_DYNAMIC_DISPATCH(WidenRanges)(values, rows.row_stride(), end - begin, cols, leasts, leasts + cols);
       } else {
         float* const row = leasts + 2 * cols;
         for (int64_t i = begin; i < end; ++i) {
           widen_row(rows, i, row);
-          widen_ranges_cpu(row, cols, 1, cols, leasts, leasts + cols);
+          HWY_DYNAMIC_DISPATCH(WidenRanges)(row, cols, 1, cols, leasts, leasts + cols);
         }
       }
       meter.add(end - begin);
@@ -150,7 +235,8 @@ class ScalarEncoder final : public CodeEncoder {
     const CodecTables& codec = task.codec;
     encode_blocks(task, 0, resources,
                   [&](const float* rows, int64_t stride, int64_t count, uint8_t* codes, float*, uint8_t* bytes) {
-                    encode_scalar_cpu(codec.format, codec.leasts(), codec.spans(), rows, stride, count, codes, bytes);
+                    HWY_DYNAMIC_DISPATCH(EncodeScalar)
+                    (codec.format, codec.leasts(), codec.spans(), rows, stride, count, codes, bytes);
                   });
   }
   Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
@@ -166,3 +252,4 @@ constexpr ScalarEncoder kScalarEncoder;
 const CodeEncoder* const kScalarCode = &kScalarEncoder;
 
 }  // namespace kith
+#endif

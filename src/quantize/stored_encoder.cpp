@@ -1,17 +1,15 @@
 // Stored values: nothing is trained; values are rounded to the nearest of a dtype, and what it cannot hold is refused.
 #include <kith/quantizer.hpp>
 
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
 #include "io/dtype_conversion.hpp"
 #include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 namespace kith {
@@ -57,17 +55,13 @@ class StoredEncoder final : public CodeEncoder {
     constexpr int64_t kRows = 512;
     const CodeFormat& format = task.codec.format;
     const std::string name = "rows";
-    ProgressMeter meter("encode", task.rows.rows(), resources);
-    parallel_for(divide_up(task.rows.rows(), kRows), meter, resources, [&](int64_t block, int) {
-      const int64_t first = block * kRows;
-      const int64_t end = std::min(first + kRows, task.rows.rows());
+    const auto encode_some = [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         convert_values(task.rows.row(i), task.rows.dtype(), task.codes.row(i), format.dtype, format.cols,
                        {name, i * format.cols, format.cols});
       }
-      meter.add(end - first);
-    });
-    meter.finish();
+    };
+    for_row_blocks("encode", task.rows.rows(), resources, encode_some, kRows);
   }
 };
 

@@ -2,21 +2,17 @@
 
 #include <kith/error.hpp>
 #include <kith/metric.hpp>
-#include <kith/resources.hpp>
-#include <kith/view.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "quantize/additive/packed_codes.hpp"
-#include "quantize/codec.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -94,8 +90,7 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
   const HostArray<float> scratch(resources.threads() * format.cols, "a query", resources);
   std::vector<uint32_t> every(static_cast<size_t>(format.codewords()));
   std::iota(every.begin(), every.end(), 0u);
-  ProgressMeter meter("lookup tables", queries.rows(), resources);
-  parallel_for(queries.rows(), meter, resources, [&](int64_t i, int slot) {
+  const auto fill_one = [&](int64_t i, int64_t, int slot) {
     float* const query = scratch.data() + slot * format.cols;
     widen_row(queries, i, query);
     auto* to = typed_row<float>(out, i);
@@ -103,9 +98,8 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
     for (int64_t p = 0; p < (by_column ? format.cols : format.parts); ++p, to += format.codewords()) {
       by_column ? fill_column(view, p, query[p], products, to) : fill_part(view, p, query, products, every.data(), to);
     }
-    meter.add(1);
-  });
-  meter.finish();
+  };
+  for_row_blocks("lookup tables", queries.rows(), resources, fill_one, 1);
 }
 
 // InvalidArgument, naming the row, for a NaN or an infinity. Opens the source.
@@ -119,7 +113,7 @@ void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
   ProgressMeter meter("check", info.rows, resources);
   for (int64_t first = 0; first < info.rows;) {
     const int64_t count = std::min({most, info.rows - first, source.together(first)});
-    const int64_t bad = first_not_finite(source.fetch(first, count), meter, resources);
+    const int64_t bad = first_not_finite(source.fetch(first, count), resources);
     if (bad >= 0) {
       throw InvalidArgument(fmt::format(
           "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false",
@@ -247,9 +241,8 @@ void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, con
                                    const Resources& resources) const {
   const DefaultFloatMode mode;
   if (is_narrowed(queries)) {
-    return with_narrowed(
-        "the tables", "queries", queries, nullptr, OfRounding::silent, resources,
-        [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
+    return with_narrowed("the tables", "queries", queries, nullptr, OfRounding::silent, resources,
+                         [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
   }
   const std::shared_ptr<const Codec> codec = codec_->codec();
   ViewSource source(queries);

@@ -2,7 +2,6 @@
 // of what callers give.
 #pragma once
 
-#include <kith/metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/vector_quantizer.hpp>

@@ -1,7 +1,5 @@
 #include "rows/finite_check.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "rows/kept_rows.hpp"
@@ -40,6 +38,8 @@ int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& res
   return -1;
 }
 
+}  // namespace
+
 int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
   if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
   return find_first(
@@ -47,8 +47,6 @@ int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const
       [&](int64_t first, int64_t count) { return rows_are_finite(rows.slice(first, count)); },
       [&](int64_t i) { return !row_is_finite(rows, i); });
 }
-
-}  // namespace
 
 RefusedRow::RefusedRow(std::string_view what, int64_t row, std::string problem)
     : InvalidArgument(fmt::format("{} row {} {}", what, row, problem)), row_(row), problem_(std::move(problem)) {}
@@ -58,9 +56,10 @@ void throw_not_finite(std::string_view what, int64_t row) {
 }
 
 void throw_negative(std::string_view what, int64_t row) {
-  throw RefusedRow(what, row,
-                   "holds a value below zero; chi_square compares histograms, whose values are zero or more: choose another "
-                   "metric, or shift the data");
+  throw RefusedRow(
+      what, row,
+      "holds a value below zero; chi_square compares histograms, whose values are zero or more: choose another "
+      "metric, or shift the data");
 }
 
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
@@ -72,8 +71,8 @@ void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowN
 void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
   const int64_t row = find_not_finite(rows, numbers, resources);
   if (row < 0) return;
-  throw InvalidArgument(
-      fmt::format("training row {} holds a NaN or an infinity, from which nothing can be learnt; remove it", numbers[row]));
+  throw InvalidArgument(fmt::format(
+      "training row {} holds a NaN or an infinity, from which nothing can be learnt; remove it", numbers[row]));
 }
 
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,

@@ -49,6 +49,8 @@ struct RowNumbers {
   int64_t operator[](int64_t i) const { return list == nullptr ? first + i : list[first + i]; }
 };
 
+// The first row with a NaN or an infinity, counted from the first here, or -1.
+int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources);
 // Pass over all rows and throw InvalidArgument naming the first bad one.
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources);

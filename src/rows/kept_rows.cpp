@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "rows/narrow_rows_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
 #include "core/memory_budget.hpp"
@@ -6,8 +6,6 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "rows/device_rows.hpp"
-
-#include <algorithm>
 
 namespace kith {
 namespace {

@@ -9,17 +9,15 @@
 #include "core/dtype_visit.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
-#include "rows/device_row_gather_cuda.hpp"
-#include "rows/narrow_rows_cuda.hpp"
+#include "rows/rows_cuda.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace kith {
@@ -222,14 +220,11 @@ void narrow_on_host(std::string_view name, const MatrixView& rows, const double*
                     const Resources& resources) {
   const int64_t rows_at_once = std::max<int64_t>(kValuesOfATask / std::max<int64_t>(rows.cols(), 1), 1);
   std::atomic<int64_t> beyond{rows.rows()};  // the first such row
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("narrow", rows.rows(), quiet);
-  parallel_for(divide_up(rows.rows(), rows_at_once), meter, quiet, [&](int64_t task, int) {
+  const auto narrow_some = [&](int64_t first, int64_t end) {
     const DefaultFloatMode mode;
-    const int64_t first = task * rows_at_once;
     visit_numbers(rows.dtype(), [&](auto stored) {
       using X = typename decltype(stored)::type;
-      for (int64_t row = first; row < std::min(first + rows_at_once, rows.rows()); ++row) {
+      for (int64_t row = first; row < end; ++row) {
         if (narrow_row(typed_row<X>(rows, row), offset, rows.cols(), out + row * rows.cols())) continue;
         int64_t known = beyond.load();
         while (row < known && !beyond.compare_exchange_weak(known, row)) {
@@ -237,7 +232,8 @@ void narrow_on_host(std::string_view name, const MatrixView& rows, const double*
         return;
       }
     });
-  });
+  };
+  for_row_blocks("narrow", rows.rows(), resources.with_progress({}), narrow_some, rows_at_once);
   if (beyond < rows.rows()) throw_beyond(name, rows, beyond, offset);
 }
 

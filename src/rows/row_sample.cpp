@@ -1,12 +1,13 @@
 #include "rows/row_sample.hpp"
 
-#include "rows/device_row_gather_cuda.hpp"
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/typed_row.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/stored_row.hpp"
 
-#include <algorithm>
 #include <bit>
+#include <cmath>
+#include <numeric>
 
 namespace kith {
 
@@ -27,6 +28,16 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
     }
   }
   return drawn;
+}
+
+std::vector<uint32_t> drawn_rows(const CounterRng& rng, int64_t rows, int64_t most, const Resources& resources) {
+  return most < rows ? sample_rows(rng, rows, most, resources) : row_numbers(0, rows);
+}
+
+std::vector<uint32_t> row_numbers(int64_t first, int64_t count) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
+  return numbers;
 }
 
 std::optional<MatrixView> on_gpu(RowSource& source) {
@@ -65,6 +76,38 @@ void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableM
     return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
   }
   source.gather(rows.data(), static_cast<int64_t>(rows.size()), out, resources);
+}
+
+void GatheredSource::take(const std::vector<uint32_t>& places, const MutableMatrixView& out) {
+  std::vector<uint32_t> numbers = places;
+  for (uint32_t& number : numbers) number = list_.empty() ? number : list_[number];
+  if (dtype_ == DType::f32) {
+    gather_as_floats(from_, numbers, static_cast<float*>(out.data()), reading_);
+  } else {
+    kith::gather(from_, numbers, out, reading_);
+  }
+  for (int64_t i = 0; step_ && i < out.rows(); ++i) step_(typed_row<float>(out, i), places[static_cast<size_t>(i)]);
+}
+
+int64_t sampled_rows(int64_t rows) { return std::min(std::clamp<int64_t>(rows / 8, 32, 256), rows); }
+
+std::vector<float> sample_mean(RowSource& rows, int64_t cols) {
+  return sample_mean(rows, cols, sampled_rows(rows.rows()));
+}
+
+std::vector<float> sample_mean(RowSource& rows, int64_t cols, int64_t samples) {
+  std::vector<float> means(static_cast<size_t>(cols), 0.0f);
+  std::vector<double> sums(means.size(), 0.0);
+  std::vector<float> row(means.size());
+  for (int64_t s = 0; s < samples; ++s) {
+    const float* const values = floats_of(rows.fetch(s * rows.rows() / samples, 1), 0, row.data());
+    for (size_t c = 0; c < row.size(); ++c) sums[c] += values[c];
+  }
+  for (size_t c = 0; c < means.size() && samples > 0; ++c) {
+    const auto mean = static_cast<float>(sums[c] / static_cast<double>(samples));
+    if (std::isfinite(mean)) means[c] = mean;
+  }
+  return means;
 }
 
 }  // namespace kith

@@ -1,7 +1,6 @@
 #include "rows/row_source.hpp"
 
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -36,15 +35,15 @@ void BlockSource::gather(const uint32_t* rows, int64_t count, const MutableMatri
   constexpr int64_t kBytesPerTask = 64 << 10;
   const int64_t bytes = info_.row_bytes();
   const int64_t per_task = std::max<int64_t>(1, kBytesPerTask / bytes);
-  const Resources quiet = resources.with_progress({});  // a part of a longer work, which reports its own
-  ProgressMeter meter("gather", count, quiet);
-  parallel_for(divide_up(count, per_task), meter, resources, [&](int64_t task, int) {
+  const auto gather_some = [&](int64_t first, int64_t end) {
     Block block;
-    for (int64_t i = task * per_task; i < std::min((task + 1) * per_task, count); ++i) {
+    for (int64_t i = first; i < end; ++i) {
       block = block_of(rows[i], block);
       std::memcpy(out.row(i), blocks_[block.index].row(rows[i] - block.first_row), static_cast<size_t>(bytes));
     }
-  });
+  };
+  // A part of a longer work, which reports its own progress.
+  for_row_blocks("gather", count, resources.with_progress({}), gather_some, per_task);
 }
 
 void FileSource::open(int64_t most, const Resources& resources) {

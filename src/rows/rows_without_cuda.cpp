@@ -1,7 +1,6 @@
 // Stands in for what calls CUDA in a build without it.
 #include "core/dispatch.hpp"
-#include "rows/device_row_gather_cuda.hpp"
-#include "rows/narrow_rows_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 
 namespace kith {
 

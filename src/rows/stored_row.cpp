@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {

@@ -1,21 +1,15 @@
 #include "transform/opq.hpp"
 
-#include <kith/resources.hpp>
-
-#include "core/divide.hpp"
-#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "kernels/assign/codewords_cpu.hpp"
 #include "kernels/assign/sums_by_label_cpu.hpp"
-#include "kernels/dense/dense.hpp"
 #include "kernels/dense/orthonormal_rows.hpp"
+#include "rows/row_blocks.hpp"
 #include "transform/random_rotation.hpp"
-#include "transform/training_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 namespace kith {
@@ -163,16 +157,13 @@ void SubCodebooks::assign(DenseView<const float> rows, const Resources& resource
     set_groups(codebook(part), count_, part_cols_, groups_.data() + part * each);
   }
   const int64_t scratch_floats = NearestCodeword::scratch_floats(part_cols_);
-  const int64_t blocks = divide_up(rows_, kBlockRows);
-  ProgressMeter meter("codes", blocks, resources);
-  parallel_for(blocks, meter, resources, [&](int64_t block, int slot) {
-    const int64_t first = block * kBlockRows;
+  const auto assign_some = [&](int64_t first, int64_t end, int slot) {
     for (int64_t part = 0; part < parts_; ++part) {
       least_codewords_cpu(groups_.data() + part * each, count_, part_cols_, rows.row(first) + part * part_cols_,
-                          rows.row_step, std::min(kBlockRows, rows_ - first), codes(part) + first,
-                          scratch_.data() + slot * scratch_floats);
+                          rows.row_step, end - first, codes(part) + first, scratch_.data() + slot * scratch_floats);
     }
-  });
+  };
+  for_row_blocks("codes", rows_, resources, assign_some, kBlockRows);
 }
 
 double SubCodebooks::error(DenseView<const float> rows) const {
@@ -221,15 +212,14 @@ void SubCodebooks::move(DenseView<const float> rows, const Resources& resources)
 }
 
 void SubCodebooks::decode(DenseView<float> rows, const Resources& resources) const {
-  const int64_t blocks = divide_up(rows_, kBlockRows);
-  ProgressMeter meter("decode", blocks, resources);
-  parallel_for(blocks, meter, resources, [&](int64_t block, int) {
-    for (int64_t i = block * kBlockRows; i < std::min((block + 1) * kBlockRows, rows_); ++i) {
+  const auto decode_some = [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
       for (int64_t part = 0; part < parts_; ++part) {
         std::copy_n(codebook(part) + codes(part)[i] * part_cols_, part_cols_, rows.row(i) + part * part_cols_);
       }
     }
-  });
+  };
+  for_row_blocks("decode", rows_, resources, decode_some, kBlockRows);
 }
 
 Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64_t seed, const Resources& resources) {

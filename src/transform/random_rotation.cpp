@@ -3,7 +3,6 @@
 #include "kernels/dense/orthonormal_rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace kith {
 namespace {

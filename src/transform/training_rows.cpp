@@ -2,13 +2,11 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "kernels/dense/dense.hpp"
 #include "kernels/dense/symmetric_eigen.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace kith {
 namespace {
@@ -54,15 +52,8 @@ TrainingRows::TrainingRows(RowSource& source, const TransformChain& before, int6
     : source_(source),
       before_(before),
       resources_(resources.with_progress({}).with_device(Device::cpu())),
-      cols_(before.empty() ? source.info().cols : before.out()) {
-  const int64_t rows = source.rows();
-  if (most < rows) {
-    numbers_ = sample_rows(CounterRng(seed, kSampleStream), rows, most, resources);
-  } else {
-    numbers_.resize(static_cast<size_t>(rows));
-    std::iota(numbers_.begin(), numbers_.end(), 0u);
-  }
-}
+      numbers_(drawn_rows(CounterRng(seed, kSampleStream), source.rows(), most, resources)),
+      cols_(before.empty() ? source.info().cols : before.out()) {}
 
 Footprint TrainingRowsShape::fetching(int64_t count, const Resources& resources) const {
   if (before.empty()) return {};

@@ -2,7 +2,6 @@
 // that were trained before. Fetched some at a time; which rows they are does not depend on memory or device.
 #pragma once
 
-#include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
 #include "kernels/dense/dense.hpp"

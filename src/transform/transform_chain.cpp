@@ -4,15 +4,14 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/pairwise_distances.hpp>
 
-#include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
-#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/dense/dense.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/transform_cuda.hpp"
 
@@ -32,11 +31,11 @@ constexpr int64_t kValuesATask = 1 << 16;
 // Runs body(row) for every row, some rows a task.
 template <typename Body>
 void for_each_row(int64_t rows, int64_t cols, const Resources& resources, const Body& body) {
-  const int64_t step = std::max<int64_t>(1, kValuesATask / std::max<int64_t>(cols, 1));
-  ProgressMeter meter("transform", rows, resources);
-  parallel_for(divide_up(rows, step), meter, resources, [&](int64_t task, int) {
-    for (int64_t i = task * step; i < std::min((task + 1) * step, rows); ++i) body(i);
-  });
+  const auto run_some = [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) body(i);
+  };
+  for_row_blocks("transform", rows, resources, run_some,
+                 std::max<int64_t>(1, kValuesATask / std::max<int64_t>(cols, 1)));
 }
 
 void shift_rows(const MatrixView& rows, const float* offset, float sign, const MutableMatrixView& out,
@@ -247,17 +246,13 @@ std::vector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<co
   return parts;
 }
 
-void widen_all(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) {
-  if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != rows.cols()) {
-    throw InvalidArgument("the output has another shape than the rows, or is not f32");
-  }
-  if (const std::optional<int> device = device_of_rows(rows, out)) {
-    const TransformParts same{TransformParts::Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
-    return transform_cuda({{&same, true}}, rows, out, *device, resources);
-  }
-  ProgressMeter meter("transform", rows.rows(), resources);
-  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int) { widen_row(rows, i, typed_row<float>(out, i)); });
-  meter.finish();
+// Rows of no steps are as if they were padded to the columns that they have.
+void run_steps(const std::vector<std::shared_ptr<const Transform>>& steps, bool forward, const MatrixView& rows,
+               const MutableMatrixView& out, const Resources& resources) {
+  const TransformParts same{Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
+  std::vector<const TransformParts*> parts = parts_of(steps);
+  if (parts.empty()) parts.push_back(&same);
+  PieceSteps(parts, forward).run(rows, out, resources);
 }
 
 // Whether the transpose leads back: rows are orthonormal, or columns where there are more rows than columns.
@@ -391,13 +386,13 @@ TransformChain TransformChain::then(std::shared_ptr<const Transform> step) const
 
 void TransformChain::apply(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
-  empty() ? widen_all(rows, out, resources) : PieceSteps(parts_of(steps_), true).run(rows, out, resources);
+  run_steps(steps_, true, rows, out, resources);
 }
 
 void TransformChain::reverse(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
   for (const auto& step : steps_) step->check_reversible();
-  empty() ? widen_all(rows, out, resources) : PieceSteps(parts_of(steps_), false).run(rows, out, resources);
+  run_steps(steps_, false, rows, out, resources);
 }
 
 Footprint TransformChain::footprint(const RowsInfo& rows, const Resources& resources) const {

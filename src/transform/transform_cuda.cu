@@ -14,7 +14,6 @@
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "rows/device_rows.hpp"
-#include "rows/finite_check.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -78,65 +77,51 @@ struct Pass {
   HostArray<float> shift;   // what is added, on the host
 };
 
-class Passes {
- public:
-  explicit Passes(const Resources& resources) : resources_(resources) {}
-
-  void add(const TransformRun& run) {
-    const TransformParts& parts = *run.parts;
-    const int64_t from = run.forward ? parts.in : parts.out;
-    const int64_t to = run.forward ? parts.out : parts.in;
-    switch (parts.kind) {
-      case TransformParts::Kind::shift: return map(from, to, run.forward ? 1.0f : -1.0f, &parts.offset);
-      case TransformParts::Kind::padding: return map(from, to, 1.0f, nullptr);
-      case TransformParts::Kind::unit_length:
-        map(from, to, 1.0f, nullptr);
-        all_.back().scales = run.forward;
-        return;
-      case TransformParts::Kind::linear: break;
-    }
-    const bool has_offset = !parts.offset.empty();
-    if (has_offset && run.forward) {
-      map(from, from + 1, 1.0f, nullptr);
-      all_.back().map.behind = 1.0f;
-    } else if (has_offset) {
-      map(from, from, -1.0f, &parts.offset);
-    }
-    const int64_t cols = from + (has_offset && run.forward ? 1 : 0);
-    Pass product;
-    product.in = cols;
-    product.out = to;
-    product.matrix = HostArray<float>(cols * to, "a transform", resources_);
-    for (int64_t j = 0; j < to; ++j) {
-      for (int64_t i = 0; i < from; ++i) {
-        product.matrix[j * cols + i] =
-            parts.matrix[static_cast<size_t>(run.forward ? j * parts.in + i : i * parts.in + j)];
-      }
-      if (cols > from) product.matrix[j * cols + from] = parts.offset[static_cast<size_t>(j)];
-    }
-    all_.push_back(std::move(product));
+Pass map_pass(int64_t from, int64_t to, float sign, const std::vector<float>* offset, const Resources& resources) {
+  Pass pass;
+  pass.in = from;
+  pass.out = to;
+  pass.map.in = std::min(from, to);
+  pass.map.out = to;
+  pass.map.sign = sign;
+  if (offset != nullptr) {
+    pass.shift = HostArray<float>(to, "an offset", resources);
+    std::copy(offset->begin(), offset->end(), pass.shift.begin());
   }
+  return pass;
+}
 
-  std::vector<Pass> take() { return std::move(all_); }
-
- private:
-  void map(int64_t from, int64_t to, float sign, const std::vector<float>* offset) {
-    Pass pass;
-    pass.in = from;
-    pass.out = to;
-    pass.map.in = std::min(from, to);
-    pass.map.out = to;
-    pass.map.sign = sign;
-    if (offset != nullptr) {
-      pass.shift = HostArray<float>(to, "an offset", resources_);
-      std::copy(offset->begin(), offset->end(), pass.shift.begin());
-    }
-    all_.push_back(std::move(pass));
+void add_passes(const TransformRun& run, std::vector<Pass>& all, const Resources& resources) {
+  const TransformParts& parts = *run.parts;
+  const int64_t from = run.forward ? parts.in : parts.out;
+  const int64_t to = run.forward ? parts.out : parts.in;
+  if (parts.kind != TransformParts::Kind::linear) {
+    const bool shifts = parts.kind == TransformParts::Kind::shift;
+    all.push_back(map_pass(from, to, run.forward ? 1.0f : -1.0f, shifts ? &parts.offset : nullptr, resources));
+    all.back().scales = parts.kind == TransformParts::Kind::unit_length && run.forward;
+    return;
   }
-
-  const Resources& resources_;
-  std::vector<Pass> all_;
-};
+  const bool has_offset = !parts.offset.empty();
+  if (has_offset && run.forward) {
+    all.push_back(map_pass(from, from + 1, 1.0f, nullptr, resources));
+    all.back().map.behind = 1.0f;
+  } else if (has_offset) {
+    all.push_back(map_pass(from, from, -1.0f, &parts.offset, resources));
+  }
+  const int64_t cols = from + (has_offset && run.forward ? 1 : 0);
+  Pass product;
+  product.in = cols;
+  product.out = to;
+  product.matrix = HostArray<float>(cols * to, "a transform", resources);
+  for (int64_t j = 0; j < to; ++j) {
+    for (int64_t i = 0; i < from; ++i) {
+      product.matrix[j * cols + i] =
+          parts.matrix[static_cast<size_t>(run.forward ? j * parts.in + i : i * parts.in + j)];
+    }
+    if (cols > from) product.matrix[j * cols + from] = parts.offset[static_cast<size_t>(j)];
+  }
+  all.push_back(std::move(product));
+}
 
 MutableMatrixView on_device(const DeviceBuffer& buffer, int64_t rows, int64_t cols, DType dtype, int device) {
   return {buffer.data(), dtype, {rows, cols, cols}, MemorySpace::cuda(device)};
@@ -255,22 +240,9 @@ void transform_cuda(const std::vector<TransformRun>& steps, const MatrixView& ro
                     int device, const Resources& resources) {
   if (rows.rows() == 0) return;
   const DeviceGuard guard(device);
-  Passes passes(resources);
-  for (const TransformRun& step : steps) passes.add(step);
-  PieceRun(passes.take(), rows, out, device, resources).run();
-}
-
-void refuse_not_finite_cuda(std::string_view what, const MatrixView& rows, const Resources& resources) {
-  if (rows.rows() == 0 || !can_be_infinite(rows.dtype())) return;
-  const DeviceGuard guard(rows.space().device);
-  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
-  const DeviceArray<uint32_t> found(1, "a check of rows", context, resources);
-  uint32_t first_bad = kNoBadRow;
-  context->copy_values(found.data(), &first_bad, 1);
-  launch_inspect_rows(device_rows(rows), rows.cols(), {.first_bad = found.data()}, context->stream());
-  context->copy_values(&first_bad, found.data(), 1);
-  context->synchronize();
-  if (first_bad != kNoBadRow) throw_not_finite(what, first_bad);
+  std::vector<Pass> passes;
+  for (const TransformRun& step : steps) add_passes(step, passes, resources);
+  PieceRun(std::move(passes), rows, out, device, resources).run();
 }
 
 }  // namespace kith

@@ -9,6 +9,4 @@ void transform_cuda(const std::vector<TransformRun>&, const MatrixView&, const M
   throw_no_cuda();
 }
 
-void refuse_not_finite_cuda(std::string_view, const MatrixView&, const Resources&) { throw_no_cuda(); }
-
 }  // namespace kith

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "core/float_mode.hpp"
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/memory_budget.hpp"
 #include "core/published.hpp"
 #include "core/within_limits.hpp"
@@ -10,10 +10,7 @@
 #include "rows/narrowed_rows.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
-#include "transform/transform_spec.hpp"
 #include "transform/transform_training.hpp"
-
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -38,11 +35,29 @@ Footprint run_footprint(const TransformChain& chain, const MatrixView& rows, con
 
 }  // namespace
 
+void refuse_not_finite_cuda(std::string_view what, const MatrixView& rows, const Resources& resources) {
+  const int64_t bad = first_not_finite(rows, resources);
+  if (bad >= 0) throw_not_finite(what, bad);
+}
+
 struct VectorTransform::State {
   const VectorTransformParams params;
   Published<TransformChain> chain{"this transform is not trained yet; train it first"};
 
   explicit State(VectorTransformParams given) : params(std::move(given)) {}
+
+  // There or back, of rows that are checked.
+  using Way = void (TransformChain::*)(const MatrixView&, const MutableMatrixView&, const Resources&) const;
+  void run(Way way, const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
+    with_narrowed("the transform", "x", given, nullptr, OfRounding::warns, resources,
+                  [&](const MatrixView& rows, const Resources& used) {
+                    const std::shared_ptr<const TransformChain> now = chain.get();
+                    if (params.check_finite) check_finite(rows, used.with_progress({}));
+                    within_limits(
+                        "the transform", used, [&] { return run_footprint(*now, rows, to, used); },
+                        [&] { (now.get()->*way)(rows, to, used); });
+                  });
+  }
 };
 
 void VectorTransformParams::validate() const { (void)parse_transforms(steps); }
@@ -93,27 +108,11 @@ int64_t VectorTransform::out() const {
 }
 
 void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
-  if (is_narrowed(rows)) {
-    return with_narrowed("the transform", "x", rows, nullptr, OfRounding::warns, resources,
-                         [&](const MatrixView& read, const Resources& used) { apply(read, to, used); });
-  }
-  const std::shared_ptr<const TransformChain> chain = state_->chain.get();
-  if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  within_limits(
-      "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
-      [&] { chain->apply(rows, to, resources); });
+  state_->run(&TransformChain::apply, rows, to, resources);
 }
 
 void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
-  if (is_narrowed(rows)) {
-    return with_narrowed("the transform", "x", rows, nullptr, OfRounding::warns, resources,
-                         [&](const MatrixView& read, const Resources& used) { reverse(read, to, used); });
-  }
-  const std::shared_ptr<const TransformChain> chain = state_->chain.get();
-  if (params().check_finite) check_finite(rows, resources.with_progress({}));
-  within_limits(
-      "the transform", resources, [&] { return run_footprint(*chain, rows, to, resources); },
-      [&] { chain->reverse(rows, to, resources); });
+  state_->run(&TransformChain::reverse, rows, to, resources);
 }
 
 }  // namespace kith

@@ -1,6 +1,5 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "rows/row_sample.hpp"
-#include "cluster/start/listed_source.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"
 
@@ -74,14 +73,16 @@ TEST(KMeansStart, NumbersAndWeightsOfASampleAreCounted) {
   EXPECT_EQ(start_footprint(shape, wish, {}, 1024, resources).host - all, 500000 * 8);
 }
 
-TEST(ListedSource, HasTheRowsListedOrAll) {
+TEST(GatheredSource, HasTheRowsListedOrAll) {
   const auto rows = make_floats(Shape::gaussian, 90, 3, 6);
   const Resources resources;
   ViewSource source(rows.view());
   const std::vector<uint32_t> none;
   const std::vector<uint32_t> list{4, 7, 8, 60};
-  ListedSource all(source, none, 40, resources);
-  ListedSource some(source, list, 40, resources);
+  GatheredSource all(source, none, DType::f32, resources);
+  GatheredSource some(source, list, DType::f32, resources);
+  all.open(40, resources);
+  some.open(40, resources);
   EXPECT_EQ(all.rows(), 90);
   EXPECT_EQ(some.rows(), 4);
   const auto value = [](const MatrixView& found, int64_t i) { return reinterpret_cast<const float*>(found.row(i))[2]; };

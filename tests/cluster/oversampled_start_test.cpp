@@ -1,5 +1,4 @@
 // Which start is chosen, and the start for many centres, whose candidates are drawn in rounds.
-#include "cluster/start/oversampled_start.hpp"
 #include "cluster/start/first_centres.hpp"
 
 #include "cluster/fitted.hpp"

@@ -1,6 +1,6 @@
 // Codes by local search on a GPU against the CPU, byte for byte: by products and directly, from every start, for data
 // that is hard for either.
-#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "quantize/additive/additive_encoding.hpp"
 
 #include <kith/local_search_quantizer.hpp>
 

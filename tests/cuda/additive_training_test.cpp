@@ -9,7 +9,7 @@
 #include "cuda/device_guard.hpp"
 #include "kernels/dense/cholesky.hpp"
 #include "kernels/dense/cholesky_cuda.hpp"
-#include "quantize/additive/codebook_update_cuda.hpp"
+#include "quantize/additive/local_search_steps_cuda.hpp"
 #include "reference/data.hpp"
 #include "rows/row_source.hpp"
 

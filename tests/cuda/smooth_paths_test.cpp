@@ -7,7 +7,6 @@
 #include "cuda/parity.hpp"
 #include "graph/random_graphs.hpp"
 #include "paths/boruvka.hpp"
-#include "paths/boruvka_cuda.hpp"
 
 #include <cmath>
 #include <utility>

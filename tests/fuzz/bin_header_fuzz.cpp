@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "io/vecs_file.hpp"
+#include "io/formats.hpp"
 
 #include <stdexcept>
 #include <string>

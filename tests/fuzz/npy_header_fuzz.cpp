@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "io/npy_header.hpp"
+#include "io/formats.hpp"
 
 #include <stdexcept>
 #include <string_view>

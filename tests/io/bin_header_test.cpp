@@ -1,4 +1,4 @@
-#include "io/vecs_file.hpp"
+#include "io/formats.hpp"
 
 #include <kith/error.hpp>
 

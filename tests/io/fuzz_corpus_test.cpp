@@ -2,8 +2,7 @@
 // is broken, and the sanitizers see the rest.
 #include "fuzz/fuzz_target.hpp"
 
-#include "io/npy_header.hpp"
-#include "io/vecs_file.hpp"
+#include "io/formats.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

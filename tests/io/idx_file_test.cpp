@@ -1,5 +1,5 @@
 // IDX files, plain and in gzip: shapes, what is refused, and reads in any order from a stream that only goes forward.
-#include "io/idx_file.hpp"
+#include "io/formats.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>

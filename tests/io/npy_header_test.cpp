@@ -1,5 +1,5 @@
 // The .npy header parser against headers as numpy writes them, and against everything it must refuse.
-#include "io/npy_header.hpp"
+#include "io/formats.hpp"
 
 #include <kith/error.hpp>
 

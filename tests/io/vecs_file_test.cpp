@@ -1,5 +1,5 @@
 // .fvecs, .bvecs and .ivecs: their bytes, rows of other lengths, and where damage is seen.
-#include "io/vecs_file.hpp"
+#include "io/formats.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>

@@ -2,7 +2,6 @@
 #include "quantize/sign_code.hpp"
 
 #include "ivf/ivf_check.hpp"
-#include "quantize/code_table.hpp"
 #include "quantize/codec.hpp"
 #include "reference/data.hpp"
 

@@ -1,16 +1,12 @@
 #include "cluster/data/data_scale.hpp"
 
-#include "rows/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
-#include "rows/row_source.hpp"
-#include "rows/stored_row.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <numeric>
 
 namespace kith {
 namespace {
@@ -22,55 +18,25 @@ constexpr int kLastExponent = std::numeric_limits<float>::max_exponent - 1;  // 
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 constexpr int64_t kScaleReadBytes = 64 << 10;  // of the source at a time
 
-class ScaledSource final : public RowSource {
- public:
-  // What is read comes from `outer`: the plan counts the scaled rows alone.
-  ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& outer, const Resources& resources)
-      : exponent_(exponent),
-        part_(std::max<int64_t>(kScaleReadBytes / from.info.row_bytes(), 1)),
-        outer_(outer),
-        from_(from.open(part_, outer)),
-        buffer_(DType::f32, std::min(most, from.info.rows), from.info.cols, "scaled rows", resources) {}
-
-  RowsInfo info() const override {
-    RowsInfo info(from_->info().rows, from_->info().cols, DType::f32);
-    info.in_memory = false;
-    return info;
+void scale_row(float* row, int64_t cols, int exponent) {
+  constexpr auto kMost = static_cast<double>(kLargestFinite);
+  const double scale = std::ldexp(1.0, exponent);
+  for (int64_t c = 0; c < cols; ++c) {
+    if (std::isfinite(row[c]))
+      row[c] = static_cast<float>(std::clamp(static_cast<double>(row[c]) * scale, -kMost, kMost));
   }
+}
 
-  MatrixView fetch(int64_t first, int64_t count) override {
-    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
-    const bool on_host = from_->space().host_readable();
-    for (int64_t done = 0; done < count; done += part_) {
-      const int64_t some = std::min(part_, count - done);
-      if (on_host) {
-        widen(from_->fetch(first + done, some), out.slice(done, some));
-      } else {
-        std::vector<uint32_t> numbers(static_cast<size_t>(some));
-        std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first + done));
-        gather_as_floats(*from_, numbers, typed_row<float>(out, done), outer_);
-      }
-    }
-    scale_values(out, exponent_);
-    return out;
-  }
-
-  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
-    gather_as_floats(*from_, {rows, rows + count}, static_cast<float*>(out.data()), outer_);
-    scale_values(out, exponent_);
-  }
-
- private:
-  static void widen(const MatrixView& rows, const MutableMatrixView& out) {
-    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, typed_row<float>(out, i));
-  }
-
-  const int exponent_;
-  const int64_t part_;  // rows of the source at a time
-  const Resources outer_;
-  std::unique_ptr<RowSource> from_;
-  MatrixBuffer buffer_;
-};
+// Opened. What is read comes from `outer`: the plan counts the scaled rows alone.
+std::unique_ptr<RowSource> scaled_source(const KMeansRows& rows, int exponent, int64_t most, const Resources& outer,
+                                         const Resources& resources) {
+  const int64_t cols = rows.info.cols;
+  const int64_t part = std::max<int64_t>(kScaleReadBytes / rows.info.row_bytes(), 1);
+  auto source = std::make_unique<GatheredSource>(rows.open(part, outer), outer,
+                                                 [=](float* row, int64_t) { scale_row(row, cols, exponent); });
+  source->open(most, resources);
+  return source;
+}
 
 float largest_magnitude(const MatrixView& rows) {
   float largest = 0;
@@ -85,12 +51,12 @@ float largest_magnitude(const MatrixView& rows) {
 
 float largest_magnitude(const KMeansRows& rows, const Resources& resources) {
   const int64_t most = std::max<int64_t>(kScaleReadBytes / rows.info.row_bytes(), 1);
-  ScaledSource source(rows, 0, most, resources, resources);
+  const std::unique_ptr<RowSource> source = scaled_source(rows, 0, most, resources, resources);
   ProgressMeter meter("survey", rows.info.rows, resources);
   float largest = 0;
   for (int64_t first = 0; first < rows.info.rows; first += most) {
     const int64_t count = std::min(most, rows.info.rows - first);
-    largest = std::max(largest, largest_magnitude(source.fetch(first, count)));
+    largest = std::max(largest, largest_magnitude(source->fetch(first, count)));
     meter.add(count);
     meter.poll();
   }
@@ -157,13 +123,9 @@ int scale_exponent(const KMeansRows& rows, const DataSample& sample, const Matri
 
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& outer) {
   if (exponent == 0) return rows;
-  KMeansRows scaled;
-  scaled.info = RowsInfo(rows.info.rows, rows.info.cols, DType::f32);
-  scaled.info.in_memory = false;
-  scaled.open = [rows, exponent, outer](int64_t most, const Resources& resources) -> std::unique_ptr<RowSource> {
-    return std::make_unique<ScaledSource>(rows, exponent, most, outer, resources);
-  };
-  return scaled;
+  return {GatheredSource::info_of(rows.info, rows.info.rows), [=](int64_t most, const Resources& resources) {
+            return scaled_source(rows, exponent, most, outer, resources);
+          }};
 }
 
 int64_t scaled_read_bytes(const RowsInfo& rows) {
@@ -173,24 +135,14 @@ int64_t scaled_read_bytes(const RowsInfo& rows) {
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources) {
   MatrixBuffer copy(DType::f32, rows.rows(), rows.cols(), "scaled rows", resources);
   ViewSource source(rows);
-  std::vector<uint32_t> numbers(static_cast<size_t>(rows.rows()));
-  std::iota(numbers.begin(), numbers.end(), 0u);
-  gather_as_floats(source, numbers, static_cast<float*>(copy.mutable_view().data()), resources);
+  gather_as_floats(source, row_numbers(0, rows.rows()), static_cast<float*>(copy.mutable_view().data()), resources);
   scale_values(copy.mutable_view(), exponent);
   return copy;
 }
 
 void scale_values(const MutableMatrixView& rows, int exponent) {
-  if (exponent == 0) return;
-  constexpr auto kMost = static_cast<double>(kLargestFinite);
-  const double scale = std::ldexp(1.0, exponent);
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    auto* const row = typed_row<float>(rows, i);
-    for (int64_t c = 0; c < rows.cols(); ++c) {
-      if (!std::isfinite(row[c])) continue;
-      row[c] = static_cast<float>(std::clamp(static_cast<double>(row[c]) * scale, -kMost, kMost));
-    }
-  }
+  for (int64_t i = 0; exponent != 0 && i < rows.rows(); ++i)
+    scale_row(typed_row<float>(rows, i), rows.cols(), exponent);
 }
 
 }  // namespace kith

@@ -1,6 +1,5 @@
 #include "cluster/data/data_survey.hpp"
 
-#include "cluster/data/data_survey_cuda.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -8,7 +7,6 @@
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
 #include "rows/row_source.hpp"
-#include "rows/sample_mean.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -38,25 +36,23 @@ float largest_of(const float* row, const std::vector<float>& origin) {
 int64_t sampled_row(int64_t number, int64_t rows, int64_t samples) { return number * rows / samples; }
 
 DataSample sample_on_host(RowSource& rows, int64_t cols, int64_t samples, const Resources& resources) {
-  DataSample sample;
-  const auto number = [&](int64_t s) { return sampled_row(s, rows.rows(), samples); };
-  if (rows.info().in_memory) {  // where they lie
-    std::vector<float> room(static_cast<size_t>(cols));
-    sample.origin = sample_mean(rows, cols, samples);
+  std::vector<float> values;  // of rows that are not in memory
+  if (!rows.info().in_memory) {
+    std::vector<uint32_t> numbers;
     for (int64_t s = 0; s < samples; ++s) {
-      const float* const row = floats_of(rows.fetch(number(s), 1), 0, room.data());
-      sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
+      numbers.push_back(static_cast<uint32_t>(sampled_row(s, rows.rows(), samples)));
     }
-    return sample;
+    values.resize(static_cast<size_t>(samples * cols));
+    gather_as_floats(rows, numbers, values.data(), resources);
   }
-  std::vector<uint32_t> numbers(static_cast<size_t>(samples));
-  for (int64_t s = 0; s < samples; ++s) numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(number(s));
-  std::vector<float> values(static_cast<size_t>(samples * cols));
-  gather_as_floats(rows, numbers, values.data(), resources);
-  ViewSource gathered(MatrixView(values.data(), samples, cols));
-  sample.origin = sample_mean(gathered, cols, samples);
+  ViewSource gathered(MatrixView(values.data(), values.empty() ? 0 : samples, cols));
+  RowSource& from = values.empty() ? rows : gathered;
+  std::vector<float> room(static_cast<size_t>(cols));
+  DataSample sample;
+  sample.origin = sample_mean(from, cols, samples);
   for (int64_t s = 0; s < samples; ++s) {
-    sample.largest = std::max(sample.largest, largest_of(values.data() + s * cols, sample.origin));
+    const float* const row = floats_of(from.fetch(sampled_row(s, from.rows(), samples), 1), 0, room.data());
+    sample.largest = std::max(sample.largest, largest_of(row, sample.origin));
   }
   return sample;
 }
@@ -122,7 +118,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     }
     if (!std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) finite = false;
   });
-  if (check_finite && !finite) check_rows_finite(rows, first, meter, resources);
+  if (check_finite && !finite) check_rows_finite(rows, first, resources);
   for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
     const double* const sums = blocks_.data() + block * cols * 2;
     for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];

@@ -9,7 +9,6 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data/data_survey_cuda.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
@@ -19,6 +18,13 @@
 namespace kith {
 
 class RowSource;
+
+// What a few rows, evenly spread, say of the data before products are made of it: a vector near its mean, which is
+// subtracted from all rows, and how large values are then, for the scale of halves. Any choice is correct.
+struct DataSample {
+  std::vector<float> origin;  // one value a column
+  float largest = 0;          // magnitude of a value minus its column's origin
+};
 
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
@@ -48,5 +54,16 @@ class DataSurvey {
   HostArray<double> blocks_;  // the same for each block of a piece
   HostArray<float> row_;      // one for each thread
 };
+
+// For rows in a GPU's memory, with the same bytes. All wait until they are done; one read of the rows.
+//
+// As DataSurvey::add: adds to `sums`, the columns' sums and then their squares', and returns the first row, counted
+// from `rows`, with a NaN or an infinity, or -1.
+int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool directions, bool check_finite,
+                    std::vector<double>& sums, const Resources& resources);
+
+inline constexpr int kMostDataSamples = 256;  // a block of a GPU holds them
+// As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
+DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
 
 }  // namespace kith

@@ -1,11 +1,9 @@
 // A thread for each column of a block of kSumBlock rows, then one for each column that adds the blocks in order.
-#include "cluster/data/data_survey_cuda.hpp"
+#include "cluster/data/data_survey.hpp"
 
-#include <kith/error.hpp>
-
+#include "cluster/data/kmeans_checks.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
-#include "core/host_array.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"

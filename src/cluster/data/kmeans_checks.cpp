@@ -2,8 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/data/data_survey_cuda.hpp"
-#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/name_table.hpp"
 #include "rows/finite_check.hpp"
@@ -11,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -57,27 +53,14 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows) {
   }
 }
 
-int64_t first_not_finite(const MatrixView& rows, ProgressMeter& meter, const Resources& resources) {
-  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
-  if (!rows.space().host_readable()) return first_not_finite_cuda(rows, resources);
-  constexpr int64_t kRowsPerTask = 1024;
-  std::atomic<int64_t> first_bad{INT64_MAX};
-  parallel_for(divide_up(rows.rows(), kRowsPerTask), meter, resources, [&](int64_t task, int) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, rows.rows());
-    if (rows_are_finite(rows.slice(task * kRowsPerTask, end - task * kRowsPerTask))) return;
-    for (int64_t i = task * kRowsPerTask; i < end; ++i) {
-      if (row_is_finite(rows, i)) continue;
-      int64_t seen = first_bad.load();
-      while (i < seen && !first_bad.compare_exchange_weak(seen, i)) {
-      }
-      return;
-    }
-  });
-  return first_bad == INT64_MAX ? -1 : first_bad.load();
+int64_t first_not_finite(const MatrixView& rows, const Resources& resources) {
+  if (rows.rows() == 0 || rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
+  return rows.space().host_readable() ? find_not_finite(rows, {}, resources.with_progress({}))
+                                      : first_not_finite_cuda(rows, resources);
 }
 
-void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources) {
-  const int64_t bad = first_not_finite(rows, meter, resources);
+void check_rows_finite(const MatrixView& rows, int64_t first, const Resources& resources) {
+  const int64_t bad = first_not_finite(rows, resources);
   if (bad >= 0) throw_not_finite("data", first + bad);
 }
 

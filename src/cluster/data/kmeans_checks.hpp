@@ -3,7 +3,6 @@
 
 #include <kith/kmeans.hpp>
 
-#include "core/parallel_for.hpp"
 #include "exact/search_checks.hpp"
 
 #include <string_view>
@@ -17,8 +16,9 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows);
 void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const KMeansInput& input);
 
 // The first row that holds a NaN or an infinity, or -1.
-int64_t first_not_finite(const MatrixView& rows, ProgressMeter& meter, const Resources& resources);
+int64_t first_not_finite(const MatrixView& rows, const Resources& resources);
+int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources);  // in a GPU's memory
 // InvalidArgument, naming that row, counted from `first`.
-void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources);
+void check_rows_finite(const MatrixView& rows, int64_t first, const Resources& resources);
 
 }  // namespace kith

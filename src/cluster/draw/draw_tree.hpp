@@ -156,4 +156,12 @@ KITH_HOST_DEVICE inline uint32_t draw_by_share(const DrawTree& tree, const doubl
       [&](int64_t i) { return steps.at(i); });
 }
 
+// Rows that k-means++ tries for a centre, and what a round of it on a GPU leaves to the next.
+inline constexpr int kMostTrials = 18;  // of 2^24 centres
+
+struct PlusPlusState {
+  uint32_t trials[kMostTrials];  // rows to be tried
+  uint32_t best;                 // of the round before: whose distances count
+};
+
 }  // namespace kith

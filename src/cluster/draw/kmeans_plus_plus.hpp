@@ -95,7 +95,7 @@ class KMeansPlusPlus {
   MatrixBuffer trial_rows_;
   PackedRows packed_trials_;
   HostArray<std::byte> packing_;  // what packing these needs
-  PackedQueries packed_;  // all rows, where they stay: every block begins a panel
+  PackedQueries packed_;          // all rows, where they stay: every block begins a panel
   std::deque<Scratch> scratch_;
   HostArray<double> sums_;        // the tree's, now
   HostArray<double> trial_sums_;  // and with each trial row added

@@ -1,6 +1,5 @@
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 
-#include "rows/gather_rows_cuda.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/plus_plus_steps_cuda.hpp"
 #include "cuda/device_buffer.hpp"
@@ -8,6 +7,7 @@
 #include "cuda/row_upload.hpp"
 #include "cuda/vector_access.hpp"
 #include "exact/prepared_base_cuda.hpp"
+#include "rows/gather_rows_cuda.hpp"
 
 #include <memory>
 

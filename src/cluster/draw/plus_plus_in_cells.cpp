@@ -9,7 +9,7 @@
 #include "core/typed_row.hpp"
 #include "kernels/assign/centre_table_cpu.hpp"
 #include "rows/row_source.hpp"
-#include "rows/sample_mean.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "cluster/draw/draw_tree.hpp"
-#include "cluster/draw/plus_plus_workspace_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 

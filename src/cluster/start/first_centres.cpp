@@ -3,16 +3,16 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/draw/plus_plus_in_cells.hpp"
-#include "rows/row_sample.hpp"
-#include "cluster/start/listed_source.hpp"
-#include "cluster/start/oversampled_start.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_run.hpp"
 #include "core/typed_row.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <memory>
 #include <optional>
 
 namespace kith {
@@ -110,7 +110,8 @@ class PlusPlusChoice {
       return choose(kept, kept.rows());
     }
     if (all_on_host) return choose(source_, plan_.piece_rows);
-    ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
+    GatheredSource some(source_, drawn_, info.dtype, resources_);
+    some.open(plan_.piece_rows, resources_);
     return choose(some, plan_.piece_rows);
   }
 
@@ -124,7 +125,9 @@ class PlusPlusChoice {
   void for_numbers(const Use& use) const {
     constexpr int64_t kAtOnce = int64_t{1} << 14;
     for (int64_t first = 0; first < count(); first += kAtOnce) {
-      use(numbers_of(drawn_, first, std::min(kAtOnce, count() - first)), first);
+      std::vector<uint32_t> numbers = row_numbers(first, std::min(kAtOnce, count() - first));
+      for (uint32_t& place : numbers) place = static_cast<uint32_t>(number_of(place));
+      use(numbers, first);
     }
   }
 
@@ -138,6 +141,24 @@ class PlusPlusChoice {
   std::vector<float> drawn_weights_;
   const float* weights_ = nullptr;  // of the rows to choose from, or none
 };
+
+constexpr int64_t kGrowth = 3;   // of the candidates, in a round
+constexpr int kMostRounds = 40;  // of data with few rows that differ
+
+// Rows that become candidates, and for each row the nearest.
+void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn, CandidateDraws& draws, Candidates& all,
+              ProgressMeter& meter, const Resources& resources) {
+  KMeansBackend& backend = input.backend;
+  const auto added = static_cast<int64_t>(drawn.size());
+  const MutableMatrixView some = all.values.mutable_view().slice(all.count, added);
+  gather_as_floats(input.source, drawn, static_cast<float*>(some.data()), resources);
+  backend.set_rows({input.rows.count, input.rows.labels, input.rows.keys, nullptr});
+  backend.set_centres(some);
+  backend.begin_pass({});
+  backend.scan_all(input.source, input.piece_rows, meter);
+  draws.take_nearer(all.count, meter);
+  all.count += added;
+}
 
 void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                             int64_t wanted, int64_t attempt, float* centres, const Resources& resources) {
@@ -180,6 +201,36 @@ void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, c
 }
 
 }  // namespace
+
+Candidates draw_candidates(const OversampledInput& input, const CounterRng& rng, ProgressMeter& meter,
+                           const Resources& resources) {
+  Candidates all;
+  all.values = MatrixBuffer(DType::f32, input.candidates, input.source.info().cols, "the candidates", resources);
+  const float* const weights = input.rows.weights;
+  if (input.candidates == input.rows.count) {
+    gather_as_floats(input.source, row_numbers(0, input.candidates),
+                     static_cast<float*>(all.values.mutable_view().data()), resources);
+    all.count = input.candidates;
+    if (weights != nullptr) all.weights.assign(weights, weights + input.rows.count);
+    return all;
+  }
+  const std::unique_ptr<CandidateDraws> draws = input.backend.make_draws(input.rows, resources);
+  uint64_t number = 1;
+  add_rows(input, {first_plus_plus_row(input.rows.count, weights, rng)}, *draws, all, meter, resources);
+  for (int round = 1; round < kMostRounds && all.count < input.candidates; ++round) {
+    const double total = draws->add_up(meter);
+    if (!(total > 0) || !std::isfinite(total)) break;  // every row is a candidate's equal
+    const int64_t wanted = std::min({kGrowth * all.count, input.clusters, input.candidates - all.count});
+    std::vector<double> shares(static_cast<size_t>(wanted));
+    for (double& share : shares) share = plus_plus_share(rng, number++);
+    std::vector<uint32_t> drawn = draws->draw(shares);
+    std::sort(drawn.begin(), drawn.end());
+    drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+    add_rows(input, drawn, *draws, all, meter, resources);
+  }
+  all.weights = draws->weights(all.count);
+  return all;
+}
 
 StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols) {
   if (params.init != KMeansInit::kmeans_plus_plus) return {};

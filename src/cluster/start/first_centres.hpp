@@ -2,12 +2,15 @@
 #pragma once
 
 #include <kith/kmeans.hpp>
+#include <kith/matrix_buffer.hpp>
 
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
+#include "core/random.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -16,7 +19,7 @@ namespace kith {
 //
 //   all rows      greedy k-means++ over every row, where that is cheap: small clusters are not missed
 //   oversampled   many centres: rounds of draws over every row leave a few candidates for each centre, and k-means++
-//                 chooses among these (oversampled_start.hpp); no part of it is quadratic in the centres
+//                 chooses among these (draw_candidates); no part of it is quadratic in the centres
 //   a sample      k-means++ over rows drawn at random: few centres of large data, mini-batches, directions, and where
 //                 init_points_per_centre says so
 struct StartChoice {
@@ -38,5 +41,39 @@ struct FirstCentresInput {
 // Fills `centres`, of length 1 for spherical. k-means++ works where the plan says.
 void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                           int64_t attempt, const MutableMatrixView& centres, const Resources& resources);
+
+// First centres where there are many: k-means|| (Bahmani et al. 2012) in growing rounds, then k-means++ in cells.
+//
+// Rounds: of all rows some are drawn at once, with a likelihood in proportion to their squared distance to what was
+// drawn before, and become candidates: three times as many as there are, up to one for each centre, until there are
+// four for each centre. Every row is looked at, so that a small cluster far away is not missed. A candidate's weight is
+// that of the rows nearest to it. Where there are no more rows than candidates all rows are candidates.
+//
+// Centres are chosen among the candidates by greedy k-means++; where these are many, within coarse cells of them
+// (plus_plus_in_cells.hpp).
+//
+// The same candidates and centres on every device: distances are canonical, draws have one order, numbers are counted.
+// Cost: as much as some four iterations of Lloyd's, in about 3 + log4(centres) passes over the rows, and k-means++.
+// Memory: 8 bytes a row, 4 x 4 bytes a column and centre, and k-means++.
+struct OversampledInput {
+  RowSource& source;
+  KMeansBackend& backend;  // of squared distances, to as many centres as are wanted
+  KMeansRowArrays rows;    // the backend's while candidates are drawn
+  int64_t piece_rows = 0;
+  int64_t clusters = 0;
+  int64_t candidates = 0;
+};
+
+struct Candidates {
+  MatrixBuffer values;  // f32, one after the other
+  int64_t count = 0;
+  std::vector<float> weights;  // or empty: all weigh the same
+
+  MatrixView rows() const { return values.view().slice(0, count); }
+};
+
+// `draws` are the random numbers of the rounds.
+Candidates draw_candidates(const OversampledInput& input, const CounterRng& draws, ProgressMeter& meter,
+                           const Resources& resources);
 
 }  // namespace kith

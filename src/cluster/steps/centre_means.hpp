@@ -1,5 +1,5 @@
 // From sums to centres: means, or for spherical k-means the sums' directions, in float64, so that all backends make the
-// same centres (centre_means_cuda.hpp on a GPU). How far centres move is added up for each in the canonical order of
+// same centres (kmeans_steps_cuda.hpp on a GPU). How far centres move is added up for each in the canonical order of
 // squared distances, and then in the order of the centres.
 #pragma once
 

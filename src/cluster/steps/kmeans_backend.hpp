@@ -1,4 +1,4 @@
-// What a backend does for k-means; the loops around it (lloyd, mini_batch) are the same for all.
+// What a backend does for k-means; the loops around it (kmeans_loops.cpp) are the same for all.
 //
 //   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
 //   set_centres(centres)             the centres that they are assigned to
@@ -14,7 +14,6 @@
 #include <kith/view.hpp>
 
 #include "cluster/data/data_survey.hpp"
-#include "cluster/draw/candidate_draws.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -42,6 +41,25 @@ struct KMeansPass {
   bool adds_up = false;
   bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
   bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
+};
+
+// What the rounds of draw_candidates (first_centres.hpp) keep of every row: its distance to the nearest candidate so
+// far, and which that is; and draws of rows by weight x distance (draw_tree.hpp). On the host, or where a backend has
+// its rows.
+//
+// Cost of a round: one pass over the distances. Memory: 8 bytes a row.
+class CandidateDraws {
+ public:
+  virtual ~CandidateDraws() = default;
+  // After a pass whose centres are candidates first, first + 1, ...: rows that are nearer to one of these become
+  // theirs.
+  virtual void take_nearer(int64_t first, ProgressMeter& meter) = 0;
+  // The sum of weight x distance as it is now, by which rows are drawn.
+  virtual double add_up(ProgressMeter& meter) = 0;
+  // The rows at these shares of the sum.
+  virtual std::vector<uint32_t> draw(const std::vector<double>& shares) = 0;
+  // The weight of the rows of each of so many candidates, added up in their order.
+  virtual std::vector<float> weights(int64_t candidates) = 0;
 };
 
 class KMeansBackend {

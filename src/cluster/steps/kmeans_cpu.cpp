@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
+#include "cluster/draw/draw_tree.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_run.hpp"
@@ -17,10 +18,70 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 
 namespace kith {
 namespace {
+
+constexpr int64_t kRowsPerDrawTask = 8192;
+
+class DrawsOnHost final : public CandidateDraws {
+ public:
+  DrawsOnHost(const KMeansRowArrays& rows, const Resources& resources)
+      : rows_(rows),
+        resources_(resources),
+        nearest_(rows.count, "drawing candidates", resources),
+        owner_(rows.count, "drawing candidates", resources),
+        steps_{nearest_.data(), rows.weights},
+        tree_(rows.count),
+        sums_(static_cast<size_t>(tree_.size)) {
+    std::fill(nearest_.begin(), nearest_.end(), INFINITY);
+    std::fill(owner_.begin(), owner_.end(), 0);
+  }
+
+  void take_nearer(int64_t first, ProgressMeter& meter) override {
+    parallel_for(divide_up(rows_.count, kRowsPerDrawTask), meter, resources_, [&](int64_t task, int) {
+      for (int64_t i = task * kRowsPerDrawTask; i < std::min((task + 1) * kRowsPerDrawTask, rows_.count); ++i) {
+        if (!(rows_.keys[i] < nearest_[i])) continue;
+        nearest_[i] = rows_.keys[i];
+        owner_[i] = static_cast<int32_t>(first) + rows_.labels[i];
+      }
+    });
+  }
+
+  double add_up(ProgressMeter& meter) override {
+    constexpr int64_t kBlocks = 64;  // of a task
+    parallel_for(divide_up(tree_.blocks(), kBlocks), meter, resources_, [&](int64_t task, int) {
+      const int64_t end = std::min((task + 1) * kBlocks, tree_.blocks());
+      for (int64_t b = task * kBlocks; b < end; ++b) sums_[static_cast<size_t>(b)] = steps_.block(tree_, b);
+    });
+    add_up_tree(tree_, sums_.data());
+    return tree_total(tree_, sums_.data());
+  }
+
+  std::vector<uint32_t> draw(const std::vector<double>& shares) override {
+    std::vector<uint32_t> drawn;
+    drawn.reserve(shares.size());
+    for (const double share : shares) drawn.push_back(draw_by_share(tree_, sums_.data(), steps_, share));
+    return drawn;
+  }
+
+  std::vector<float> weights(int64_t candidates) override {
+    std::vector<double> sums(static_cast<size_t>(candidates));
+    count_labels({rows_.count, owner_.data(), nullptr, rows_.weights}, candidates, sums.data());
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  const KMeansRowArrays rows_;
+  const Resources& resources_;
+  const HostArray<float> nearest_;  // each row's squared distance to the nearest candidate
+  const HostArray<int32_t> owner_;  // which one
+  const DrawSteps steps_;
+  const DrawTree tree_;
+  std::vector<double> sums_;  // the tree's: 8 bytes for each 1,024 rows
+};
 
 class KMeansCpu final : public KMeansBackend {
  public:
@@ -65,7 +126,7 @@ class KMeansCpu final : public KMeansBackend {
       if (!assigner_.assign(rows.slice(first, count), labels + first, some, slot)) finite = false;
       meter.add(count);
     });
-    if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, meter, resources_);
+    if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, resources_);
   }
 
   double objective() override {
@@ -92,7 +153,7 @@ class KMeansCpu final : public KMeansBackend {
   void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
 
   std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) override {
-    return make_draws_on_host({rows.count, rows.labels, rows.keys, rows.weights}, resources);
+    return std::make_unique<DrawsOnHost>(rows, resources);
   }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {

@@ -5,10 +5,9 @@
 // A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
 // before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
 // rows are added up by centre (centre_sums_cuda.hpp).
-#include "cluster/draw/candidate_draws_cuda.hpp"
 #include "cluster/search/centre_search_cuda.hpp"
-#include "cluster/steps/centre_means_cuda.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
+#include "cluster/steps/kmeans_steps_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -276,10 +275,8 @@ class KMeansCuda final : public KMeansBackend {
       }
       own_.context_->copy_values(rows_.labels, task_.owner, rows_.count);
       own_.context_->synchronize();
-      std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
-      for (int64_t i = 0; i < rows_.count; ++i) {
-        sums[static_cast<size_t>(rows_.labels[i])] += static_cast<double>(rows_.weights[i]);
-      }
+      std::vector<double> sums(static_cast<size_t>(candidates));
+      count_labels(rows_, candidates, sums.data());
       return {sums.begin(), sums.end()};
     }
 

@@ -51,7 +51,7 @@ Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, 
     return footprint_of<KMeansPlusPlus>(resources, plan.format, PlusPlusRows(rows, shape.cols, packed_stay),
                                         shape.clusters);
   };
-  if (wish.candidates > 0) {  // oversampled_start.hpp
+  if (wish.candidates > 0) {  // draw_candidates
     return choosing(wish.candidates, true)
         .beside(array_footprint<float>(2 * shape.rows))
         .beside(array_footprint<float>(wish.candidates, shape.cols + 3));

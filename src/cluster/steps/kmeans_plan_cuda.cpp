@@ -10,13 +10,13 @@
 #include <kith/error.hpp>
 
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "cluster/draw/plus_plus_workspace_cuda.hpp"
+#include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/nearest_centre_cpu.hpp"
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 

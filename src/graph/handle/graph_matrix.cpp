@@ -10,7 +10,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>

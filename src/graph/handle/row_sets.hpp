@@ -8,7 +8,7 @@
 
 #include "core/host_array.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <atomic>
 #include <cstdint>

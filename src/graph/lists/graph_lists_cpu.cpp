@@ -2,7 +2,7 @@
 
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "graph/lists/start_rules.hpp"
 #include "rows/finite_check.hpp"
 

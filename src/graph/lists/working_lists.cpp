@@ -2,7 +2,7 @@
 
 #include "core/divide.hpp"
 #include "core/result_exit.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "io/hdf5/chunk_index.hpp"
 
 #include "core/byte_size.hpp"
-#include "io/hdf5/block_cache.hpp"
 #include "io/hdf5/checksum.hpp"
 #include "io/hdf5/tree_v2.hpp"
 

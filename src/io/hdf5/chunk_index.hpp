@@ -6,7 +6,6 @@
 // proportion to the number of chunks.
 #pragma once
 
-#include "io/hdf5/block_cache.hpp"
 #include "io/hdf5/filters.hpp"
 #include "io/hdf5/source.hpp"
 

@@ -1,7 +1,6 @@
 #include "io/hdf5/dataset.hpp"
 
 #include "core/byte_size.hpp"
-#include "io/hdf5/datatype.hpp"
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -27,6 +28,14 @@ struct Hdf5Dataset {
 };
 
 bool is_hdf5_dataset(const Hdf5ObjectHeader& header);
+
+// Between the elements of Kith's files and HDF5's datatype messages.
+//
+// Throws InvalidArgument for types that Kith does not take.
+ElementType parse_datatype(const Hdf5Source& source, Hdf5Cursor message);
+
+// The content of a datatype message. bf16 has no type in HDF5: it is for the caller to refuse.
+std::string make_datatype(ElementType element);
 
 // Throws InvalidArgument or Unsupported for datasets that Kith does not take.
 Hdf5Dataset parse_dataset(const Hdf5Source& source, const Hdf5ObjectHeader& header);

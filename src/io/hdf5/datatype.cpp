@@ -1,4 +1,4 @@
-#include "io/hdf5/datatype.hpp"
+#include "io/hdf5/dataset.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
-#include "io/hdf5/file_header.hpp"
+#include "io/formats.hpp"
 
 #include <kith/error.hpp>
 
 #include "io/hdf5/checksum.hpp"
-#include "io/hdf5/datatype.hpp"
-#include "io/hdf5/object_header.hpp"
+#include "io/hdf5/dataset.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "io/hdf5/filters.hpp"
 
+#include "io/file_error.hpp"
 #include "io/gzip_stream.hpp"
 #include "io/hdf5/checksum.hpp"
-#include "io/file_error.hpp"
 
 #include <fmt/format.h>
 

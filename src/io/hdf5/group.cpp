@@ -3,19 +3,13 @@
 #include "io/file_error.hpp"
 #include "io/hdf5/checksum.hpp"
 #include "io/hdf5/source.hpp"
-#include "io/hdf5/symbol_table.hpp"
 #include "io/hdf5/tree_v2.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -248,7 +242,7 @@ bool is_hdf5_group(const Hdf5ObjectHeader& header) {
 
 std::optional<Hdf5Link> find_link(const Hdf5Source& source, const Hdf5ObjectHeader& group, std::string_view name) {
   if (const Hdf5Message* const table = symbol_table_of(group)) {
-    return Hdf5SymbolTable(source, cursor_of(source, *table, "a symbol table message")).find(name);
+    return find_symbol(source, cursor_of(source, *table, "a symbol table message"), name);
   }
   if (const auto dense = dense_links_of(source, group)) return find_dense_link(source, *dense, name);
   std::optional<Hdf5Link> found;
@@ -262,7 +256,7 @@ std::optional<Hdf5Link> find_link(const Hdf5Source& source, const Hdf5ObjectHead
 
 std::vector<std::string> link_names(const Hdf5Source& source, const Hdf5ObjectHeader& group, size_t most) {
   if (const Hdf5Message* const table = symbol_table_of(group)) {
-    return Hdf5SymbolTable(source, cursor_of(source, *table, "a symbol table message")).names(most);
+    return symbol_names(source, cursor_of(source, *table, "a symbol table message"), most);
   }
   std::vector<std::string> names;
   if (const auto dense = dense_links_of(source, group)) {

@@ -3,14 +3,31 @@
 #pragma once
 
 #include "io/hdf5/object_header.hpp"
-#include "io/hdf5/symbol_table.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kith {
+
+// A link of a group: a name that leads to an object's header, to another path of the file, or to another file.
+
+enum class Hdf5LinkKind : uint8_t { hard, soft, external };
+
+struct Hdf5Link {
+  std::string name;
+  Hdf5LinkKind kind = Hdf5LinkKind::hard;
+  int64_t header_at = kHdf5Nowhere;  // of a hard link
+  std::string target;                // of a soft link
+};
+
+// A link message, as it stands in a group's header or in its heap.
+Hdf5Link parse_link(const Hdf5Source& source, Hdf5Cursor message);
+// Of a group of the old style: `message` is its symbol table message. The first names, up to `most` of them.
+std::optional<Hdf5Link> find_symbol(const Hdf5Source& source, Hdf5Cursor message, std::string_view name);
+std::vector<std::string> symbol_names(const Hdf5Source& source, Hdf5Cursor message, size_t most);
 
 bool is_hdf5_group(const Hdf5ObjectHeader& header);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -94,6 +95,24 @@ void Hdf5Cursor::verify_checksum() {
     source_->corrupt(at_, fmt::format("the checksum of {} is wrong; the file is damaged", what_));
   }
   bytes_ = bytes_.first(covered);
+}
+
+const Hdf5Block& Hdf5BlockCache::find(const Hdf5Source& source, int64_t at, int64_t bytes, std::string_view what,
+                                      bool checked) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                  [&](const Entry& entry) { return entry.block.at == at && entry.bytes == bytes; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return found->block;
+  }
+  Hdf5Block block = source.read(at, bytes, what);
+  if (checked) {
+    Hdf5Cursor(source, block, what).verify_checksum();
+    block.bytes.resize(block.bytes.size() - size_t{kChecksumBytes});
+  }
+  if (kept_.size() == kMostKept) kept_.pop_back();
+  kept_.push_front({bytes, std::move(block)});
+  return kept_.front().block;
 }
 
 }  // namespace kith

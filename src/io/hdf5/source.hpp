@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,6 +85,31 @@ class Hdf5Cursor {
   int64_t at_;
   std::string_view what_;
   size_t next_ = 0;
+};
+
+// The blocks of metadata that were read last. Neighbouring chunks are found through the same blocks of an index: each
+// is then read once, and its checksum verified once.
+class Hdf5BlockCache {
+ public:
+  // Valid until as many others as are kept were asked for.
+  const Hdf5Block& read(const Hdf5Source& source, int64_t at, int64_t bytes, std::string_view what) {
+    return find(source, at, bytes, what, false);
+  }
+  // A block whose last four bytes are its checksum, which is verified and left out.
+  const Hdf5Block& read_checked(const Hdf5Source& source, int64_t at, int64_t bytes, std::string_view what) {
+    return find(source, at, bytes, what, true);
+  }
+
+ private:
+  static constexpr size_t kMostKept = 8;
+
+  struct Entry {
+    int64_t bytes;
+    Hdf5Block block;
+  };
+  const Hdf5Block& find(const Hdf5Source& source, int64_t at, int64_t bytes, std::string_view what, bool checked);
+
+  std::list<Entry> kept_;  // the latest first
 };
 
 // Of a power of two; else rounded down.

@@ -59,18 +59,18 @@ Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t 
   }
 }
 
-std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor record)>& order) const {
+void Hdf5TreeV2::find(const std::function<int(Hdf5Cursor record)>& order) const {
   Child here = root_;
   for (int64_t level = levels_; level >= 0; --level) {
-    if (here.at == kHdf5Nowhere) return std::nullopt;
+    if (here.at == kHdf5Nowhere) return;
     const Hdf5Block& node = read_node(here, level);
     int64_t low = 0;
     int64_t high = here.records;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
-      Hdf5Block candidate = record(node, middle);
+      const Hdf5Block candidate = record(node, middle);
       const int way = order(Hdf5Cursor(source_, candidate, kTreeNode));
-      if (way == 0) return candidate;
+      if (way == 0) return;
       if (way < 0) {
         high = middle;
       } else {
@@ -79,7 +79,6 @@ std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor rec
     }
     if (level > 0) here = child(node, here.records, level, low);
   }
-  return std::nullopt;
 }
 
 void Hdf5TreeV2::visit(const std::function<bool(Hdf5Cursor record)>& visit) const {

@@ -5,13 +5,10 @@
 // Every node's checksum is verified.
 #pragma once
 
-#include "io/hdf5/block_cache.hpp"
 #include "io/hdf5/source.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <span>
 #include <vector>
 
 namespace kith {
@@ -22,9 +19,9 @@ class Hdf5TreeV2 {
 
   int64_t record_bytes() const { return record_bytes_; }
 
-  // The record to which `order` answers 0: less says that what is looked for stands before the given record, more that
-  // it stands behind.
-  std::optional<Hdf5Block> find(const std::function<int(Hdf5Cursor record)>& order) const;
+  // Down to the record to which `order` answers 0: less says that what is looked for stands before the given record,
+  // more that it stands behind.
+  void find(const std::function<int(Hdf5Cursor record)>& order) const;
 
   // Calls visit(record) in order until it returns false; stops too when a damaged tree leads on for too long.
   void visit(const std::function<bool(Hdf5Cursor record)>& visit) const;

@@ -12,13 +12,12 @@
 #include "ivf/model/norm_training.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/row_sample.hpp"
 #include "transform/transform_chain.hpp"
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -29,22 +28,12 @@ namespace {
 constexpr std::string_view kPurpose = "the training sample";
 constexpr int64_t kPieceBytes = int64_t{256} << 20;
 
-std::vector<uint32_t> drawn_rows(const CounterRng& rng, int64_t all, int64_t count, const Resources& resources) {
-  if (count < all) return sample_rows(rng, all, count, resources);
-  std::vector<uint32_t> numbers(static_cast<size_t>(all));
-  std::iota(numbers.begin(), numbers.end(), 0u);
-  return numbers;
-}
-
 MutableMatrixView floats_at(std::byte* memory, int64_t rows, int64_t cols, MemorySpace space) {
   return {memory, DType::f32, {rows, cols, cols}, space};
 }
 
-constexpr int64_t kShare = 4;  // of what is left, for a sample in memory
+constexpr int64_t kShare = 4;        // of what is left, for a sample in memory
 constexpr int64_t kPieceShare = 16;  // for rows whose lists are looked for: the search for centres needs most of it
-
-// What is done to a row that was drawn at that place.
-using RowStep = std::function<void(float* row, int64_t place)>;
 
 void make_row_unit_length(float* row, int64_t cols) {
   const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(row, cols));
@@ -66,50 +55,6 @@ Footprint drawn_footprint(const RowsInfo& rows, int64_t count) {
   return array_footprint<uint32_t>(count).beside(array_footprint<uint64_t>(divide_up(rows.rows, 64)));
 }
 
-// Drawn rows as f32, gathered anew at each fetch.
-class DrawnSource final : public RowSource {
- public:
-  // All must outlive it.
-  DrawnSource(RowSource& from, const std::vector<uint32_t>& numbers, const RowStep& step, const Resources& resources)
-      : from_(from), numbers_(numbers), step_(step), resources_(resources.with_progress({})) {}
-
-  static RowsInfo info_of(const RowsInfo& from, int64_t rows) {
-    RowsInfo info(rows, from.cols, DType::f32);
-    info.in_memory = false;
-    return info;
-  }
-
-  RowsInfo info() const override { return info_of(from_.info(), static_cast<int64_t>(numbers_.size())); }
-  void open(int64_t most, const Resources& resources) override {
-    resources_ = resources.with_progress({});
-    buffer_ = MatrixBuffer(DType::f32, std::min(most, info().rows), info().cols, "drawn rows", resources);
-  }
-  MatrixView fetch(int64_t first, int64_t count) override {
-    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
-    take({numbers_.begin() + first, numbers_.begin() + first + count}, out, [&](int64_t i) { return first + i; });
-    return out;
-  }
-  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
-    std::vector<uint32_t> some(static_cast<size_t>(count));
-    std::transform(rows, rows + count, some.begin(), [&](uint32_t place) { return numbers_[place]; });
-    take(some, out, [&](int64_t i) { return int64_t{rows[i]}; });
-  }
-
- private:
-  template <typename PlaceOf>
-  void take(const std::vector<uint32_t>& some, const MutableMatrixView& out, const PlaceOf& place_of) {
-    gather_as_floats(from_, some, static_cast<float*>(out.data()), resources_);
-    if (!step_) return;
-    for (int64_t i = 0; i < out.rows(); ++i) step_(typed_row<float>(out, i), place_of(i));
-  }
-
-  RowSource& from_;
-  const std::vector<uint32_t>& numbers_;
-  const RowStep& step_;
-  Resources resources_;
-  MatrixBuffer buffer_;
-};
-
 // The list of every drawn row, a piece at a time.
 HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const std::vector<uint32_t>& numbers,
                             const Resources& resources) {
@@ -118,8 +63,7 @@ HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const 
   HostArray<int32_t> lists(count, "the sample's lists", resources);
   const int64_t bytes = std::min(kMostBytes, resources.host_memory()->available() / kPieceShare);
   const int64_t piece = std::clamp<int64_t>(bytes / array_bytes<float>(vectors.centres.cols()), 1, count);
-  const RowStep nothing;
-  DrawnSource source(rows, numbers, nothing, resources);
+  GatheredSource source(rows, numbers, DType::f32, resources);
   source.open(piece, resources);
   for (int64_t first = 0; first < count; first += piece) {
     const MatrixView some = source.fetch(first, std::min(piece, count - first));
@@ -228,14 +172,13 @@ bool sample_fits(int64_t rows, int64_t cols, const Resources& resources) {
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
                                     const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
-  return drawn_footprint(rows, count).beside(
-      fit_footprint(params, DrawnSource::info_of(rows, count), resources));
+  return drawn_footprint(rows, count).beside(fit_footprint(params, GatheredSource::info_of(rows, count), resources));
 }
 
 Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
                                   int64_t most, const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
-  const RowsInfo info = DrawnSource::info_of(rows, count);
+  const RowsInfo info = GatheredSource::info_of(rows, count);
   Footprint working = Codec::training_footprint(code, info, resources);
   if (code.norm != CodeNorm::decoded) working = working.then(norm_training_footprint(code, info, resources));
   if (lists > 0) {  // looked for with a share of what is left beside
@@ -247,15 +190,16 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
 
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
                                     const CounterRng& rng, const Resources& resources) {
-  const RowsInfo info = DrawnSource::info_of(rows.info(), std::min(rows.rows(), most));
+  const RowsInfo info = GatheredSource::info_of(rows.info(), std::min(rows.rows(), most));
   const DrawnRows drawn(rows, most, rng, resources);
   const int64_t cols = info.cols;
-  const RowStep step =
-      metric == Metric::cosine ? RowStep([=](float* row, int64_t) { make_row_unit_length(row, cols); }) : RowStep();
+  const GatheredSource::Step step =
+      metric == Metric::cosine ? GatheredSource::Step([=](float* row, int64_t) { make_row_unit_length(row, cols); })
+                               : GatheredSource::Step();
   KMeansRows source;
   source.info = info;
   source.open = [&](int64_t piece, const Resources& planned) {
-    auto made = std::make_unique<DrawnSource>(rows, drawn.numbers, step, planned);
+    auto made = std::make_unique<GatheredSource>(rows, drawn.numbers, DType::f32, planned, step);
     made->open(piece, planned);
     return made;
   };
@@ -269,20 +213,19 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const C
                                                  const Resources& resources) {
   const bool residual = vectors.centres.rows() > 0;
   const DrawnRows drawn(rows, most, rng, resources);
-  const HostArray<int32_t> lists =
-      residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
+  const HostArray<int32_t> lists = residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
   const int64_t cols = rows.info().cols;
-  const RowStep less_centre = [&](float* row, int64_t place) {
+  const GatheredSource::Step less_centre = [&](float* row, int64_t place) {
     const float* const centre = typed_row<float>(vectors.centres, lists[place]);
     for (int64_t c = 0; c < cols; ++c) row[c] -= centre[c];
   };
-  const RowStep step = residual ? less_centre : RowStep();
-  DrawnSource source(rows, drawn.numbers, step, resources);
+  const GatheredSource::Step step = residual ? less_centre : GatheredSource::Step();
+  GatheredSource source(rows, drawn.numbers, DType::f32, resources, step);
   CodeRecipe without = code;
   without.norm = CodeNorm::decoded;
   std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
   if (code.norm == CodeNorm::decoded) return codec;
-  DrawnSource again(rows, drawn.numbers, step, resources);
+  GatheredSource again(rows, drawn.numbers, DType::f32, resources, step);
   return with_norms(codec, code.norm, again, residual ? lists.data() : nullptr, vectors.centres, resources);
 }
 

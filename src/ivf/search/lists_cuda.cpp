@@ -1,6 +1,6 @@
 // The search of lists on a GPU: one segment after the other (ivf_search_cuda.hpp, list_steps_cuda.hpp), and what was
 // found in each brought together. Calls wait for their end, so that memory may be freed whenever nobody searches.
-#include "rows/device_row_gather_cuda.hpp"
+#include "rows/rows_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/footprint.hpp"

@@ -7,7 +7,7 @@
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_format.hpp"
 #include "rows/finite_check.hpp"
-#include "rows/sample_mean.hpp"
+#include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

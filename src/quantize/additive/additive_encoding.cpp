@@ -37,7 +37,9 @@ int64_t most_block_rows(const Codebooks& books, SearchForm form, int threads) {
 
 // What one thread works with.
 struct Worker {
+  // `tables` and `terms`: where that is the form.
   Worker(const SearchBooks& books, const LocalSearchPlan& plan, SearchForm form, int64_t block_rows,
+         const std::optional<PairwiseTables>& tables, const std::optional<UnaryTerms>& terms,
          const Resources& resources)
       : search(plan, books.books(), block_rows, resources),
         direct(make_direct_icm(books)),
@@ -48,11 +50,8 @@ struct Worker {
         codes(block_rows * books.books().books, "a block of codes", resources),
         costs(block_rows, "a block of codes", resources) {
     if (form != SearchForm::direct) products = make_product_icm(books, resources);
-  }
-
-  void use_tables(const SearchBooks& books, const PairwiseTables& tables, const UnaryTerms& terms, int64_t block_rows,
-                  const Resources& resources) {
-    by_tables = std::make_unique<TableIcm>(books, tables, terms, block_rows, resources);
+    if (!tables) return;
+    by_tables = std::make_unique<TableIcm>(books, *tables, *terms, block_rows, resources);
     const int64_t slice = std::min(block_rows, kSliceRows);
     moved = HostArray<float>(slice * books.books().cols, "a slice of rows", resources);
     norms = HostArray<double>(slice, "a slice of rows", resources);
@@ -89,8 +88,8 @@ class Encoder {
       terms_.emplace(books_, *tables_, resources);
     }
     for (int slot = 0; slot < resources.threads(); ++slot) {
-      workers_.push_back(std::make_unique<Worker>(search_, encoding.search, form, block_rows, resources));
-      if (tables_) workers_.back()->use_tables(search_, *tables_, *terms_, block_rows, resources);
+      workers_.push_back(
+          std::make_unique<Worker>(search_, encoding.search, form, block_rows, tables_, terms_, resources));
     }
   }
 
@@ -188,7 +187,7 @@ class Encoder {
         draw_codes(encoding_.search.seed, worker.numbers[i], books, books_.bits, start);
       }
     }
-    engine.load(worker.rows.data(), count);
+    engine.load(worker.rows.data());
     if (encoding_.start == CodeStart::greedy) worker.search.start_greedy(engine, count, worker.codes.data());
     int64_t told = 0;
     const auto tell = [&](int64_t rounds) {

@@ -46,4 +46,9 @@ Footprint additive_encoding_footprint(const Codebooks& books, SearchForm form, i
 void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows, uint8_t* codes,
                      float* costs, const Resources& resources);
 
+// The same bytes on a GPU, batch by batch; Unsupported without CUDA. Rows of any dtype, on the host or that device;
+// `codes` and `costs`, which may be null, likewise. Complete when it returns.
+void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows,
+                          uint8_t* codes, float* costs, int device, const Resources& resources);
+
 }  // namespace kith

@@ -1,5 +1,4 @@
-#include "quantize/additive/additive_encoding_cuda.hpp"
-
+// Codes of rows by local search, on a GPU.
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
@@ -8,6 +7,7 @@
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
+#include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/icm_search_cuda.hpp"
 
 #include <algorithm>
@@ -82,16 +82,6 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
     meter.poll();
   }
   meter.finish();
-}
-
-void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
-  if (from.rows() == 0) return;
-  const DeviceGuard guard(device);
-  const DeviceContext context(device, resources.options().stream);
-  KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),
-                                    static_cast<size_t>(from.row_stride()), static_cast<size_t>(from.cols()),
-                                    static_cast<size_t>(from.rows()), cudaMemcpyDefault, context.stream()));
-  context.synchronize();
 }
 
 }  // namespace kith

@@ -16,8 +16,6 @@
 #include <kith/view.hpp>
 
 #include "core/footprint.hpp"
-#include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "rows/row_source.hpp"
 
@@ -25,45 +23,6 @@
 #include <vector>
 
 namespace kith {
-
-// Paths of a batch of rows, extended by a book at a time.
-class BeamSearch {
- public:
-  // For batches of up to batch_rows().
-  BeamSearch(const Codebooks& books, int64_t beam, const Resources& resources);
-
-  static int64_t batch_rows(const Codebooks& books, int64_t beam);
-  // How many paths there are after so many books.
-  static int64_t count_after(int64_t books, int bits, int64_t beam);
-
-  // `rows`: f32, one after the other. `paths`: for each row `beam` places of books().books bytes, of which the first
-  // count_after(k) are its paths after k books; they become those after k + 1. The book may have changed since the last
-  // call.
-  void extend(int64_t k, const float* rows, int64_t count, uint8_t* paths, ProgressMeter& meter);
-
- private:
-  // What one thread chooses paths with.
-  struct Worker {
-    std::vector<float> values;
-    std::vector<uint32_t> listed;
-    std::vector<float> keys;
-    std::vector<uint64_t> found;
-    std::vector<uint8_t> before;
-  };
-
-  void prepare_book(int64_t k);
-  void choose(int64_t k, int64_t held, int64_t row, uint8_t* paths, Worker& worker) const;
-
-  const Codebooks books_;
-  const int64_t beam_;
-  const Resources resources_;
-  HostArray<float> residuals_;  // of a batch's paths
-  HostArray<float> squares_;    // of these
-  HostArray<float> products_;   // with the book
-  std::vector<float> word_squares_;
-  double longest_word_ = 0;
-  std::vector<Worker> workers_;
-};
 
 // The row less the codewords of a path of k books.
 void path_residual(const Codebooks& books, int64_t k, const float* row, const uint8_t* path, float* out);

@@ -4,7 +4,6 @@
 // Cost: as on the CPU, books x beam x 2^bits x cols float64 subtractions and multiply-adds a row.
 #include "quantize/additive/beam_search_cuda.hpp"
 
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"

@@ -5,7 +5,6 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/divide.hpp"
-#include "core/host_array.hpp"
 #include "kernels/dense/dense.hpp"
 #include "quantize/product/product_training.hpp"
 #include "rows/finite_check.hpp"
@@ -19,8 +18,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -183,12 +180,7 @@ HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed,
   const int64_t all = source.rows();
   const int64_t count = std::min(all, most);
   HostArray<float> values(count * source.info().cols, "training rows", resources);
-  std::vector<uint32_t> drawn(static_cast<size_t>(count));
-  if (count < all) {
-    drawn = sample_rows(CounterRng(seed, kSampleStream), all, count, resources);
-  } else {
-    std::iota(drawn.begin(), drawn.end(), 0u);
-  }
+  const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kSampleStream), all, count, resources);
   gather_as_floats(source, drawn, values.data(), resources);
   refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()},
                      resources.with_progress({}));

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/half.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
@@ -35,15 +34,53 @@ bool has_wgmma() {
   return attribute(cudaDevAttrComputeCapabilityMajor) == 9 && attribute(cudaDevAttrComputeCapabilityMinor) == 0;
 }
 
+struct TableLayout : WorkspaceLayout {
+  explicit TableLayout(const Codebooks& books) {
+    pairs = take<int16_t>(books.books * books.all_words(), PairwiseTables::width_for(books));
+    moved = take<float>(books.size());
+    squares = take<float>(books.all_words());
+    origin = take<float>(books.cols);
+    scales = take<TableScale>(books.books);
+  }
+
+  Slot<int16_t> pairs;
+  Slot<float> moved, squares, origin;
+  Slot<TableScale> scales;
+};
+
 // Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13.
 bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t rows, const Resources& resources) {
   const Codebooks& books = search.books();
   constexpr double kSlower = 150;
   const double steps = static_cast<double>(rows) * static_cast<double>(plan.rounds * plan.sweeps + 1);
-  const int64_t there = IcmTablesOnDevice::bytes_for(books);
   return steps > kSlower * static_cast<double>(books.all_words()) &&
          footprint_of<PairwiseTables>(resources, search).host <= resources.host_memory()->available() / 2 &&
-         there <= resources.device_memory()->available() / 4;
+         TableLayout(books).bytes <= resources.device_memory()->available() / 4;
+}
+
+// Tables, made on the host, in a buffer on the device; waits.
+IcmTables bring_tables(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
+                       const Resources& resources, DeviceBuffer& buffer) {
+  const Codebooks& books = search.books();
+  const PairwiseTables made(search, resources);
+  const TableLayout layout(books);
+  buffer = DeviceBuffer(layout.bytes, "tables of codewords", context, resources);
+  std::vector<TableScale> scales;
+  for (int64_t k = 0; k < books.books; ++k) scales.push_back(made.scale(k));
+  const auto bring = [&]<typename T>(const Slot<T>& slot, const T* from) {
+    context->copy_values(slot.in(buffer.data()), from, slot.count);
+    return slot.in(buffer.data());
+  };
+  IcmTables tables;
+  tables.pairs = bring(layout.pairs, made.row(0, 0, 0));
+  tables.moved = bring(layout.moved, made.moved_words());
+  tables.squares = bring(layout.squares, made.squared_norms());
+  tables.origin = bring(layout.origin, made.origin());
+  tables.scales = bring(layout.scales, scales.data());
+  context->synchronize();
+  tables.width = made.width();
+  tables.norms = made.norms();
+  return tables;
 }
 
 // The steps of each round, or of one where all are alike.
@@ -76,7 +113,7 @@ struct IcmSearch::Workspace : WorkspaceLayout {
     centred = take<float>(products ? rows : 0, product_cols(books.cols));
     numbers = take<int64_t>(rows);
     fits = take<uint8_t>(rows);
-    unary = take<int16_t>(tables ? rows : 0, tables ? books.books * search.tables_->tables().width : 0);
+    unary = take<int16_t>(tables ? rows : 0, tables ? books.books * search.tables_.width : 0);
     windows = take<int16_t>(tables ? rows : 0, books.books);
     norms = take<double>(tables ? rows : 0);
     list = take<uint32_t>(search.form_ == SearchForm::direct ? 0 : rows + 1);
@@ -106,7 +143,7 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
     throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
   }
   books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
-  if (form_ == SearchForm::tables) tables_ = std::make_unique<IcmTablesOnDevice>(search, context, resources);
+  if (form_ == SearchForm::tables) tables_ = bring_tables(search, context, resources, table_buffer_);
   grid_.shift = search.grid().shift();
   grid_.most = search.grid().most();
   grid_.by_content = encoding.by_content;
@@ -120,9 +157,7 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   context->synchronize();
 }
 
-int64_t IcmSearch::bytes() const {
-  return books_->bytes() + schedule_.bytes() + (tables_ == nullptr ? 0 : tables_->bytes());
-}
+int64_t IcmSearch::bytes() const { return books_->bytes() + schedule_.bytes() + table_buffer_.bytes(); }
 
 int64_t IcmSearch::workspace_bytes(int64_t rows) const {
   return Workspace(rows, *this, direct_blocks_ * icm_direct_scratch(books_->books().cols)).bytes;
@@ -157,7 +192,7 @@ void IcmSearch::prepare(const DeviceRowsView& rows, int64_t first, std::byte* wo
   grid.first_number = first;
   const IcmList list = list_of(rows.count, workspace);
   launch_prepare_icm_rows(books_->books(), grid, prepared, list, stream);
-  if (tables_ != nullptr) launch_unary_tables(books_->books(), tables_->tables(), prepared, list, stream);
+  if (form_ == SearchForm::tables) launch_unary_tables(books_->books(), tables_, prepared, list, stream);
 }
 
 void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts, uint8_t* codes, float* costs,
@@ -181,7 +216,7 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
   double* const scratch = Workspace(count, *this, 0).scratch.in(workspace);
   launch_icm_direct(books, rows, list_of(count, workspace), run, scratch, direct_blocks_, stream);
   if (form_ == SearchForm::products) launch_icm_products(books, rows, run, stream);
-  if (tables_ != nullptr) launch_icm_tables(books, tables_->tables(), rows, run, multiprocessors_, stream);
+  if (form_ == SearchForm::tables) launch_icm_tables(books, tables_, rows, run, multiprocessors_, stream);
 }
 
 namespace {
@@ -261,20 +296,6 @@ BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
   window.quadratic = static_cast<float>(2 * kKeyLoss * kUp);
   return window;
 }
-
-struct TableLayout : WorkspaceLayout {
-  explicit TableLayout(const Codebooks& books) {
-    pairs = take<int16_t>(books.books * books.all_words(), PairwiseTables::width_for(books));
-    moved = take<float>(books.size());
-    squares = take<float>(books.all_words());
-    origin = take<float>(books.cols);
-    scales = take<TableScale>(books.books);
-  }
-
-  Slot<int16_t> pairs;
-  Slot<float> moved, squares, origin;
-  Slot<TableScale> scales;
-};
 
 template <typename Use>
 void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
@@ -367,30 +388,6 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   books_.centre = layout.centre.in(there);
   books_.scale = static_cast<float>(scale);
   books_.unscale = 1 / (scale * scale);
-}
-
-int64_t IcmTablesOnDevice::bytes_for(const Codebooks& books) { return TableLayout(books).bytes; }
-
-IcmTablesOnDevice::IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
-                                     const Resources& resources) {
-  const Codebooks& books = search.books();
-  const PairwiseTables made(search, resources);
-  const TableLayout layout(books);
-  buffer_ = DeviceBuffer(layout.bytes, "tables of codewords", context, resources);
-  std::vector<TableScale> scales;
-  for (int64_t k = 0; k < books.books; ++k) scales.push_back(made.scale(k));
-  const auto bring = [&]<typename T>(const Slot<T>& slot, const T* from) {
-    context->copy_values(slot.in(buffer_.data()), from, slot.count);
-    return slot.in(buffer_.data());
-  };
-  tables_.pairs = bring(layout.pairs, made.row(0, 0, 0));
-  tables_.moved = bring(layout.moved, made.moved_words());
-  tables_.squares = bring(layout.squares, made.squared_norms());
-  tables_.origin = bring(layout.origin, made.origin());
-  tables_.scales = bring(layout.scales, scales.data());
-  context->synchronize();
-  tables_.width = made.width();
-  tables_.norms = made.norms();
 }
 
 }  // namespace kith

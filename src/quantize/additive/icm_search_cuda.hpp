@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace kith {
 
@@ -36,23 +35,6 @@ class IcmBooksOnDevice {
 
  private:
   IcmBooks books_;
-  DeviceBuffer buffer_;
-};
-
-// Pairwise tables on a device. They are made on the host. Memory there: 2 bytes for each pair of codewords, and 4 for
-// each value of the codebooks.
-class IcmTablesOnDevice {
- public:
-  // Copies on the context's stream, and waits.
-  IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
-                    const Resources& resources);
-  static int64_t bytes_for(const Codebooks& books);
-
-  const IcmTables& tables() const { return tables_; }
-  int64_t bytes() const { return buffer_.bytes(); }
-
- private:
-  IcmTables tables_;
   DeviceBuffer buffer_;
 };
 
@@ -91,7 +73,8 @@ class IcmSearch {
   int multiprocessors_ = 0;
   int direct_blocks_ = 0;
   std::unique_ptr<IcmBooksOnDevice> books_;
-  std::unique_ptr<IcmTablesOnDevice> tables_;  // where that is the form
+  IcmTables tables_;           // where that is the form
+  DeviceBuffer table_buffer_;  // 2 bytes for each pair of codewords, and 4 for each value of the codebooks
   DeviceArray<IcmStep> schedule_;
   int steps_ = 0;
 };

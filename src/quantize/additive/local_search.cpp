@@ -1,6 +1,5 @@
 #include "quantize/additive/local_search.hpp"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 

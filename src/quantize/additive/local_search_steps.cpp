@@ -8,7 +8,6 @@
 #include "kernels/dense/dense.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace kith {
 namespace {

@@ -169,8 +169,8 @@ Footprint local_search_training_footprint(const LocalSearchParams& params, const
           sample_footprint(rows.rows).then(kept.beside(first)).then(local_search_steps_footprint(shape, resources)));
 }
 
-void train_local_search(const LocalSearchParams& params, RowSource& source, const RoundSink& sink,
-                        const Resources& resources) {
+void train_local_search(const LocalSearchParams& params, RowSource& source, std::vector<float>& trained,
+                        std::vector<double>& history, const Resources& resources) {
   check_training_rows("local search quantizer", source.rows(), params.bits, resources);
   const int64_t cols = source.info().cols;
   const Device device = resolve_training_device(params, source, std::min(source.rows(), kMostTrainingRows), resources);
@@ -214,12 +214,11 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
     cost = steps->cost();
-    TrainingRound done{uncentred(coarse_first(books), books, moments.mean),
-                       cost + params.regularization * squares_of(codebooks)};
-    resources.log(LogLevel::info,
-                  fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1, params.rounds,
-                              done.objective, done.objective / static_cast<double>(count)));
-    sink(std::move(done));
+    trained = uncentred(coarse_first(books), books, moments.mean);
+    const double objective = cost + params.regularization * squares_of(codebooks);
+    resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
+                                              params.rounds, objective, objective / static_cast<double>(count)));
+    history.push_back(objective);
     meter.add(1);
     meter.poll();
   }

@@ -6,8 +6,8 @@
 //
 // The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
 //
-// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: the training
-// rows as f32, up to kMostTrainingRows of them, and what these two take.
+// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: the
+// training rows as f32, up to kMostTrainingRows of them, and what these two take.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -17,25 +17,17 @@
 #include "rows/row_source.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace kith {
 
 inline constexpr int64_t kMostTrainingRows = int64_t{1} << 20;  // more are sampled
 
-struct TrainingRound {
-  std::vector<float> codebooks;  // on their grid, coarse ones first
-  double objective = 0;
-};
-
-// After each round, which a later one replaces.
-using RoundSink = std::function<void(TrainingRound)>;
-
 Footprint local_search_training_footprint(const LocalSearchParams& params, const RowsInfo& rows,
                                           const Resources& resources);
 
-void train_local_search(const LocalSearchParams& params, RowSource& rows, const RoundSink& sink,
-                        const Resources& resources);
+// After each round `trained` has its codebooks, on their grid, coarse ones first, and `history` one more objective.
+void train_local_search(const LocalSearchParams& params, RowSource& rows, std::vector<float>& trained,
+                        std::vector<double>& history, const Resources& resources);
 
 }  // namespace kith

@@ -3,10 +3,8 @@
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/dense/dense.hpp"
-#include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace kith {
 int64_t PairwiseTables::width_for(const Codebooks& books) { return std::max(books.words(), kLeastWidth); }

@@ -17,6 +17,19 @@ namespace {
 constexpr int64_t kPanel = 16;         // codewords side by side
 constexpr double kMostInverse = 1e30;  // of a step, which f32 holds
 
+// Of one book and some rows.
+struct UnaryTask {
+  const float* packed = nullptr;   // the book's codewords
+  const float* squares = nullptr;  // of these
+  int64_t words = 0;
+  int64_t width = 0;  // of a row of terms: the codewords, padded with 32767 at the end
+  int64_t cols = 0;
+  const float* rows = nullptr;  // moved
+  int64_t count = 0;
+  float room = 0;     // half the range that terms may have
+  float inverse = 0;  // of the step
+};
+
 }  // namespace
 }  // namespace kith
 #endif
@@ -121,6 +134,7 @@ HWY_INLINE bool round_row(const UnaryTask& task, float* products, int16_t* out) 
   return true;
 }
 
+// `products`: count x width. fits[i] becomes 0 where a row's terms have not the room; `out`: count x width.
 void UnaryTermsOf(const UnaryTask& task, float* products, int16_t* out, uint8_t* fits) {
   constexpr int64_t kWords = 4 * kFloats;
   int64_t word = 0;
@@ -139,10 +153,6 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(UnaryTermsOf);
-
-void unary_terms_cpu(const UnaryTask& task, float* products, int16_t* out, uint8_t* fits) {
-  HWY_DYNAMIC_DISPATCH(UnaryTermsOf)(task, products, out, fits);
-}
 
 UnaryTerms::UnaryTerms(const Codebooks& books, const PairwiseTables& tables, const Resources& resources)
     : books_(books),
@@ -188,7 +198,7 @@ void UnaryTerms::round(int64_t book, const float* rows, const double* norms, int
   task.count = count;
   task.room = static_cast<float>(scale.room);
   task.inverse = static_cast<float>(1 / scale.step);
-  unary_terms_cpu(task, scratch, out, fits);
+  HWY_DYNAMIC_DISPATCH(UnaryTermsOf)(task, scratch, out, fits);
 }
 
 }  // namespace kith

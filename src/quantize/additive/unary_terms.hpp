@@ -17,22 +17,6 @@
 
 namespace kith {
 
-// Of one book and some rows.
-struct UnaryTask {
-  const float* packed = nullptr;   // the book's codewords
-  const float* squares = nullptr;  // of these
-  int64_t words = 0;
-  int64_t width = 0;  // of a row of terms: the codewords, padded with 32767 at the end
-  int64_t cols = 0;
-  const float* rows = nullptr;  // moved
-  int64_t count = 0;
-  float room = 0;     // half the range that terms may have
-  float inverse = 0;  // of the step
-};
-
-// `products`: count x width. fits[i] becomes 0 where a row's terms have not the room; `out`: count x width.
-void unary_terms_cpu(const UnaryTask& task, float* products, int16_t* out, uint8_t* fits);
-
 class UnaryTerms {
  public:
   static constexpr int64_t kSliceRows = 192;  // at a time

@@ -8,7 +8,7 @@
 #include "cuda/row_upload.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/codewords_cuda.hpp"
-#include "quantize/product/product_pass.hpp"
+#include "quantize/product/product_training.hpp"
 
 #include <algorithm>
 

@@ -14,12 +14,13 @@
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
+#include "core/host_array.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/product/product_pass.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace kith {
@@ -41,6 +42,33 @@ struct PartRange {
     return format;
   }
 };
+
+// What is trained on: for each part its rows, one after the other.
+struct ProductSample {
+  ProductSample(const CodeFormat& code, int64_t count, const Resources& resources)
+      : format(code), rows(count), values(count * code.cols, "the training rows", resources) {}
+
+  CodeFormat format;
+  int64_t rows = 0;
+  HostArray<float> values;  // parts x rows x part_cols
+
+  const float* part(int64_t p) const { return values.data() + p * rows * format.part_cols(); }
+};
+
+// One pass: every row of the sample to its nearest codeword, and the codewords' rows added up; the loop around it is
+// the same for every device. Codewords, sums and counts are for all parts, in host memory; what becomes of the parts
+// that are not `active` is of no interest.
+class ProductPass {
+ public:
+  virtual ~ProductPass() = default;
+  virtual void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, double* counts) = 0;
+  // Labels of a part's rows in the last pass.
+  virtual void get_labels(int64_t part, uint8_t* labels) = 0;
+};
+
+// Unsupported without CUDA.
+std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample, int device,
+                                                    const Resources& resources);
 
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
                                   const Resources& resources);

@@ -11,7 +11,7 @@
 #include "graph/lists/control_rows.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/row_sample.hpp"
 
 #include <fmt/format.h>

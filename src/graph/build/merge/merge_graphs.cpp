@@ -15,7 +15,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/counted_work.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"

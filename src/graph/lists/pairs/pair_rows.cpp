@@ -3,7 +3,7 @@
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
 #include "graph/lists/counted_work.hpp"
-#include "graph/lists/row_blocks.hpp"
+#include "rows/row_blocks.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"

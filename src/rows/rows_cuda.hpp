@@ -1,14 +1,29 @@
-// Rows in a GPU's memory as f32 there, less an offset that is subtracted in f64. Cost: one read and one write.
+// Rows of a matrix in a GPU's memory, for whoever knows no CUDA: listed by their numbers, to host memory or to its own,
+// gathered there so that one copy brings many; or as f32 there, less an offset that is subtracted in f64. Cost: one
+// read of the rows, and a write.
 #pragma once
 
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace kith {
+
+// Device memory that gather_cuda may take.
+inline constexpr int64_t kGatherBytes = int64_t{8} << 20;
+
+// One after the other; they are there when it returns.
+void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, std::byte* out,
+                 const Resources& resources);
+
+// The same as f32 to memory of that GPU, with 4 bytes a row there beside them.
+void gather_floats_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, float* out,
+                        const Resources& resources);
 
 // Packed rows, freed in the order of the resources' stream. `offset` is on the host, a value for each column, or null.
 // InvalidArgument with the rows' name for a finite value beyond f32's range. They are there when it returns.

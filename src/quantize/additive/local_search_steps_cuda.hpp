@@ -1,5 +1,5 @@
-// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums in the order of the rows,
-// and the system is solved in one order: the same bits on every run.
+// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums in the order of the
+// rows, and the system is solved in one order: the same bits on every run.
 //
 // Memory there: 8 bytes for each pair of codewords, and 8 for each value of the codebooks.
 #pragma once
@@ -18,8 +18,5 @@ int64_t codebook_system_values(const CodedRows& coded);
 // Enqueues. Everything on the device; `system`: codebook_system_values. `codebooks`: books x 2^bits x cols.
 void launch_update_codebooks(const CodedRows& coded, double lambda, double* system, float* codebooks,
                              cudaStream_t stream);
-
-// The sum of `count` values, in one order, to `*sum`.
-void launch_sum(const float* values, int64_t count, double* sum, cudaStream_t stream);
 
 }  // namespace kith

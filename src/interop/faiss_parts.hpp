@@ -1,0 +1,77 @@
+// The parts of FAISS's files: quantizers as codecs (product, scalar and additive ones), inverted files and transforms.
+// They begin behind their tag.
+//
+// FAISS may keep a norm behind the additive codes of a vector. Those that Kith's codes have too (CodeNorm) are taken
+// and written; others, of 4 bits or found by a quantizer of their own, are left out, and distances are those of the
+// decoded vectors. In lists of residuals FAISS's norms are of residuals, and Kith's of whole vectors: there none is
+// taken or written.
+#pragma once
+
+#include "core/host_array.hpp"
+#include "index/index_parts.hpp"
+#include "interop/faiss_sink.hpp"
+#include "interop/faiss_source.hpp"
+#include "transform/transform_parts.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kith {
+
+struct FaissCode {
+  CodecParts codec;
+  int64_t code_bytes = 0;     // of a vector in the file, with its norm
+  bool offset_bytes = false;  // codes are 128 more than the values
+
+  // Vectors of bytes as they are.
+  bool stores_bytes() const { return codec.format.stores_values() && size_of(codec.format.dtype) == 1; }
+  // A file's codes as the codec has them: without norms that it lacks, and bytes with their own sign bit.
+  HostArray<uint8_t> known(HostArray<uint8_t> codes, int64_t rows, const Resources& resources) const;
+};
+
+FaissCode read_product_quantizer(FaissSource& source, int64_t cols);
+FaissCode read_scalar_quantizer(FaissSource& source, int64_t cols);
+// By local search ("LS") or as residuals with a beam ("RQ").
+FaissCode read_additive_quantizer(FaissSource& source, int64_t cols, const CodeEncoder* code);
+void write_additive_quantizer(FaissSink& sink, const CodecParts& codec);
+
+// The code without its norms.
+CodecParts without_norms(const CodecParts& codec);
+// A code without its norm, which codes of another format have: the bits behind the books are zeros.
+void copy_books(const CodeFormat& from, const uint8_t* code, uint8_t* out);
+
+// As factory strings have it: "PQ16", "PQ32x4", "SQ8", "SQfp16"; "Flat" for f32 and bytes.
+std::string code_name(const CodecParts& codec);
+
+// The layout of 4-bit product codes in FAISS's fast-scan indexes, and how codes are taken from it one by one.
+//
+// Vectors come in blocks of `block_rows`, a multiple of 32. A block has, for each pair of sub-codes, `block_rows`
+// bytes: for each 32 vectors 16 bytes with the first sub-code of the pair, then 16 with the second. In those, byte 2i
+// is of vectors i and i + 16, byte 2i + 1 of vectors i + 8 and i + 24: the first in the low half, the second in the
+// high.
+
+struct FastScanLayout {
+  int64_t parts = 0;  // sub-codes of a vector
+  int64_t block_rows = 32;
+
+  constexpr int64_t pairs() const { return (parts + 1) / 2; }
+  constexpr int64_t block_bytes() const { return pairs() * block_rows; }
+  constexpr int64_t code_bytes() const { return pairs(); }
+};
+
+// Of blocks of so many vectors, in which codes of these parts and bits can lie.
+FastScanLayout fast_scan_layout(FaissSource& source, const CodeFormat& format, int32_t block_rows);
+// The codes of so many vectors, one behind the other, from their blocks.
+void unpack_fast_scan(const FastScanLayout& layout, const uint8_t* blocks, int64_t rows, uint8_t* codes);
+
+// Inverted files: centres, a code, and lists of codes and ids.
+bool is_inverted_tag(std::string_view tag);
+IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag);
+
+// Vector transforms: linear maps (OPQ, PCA and rotations among them), centring, unit length and padding. Every linear
+// map is written as FAISS's general one.
+TransformParts read_transform(FaissSource& source);
+void write_transform(FaissSink& sink, const TransformParts& transform);
+
+}  // namespace kith
