@@ -5,8 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/codes/scalar_code.hpp"
-#include "kernels/codes/sub_codes.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <cmath>

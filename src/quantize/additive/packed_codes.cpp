@@ -4,7 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
-#include "kernels/codes/sub_codes.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // that it does not matter how many there are.
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "kernels/assign/centre_sums.hpp"
 #include "kernels/assign/codewords_cpu.hpp"
-#include "kernels/assign/sums_by_label_cpu.hpp"
 #include "quantize/product/product_pass.hpp"
 
 #include <algorithm>
