@@ -26,8 +26,10 @@ struct Grid {
 
   // At least one thread for each of `count`.
   static Grid over(int64_t count, int64_t threads) { return of(divide_up(count, threads), threads); }
-  static Grid of(int64_t blocks, int64_t threads) {
-    return {dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads))};
+  static Grid of(int64_t blocks, int64_t threads) { return of(blocks, 1, threads); }
+  // Blocks (x, y) with x < across and y < down.
+  static Grid of(int64_t across, int64_t down, int64_t threads) {
+    return {dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), dim3(static_cast<unsigned>(threads))};
   }
 
   Grid with_shared(int64_t bytes) const {

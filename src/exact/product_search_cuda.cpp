@@ -4,7 +4,6 @@
 
 #include "cuda/error.hpp"
 #include "kernels/rerank/coarse_knn_cuda.hpp"
-#include "kernels/select/kth_value_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
 #include <algorithm>

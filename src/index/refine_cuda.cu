@@ -9,7 +9,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/rerank/code_key_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "quantize/device_codec_cuda.hpp"

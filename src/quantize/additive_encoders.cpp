@@ -4,7 +4,7 @@
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
 #include "io/container/words.hpp"
-#include "kernels/codes/sub_codes.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/code_norms.hpp"

@@ -4,7 +4,7 @@
 #include <kith/quantizer.hpp>
 
 #include "io/container/words.hpp"
-#include "kernels/codes/sub_codes.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
 #include "quantize/product/product_training.hpp"

@@ -59,6 +59,14 @@ template <typename T>
 HWY_INLINE hn::Vec<F32> load_floats(const T* from) {
   return load_as_floats(F32(), from);
 }
+// The first `count` floats, or all that a vector holds; lanes behind them are zero, and nothing is read there.
+HWY_INLINE hn::Vec<F32> load_padded(const float* from, int64_t count) {
+  constexpr int64_t kLanes = hn::MaxLanes(F32());
+  if (HWY_LIKELY(count >= kLanes)) return hn::LoadU(F32(), from);
+  HWY_ALIGN float values[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) values[i] = from[i];
+  return hn::Load(F32(), values);
+}
 template <typename T>
 HWY_INLINE hn::Vec<F64> load_doubles(const T* from) {
   return hn::PromoteTo(F64(), load_as_floats(hn::Rebind<float, F64>(), from));

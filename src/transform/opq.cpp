@@ -2,9 +2,9 @@
 
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "kernels/assign/centre_sums.hpp"
 #include "kernels/assign/codewords_cpu.hpp"
-#include "kernels/assign/sums_by_label_cpu.hpp"
-#include "kernels/dense/orthonormal_rows.hpp"
+#include "kernels/dense/factorisations.hpp"
 #include "rows/row_blocks.hpp"
 #include "transform/random_rotation.hpp"
 

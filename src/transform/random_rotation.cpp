@@ -1,6 +1,6 @@
 #include "transform/random_rotation.hpp"
 
-#include "kernels/dense/orthonormal_rows.hpp"
+#include "kernels/dense/factorisations.hpp"
 
 #include <algorithm>
 

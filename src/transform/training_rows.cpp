@@ -2,7 +2,7 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "kernels/dense/symmetric_eigen.hpp"
+#include "kernels/dense/factorisations.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
 

@@ -47,7 +47,7 @@ class TrainingRows {
 //
 // The mean and the sums of outer products are in float64, rows in the order of their numbers; the mean is rounded to
 // f32 first and the sums are of what is left of the rows then, so that a mean far larger than the spread costs nothing.
-// Cost: rows x cols^2 / 2 multiply-adds and an eigenproblem (symmetric_eigen.hpp).
+// Cost: rows x cols^2 / 2 multiply-adds and an eigenproblem (kernels/dense/factorisations.hpp).
 struct PrincipalAxes {
   std::vector<float> mean;
   std::vector<double> variances;  // along each axis, largest first

@@ -1,7 +1,7 @@
 #include "cluster/draw/kmeans_plus_plus.hpp"
-#include "rows/row_sample.hpp"
 #include "cluster/steps/kmeans_plan.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
+#include "kernels/assign/assign_cpu.hpp"
+#include "rows/row_sample.hpp"
 
 #include "cluster/fitted.hpp"
 #include "reference/data.hpp"

@@ -3,8 +3,8 @@
 #include "cuda/device_data.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/few_centres_cuda.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "reference/data.hpp"
 

@@ -2,11 +2,9 @@
 #include "cuda/thread_block.hpp"
 
 #include "core/ordered_key.hpp"
-#include "kernels/distance/bit_tile_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/certain_key.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
-#include "kernels/distance/few_columns_tile_cuda.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "cuda/float_quotients.hpp"
 
 #include "cuda/error.hpp"
-#include "kernels/distance/float_quotient_cuda.hpp"
+#include "kernels/distance/distance_tile_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -1,7 +1,7 @@
 // The bounds behind the search of lists on matrix units hold: a model of its arithmetic on the CPU, with halves and f32
 // sums, against distances in float64.
 #include "core/half.hpp"
-#include "ivf/segment/list_bounds_cuda.hpp"
+#include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 
 #include <gtest/gtest.h>

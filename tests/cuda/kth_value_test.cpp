@@ -4,7 +4,7 @@
 
 #include <kith/error.hpp>
 
-#include "kernels/select/kth_value_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

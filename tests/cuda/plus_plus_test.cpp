@@ -4,7 +4,7 @@
 #include "cluster/draw/plus_plus_steps_cuda.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "rows/stored_row.hpp"
 

@@ -1,5 +1,5 @@
 // How rows are cut into the tiles that stay in shared memory while candidates are re-ranked.
-#include "kernels/rerank/row_tiles.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"

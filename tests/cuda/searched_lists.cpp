@@ -3,7 +3,7 @@
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,5 @@
 // The bound of every pair, as the search itself computes it: packed, centred or normalised rows, packed queries, the
 // panel product of every instruction set, and the screen of bytes before it where there is one.
-#include "kernels/panels/packed_product.hpp"
 
 #include <kith/error.hpp>
 

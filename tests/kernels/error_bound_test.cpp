@@ -2,7 +2,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
-#include "kernels/panels/panel_format.hpp"
+#include "kernels/panels/panel_packing.hpp"
 #include "reference/data.hpp"
 #include "rows/stored_row.hpp"
 

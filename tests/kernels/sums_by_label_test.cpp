@@ -1,4 +1,4 @@
-#include "kernels/assign/sums_by_label_cpu.hpp"
+#include "kernels/assign/centre_sums.hpp"
 
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"

@@ -6,7 +6,7 @@
 #include <kith/error.hpp>
 
 #include "io/container/words.hpp"
-#include "kernels/codes/sub_codes.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/encode_blocks.hpp"
 #include "quantize/name_part.hpp"
 

@@ -1,8 +1,7 @@
 // The linear algebra of training, against the definitions: products, orthonormal rows, eigenvectors.
 #include "kernels/dense/dense.hpp"
 #include "core/random.hpp"
-#include "kernels/dense/orthonormal_rows.hpp"
-#include "kernels/dense/symmetric_eigen.hpp"
+#include "kernels/dense/factorisations.hpp"
 #include "kernels/forced_target.hpp"
 #include "transform/random_rotation.hpp"
 #include "transform/trained.hpp"

@@ -2,7 +2,7 @@
 #include <kith/error.hpp>
 
 #include "kernels/dense/dense.hpp"
-#include "kernels/dense/orthonormal_rows.hpp"
+#include "kernels/dense/factorisations.hpp"
 #include "kernels/forced_target.hpp"
 #include "transform/opq.hpp"
 #include "transform/random_rotation.hpp"

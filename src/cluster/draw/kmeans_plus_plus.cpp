@@ -2,10 +2,10 @@
 
 #include "core/divide.hpp"
 #include "core/typed_row.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/centre_sums.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/panels/packed_product.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"
 

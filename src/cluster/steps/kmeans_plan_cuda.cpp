@@ -14,10 +14,10 @@
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "cuda/pinned_bytes.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
-#include "rows/rows_cuda.hpp"
 #include "rows/row_source.hpp"
+#include "rows/rows_cuda.hpp"
 
 #include <fmt/format.h>
 

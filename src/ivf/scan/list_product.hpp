@@ -99,8 +99,6 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources);
 
 // The parts of make_list_product.
-std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, const ListProductShape& shape,
-                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, const ListProductShape& shape,
                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,

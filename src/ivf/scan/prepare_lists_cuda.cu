@@ -1,4 +1,4 @@
-// A warp for each vector, four columns a lane at a time.
+// A warp for each vector, four columns a lane at a time; for codes that repeat a block for each list.
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -6,7 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/lookup_tables_cuda.hpp"
+#include "ivf/scan/lookups_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 
 #include <algorithm>
@@ -19,40 +19,14 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kWarpVectors = 32;  // one after the other
 
-__device__ double warp_sum(double value) {
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, apart);
-  return value;
-}
-
 // Of floats that are not negative; NaN counts as infinite.
 __device__ void raise(float* to, float value) {
   if (!(value < HUGE_VALF)) value = HUGE_VALF;
   atomicMax(vectors<int>(to), __float_as_int(value));
 }
 
-__device__ int64_t list_of(const DeviceListsView& lists, int64_t position) {
-  int64_t low = 0;
-  int64_t high = lists.lists;
-  while (high - low > 1) {
-    const int64_t middle = (low + high) / 2;
-    if (lists.offsets[middle] <= position) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 __device__ float4 origin_four(const float* centre, int first, int cols) {
-  float4 four = {0, 0, 0, 0};
-  if (centre == nullptr) return four;
-  if (first < cols) four.x = centre[first];
-  if (first + 1 < cols) four.y = centre[first + 1];
-  if (first + 2 < cols) four.z = centre[first + 2];
-  if (first + 3 < cols) four.w = centre[first + 3];
-  return four;
+  return centre == nullptr ? float4{0, 0, 0, 0} : four_columns(centre, first, cols);
 }
 
 // Calls use(position, list) for the warp's vectors.
@@ -62,7 +36,7 @@ __device__ void for_vectors(const DeviceListsView& lists, const Use& use) {
   const int64_t first = warp * kWarpVectors;
   if (first >= lists.count) return;
   const int64_t end = first + kWarpVectors < lists.count ? first + kWarpVectors : lists.count;
-  int64_t list = list_of(lists, first);
+  int64_t list = list_between(lists.offsets, 0, lists.lists - 1, first);
   for (int64_t position = first; position < end; ++position) {
     while (lists.offsets[list + 1] <= position) ++list;
     use(position, list);
@@ -94,8 +68,7 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
       }
     });
   }
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) mine = fmaxf(mine, __shfl_xor_sync(0xFFFFFFFFu, mine, apart));
+  mine = warp_largest(mine);
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
@@ -230,6 +203,132 @@ __global__ void __launch_bounds__(kLookupThreads)
   }
 }
 
+// Which codes repeat others.
+
+constexpr int kCounters = 8192;
+constexpr int kGroups = 1024;  // of equal codes: at most 65,536 / kLeastRepeats are large
+constexpr int64_t kMostLength = 65536;
+constexpr uint32_t kNone = 0xFFFFFFFFu;
+
+// Of one list, by a block.
+class ListCodes {
+ public:
+  __device__ ListCodes(const DeviceListsView& lists, int64_t list, int64_t code_bytes)
+      : codes_(lists.codes + lists.offsets[list] * code_bytes),
+        rows_(lists.rows + lists.offsets[list]),
+        length_(lists.offsets[list + 1] - lists.offsets[list]),
+        bytes_(static_cast<int>(code_bytes)),
+        words_(code_bytes % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 4 == 0) {}
+
+  __device__ bool is_looked_at() const { return length_ >= int64_t{kLeastRepeats} && length_ <= kMostLength; }
+  __device__ int length() const { return static_cast<int>(length_); }
+  __device__ uint32_t row(int i) const { return rows_[i]; }
+
+  __device__ uint32_t hash(int i) const {
+    const uint8_t* const code = codes_ + static_cast<int64_t>(i) * bytes_;
+    uint64_t sum = 0;
+    if (words_) {
+      for (int word = 0; word < bytes_ / 4; ++word) {
+        sum = (sum ^ vectors<uint32_t>(code)[word]) * 0x9E3779B97F4A7C15u;
+        sum ^= sum >> 29;
+      }
+    } else {
+      for (int byte = 0; byte < bytes_; ++byte) sum = (sum ^ code[byte]) * 0x9E3779B97F4A7C15u ^ sum >> 29;
+    }
+    return static_cast<uint32_t>(sum >> 32);
+  }
+
+  __device__ bool equal(int a, int b) const {
+    const uint8_t* const left = codes_ + static_cast<int64_t>(a) * bytes_;
+    const uint8_t* const right = codes_ + static_cast<int64_t>(b) * bytes_;
+    for (int byte = 0; byte < bytes_; ++byte) {
+      if (left[byte] != right[byte]) return false;
+    }
+    return true;
+  }
+
+ private:
+  const uint8_t* codes_;
+  const uint32_t* rows_;
+  int64_t length_;
+  int bytes_;
+  bool words_;
+};
+
+// Fills the counters; returns the largest that this thread's codes meet. All threads.
+__device__ uint32_t count_codes(const ListCodes& codes, uint32_t* counters) {
+  for (int i = static_cast<int>(threadIdx.x); i < kCounters; i += kThreads) counters[i] = 0;
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < codes.length(); i += kThreads) {
+    atomicAdd(&counters[codes.hash(i) % kCounters], 1u);
+  }
+  __syncthreads();
+  uint32_t most = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < kCounters; i += kThreads) most = max(most, counters[i]);
+  return most;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    count_repeats_kernel(const __grid_constant__ DeviceListsView lists, int64_t code_bytes, uint32_t* most) {
+  __shared__ uint32_t counters[kCounters];
+  const ListCodes codes(lists, blockIdx.x, code_bytes);
+  if (!codes.is_looked_at()) return;
+  const uint32_t mine = __reduce_max_sync(0xFFFFFFFFu, count_codes(codes, counters));
+  if (threadIdx.x % 32 == 0) atomicMax(most, mine);
+}
+
+// The group of the code, or kNone where there is no place for another; by any threads at once.
+__device__ uint32_t find_group(const ListCodes& codes, int i, uint32_t hash, uint32_t* firsts) {
+  for (uint32_t step = 0; step < kGroups; ++step) {
+    const uint32_t group = (hash / kCounters + step) % kGroups;
+    const uint32_t other = atomicCAS(&firsts[group], kNone, static_cast<uint32_t>(i));
+    if (other == kNone || codes.equal(static_cast<int>(other), i)) return group;
+  }
+  return kNone;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    rank_repeats_kernel(const __grid_constant__ DeviceListsView lists, int64_t code_bytes, uint16_t* ranks) {
+  __shared__ uint32_t counters[kCounters];
+  __shared__ uint32_t firsts[kGroups];   // a member of each group
+  __shared__ uint32_t members[kGroups];  // so far
+  __shared__ uint32_t groups[kThreads];
+  const auto thread = static_cast<int>(threadIdx.x);
+  const ListCodes codes(lists, blockIdx.x, code_bytes);
+  if (!codes.is_looked_at()) return;
+  if (!__syncthreads_or(count_codes(codes, counters) >= kLeastRepeats)) return;
+  // Ranks are by the order of rows, which lists of an index have; for others nothing is said.
+  bool ordered = true;
+  for (int i = thread + 1; i < codes.length(); i += kThreads) ordered = ordered && codes.row(i - 1) < codes.row(i);
+  if (!__syncthreads_and(ordered)) return;
+  for (int i = thread; i < kGroups; i += kThreads) {
+    firsts[i] = kNone;
+    members[i] = 0;
+  }
+  __syncthreads();
+  for (int first = 0; first < codes.length(); first += kThreads) {
+    const int i = first + thread;
+    uint32_t group = kNone;
+    if (i < codes.length()) {
+      const uint32_t hash = codes.hash(i);
+      if (counters[hash % kCounters] >= kLeastRepeats) group = find_group(codes, i, hash, firsts);
+    }
+    groups[thread] = group;
+    __syncthreads();
+    uint32_t before = 0;
+    if (group != kNone) {
+      before = members[group];
+      for (int other = 0; other < thread; ++other) before += groups[other] == group;
+    }
+    __syncthreads();
+    if (group != kNone) {
+      atomicAdd(&members[group], 1u);
+      ranks[lists.offsets[blockIdx.x] + i] = static_cast<uint16_t>(min(before, 65535u));
+    }
+    __syncthreads();
+  }
+}
+
 }  // namespace
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
@@ -258,6 +357,17 @@ void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepar
   allow_all_shared_memory(list_terms_kernel);
   launch(list_terms_kernel, Grid::of(std::min(lists.lists, kMostBlocks), kLookupThreads).with_shared(shared), stream,
          lists, prepared, terms);
+}
+
+void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStream_t stream) {
+  if (lists.count == 0) return;
+  launch(count_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), most);
+}
+
+void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream) {
+  if (lists.count == 0) return;
+  KITH_CUDA_CHECK(cudaMemsetAsync(ranks, 0, static_cast<size_t>(lists.count) * sizeof(uint16_t), stream));
+  launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
 }
 
 }  // namespace kith

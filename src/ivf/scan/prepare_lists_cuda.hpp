@@ -5,7 +5,6 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "ivf/scan/scan_cut.hpp"
-#include "ivf/scan/scan_units.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 
 #include <cuda_runtime_api.h>

@@ -6,6 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -15,16 +16,6 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kScanThreads = 1024;
 constexpr uint32_t kNoPair = 0xFFFFFFFFu;
 constexpr uint32_t kLater = 0x80000000u;
-
-__device__ inline uint32_t warp_inclusive(uint32_t value) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  KITH_UNROLL
-  for (int apart = 1; apart < 32; apart *= 2) {
-    const uint32_t other = __shfl_up_sync(0xFFFFFFFFu, value, static_cast<unsigned>(apart));
-    if (lane >= apart) value += other;
-  }
-  return value;
-}
 
 // By a warp.
 __device__ void count_pairs(const ProbePairsTask& task, int64_t query) {

@@ -1,11 +1,11 @@
 // How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit
-// of every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
+// of every step of 16 columns (scan_cut.hpp). A codec is one of these, or the general one. hold() is called for a
 // vector ahead of its use; four() has no branch where all columns of the steps are there, so that loads go together.
 #pragma once
 
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/scan_units.hpp"
+#include "ivf/scan/scan_cut.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 

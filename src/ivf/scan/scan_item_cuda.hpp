@@ -18,21 +18,6 @@ struct ScanItem {
   int rows;
 };
 
-// The list that has the item: the last whose items begin no later. All lanes of a warp.
-__device__ inline int64_t find_list(const uint32_t* items, int64_t lists, uint32_t index) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  int64_t low = 0;
-  int64_t high = lists;
-  while (high - low > 1) {
-    const int64_t step = (high - low + 31) / 32;
-    const int64_t probe = low + lane * step;
-    const unsigned before = __ballot_sync(0xFFFFFFFFu, probe < high && items[probe] <= index);
-    low += (31 - __clz(static_cast<int>(before))) * step;
-    high = low + step < high ? low + step : high;
-  }
-  return low;
-}
-
 // The item of this number among those of the list.
 template <bool kFirst>
 __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, uint32_t index) {
@@ -71,7 +56,7 @@ __device__ inline ScanItem take_item(const ScanListsTask& task, uint32_t all_ite
   if (threadIdx.x % 32 == 0) index = atomicAdd(task.counter, 1u);
   index = __shfl_sync(0xFFFFFFFFu, index, 0);
   if (index >= all_items) return {0, 0, 0, 0, 0};
-  const int64_t list = find_list(task.items, task.lists.lists, index);
+  const int64_t list = list_of_warp(task.items, task.lists.lists, index);
   return make_item<kFirst>(task, list, index - task.items[list]);
 }
 

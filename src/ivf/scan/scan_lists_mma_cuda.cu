@@ -3,7 +3,7 @@
 //
 // Blocks stay on their multiprocessors and take item after item, whichever is next. A warp decodes 32 vectors at a time
 // to halves in registers and multiplies them with eight queries at a time.
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include <kith/error.hpp>
 

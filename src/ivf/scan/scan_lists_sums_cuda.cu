@@ -4,16 +4,16 @@
 // One kernel makes a query's tables, of its products with all codewords; they are the same for every block. A block of
 // the scan then has one query's tables in shared memory, and a thread adds up its vector's entries, from the vector's
 // term on. Only for lists without a centre: with one, products of the centre and codewords would be missing.
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/lookup_pair_cuda.hpp"
-#include "ivf/scan/stored_key_cuda.hpp"
+#include "ivf/scan/lookups_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -66,13 +66,9 @@ __global__ void __launch_bounds__(kTableThreads) sum_tables_kernel(const __grid_
   float square = 0;
   KITH_UNROLL
   for (int i = 0; i < kEach; ++i) {
-    KITH_UNROLL
-    for (int apart = 16; apart > 0; apart /= 2) {
-      products[i] += __shfl_xor_sync(0xFFFFFFFFu, products[i], apart);
-      squares[i] += __shfl_xor_sync(0xFFFFFFFFu, squares[i], apart);
-    }
-    if (lane == 0) tables[book * 256 + warp * kEach + i] = -products[i] * scale;
-    square = fmaxf(square, squares[i]);
+    const float product = warp_sum(products[i]);
+    if (lane == 0) tables[book * 256 + warp * kEach + i] = -product * scale;
+    square = fmaxf(square, warp_sum(squares[i]));
   }
   if (lane == 0) longest[warp] = square;
   __syncthreads();
@@ -83,13 +79,10 @@ __global__ void __launch_bounds__(kTableThreads) sum_tables_kernel(const __grid_
       const double value = static_cast<double>(values[col]) * own_scale;
       sum = fma(value, value, sum);
     }
-    KITH_UNROLL
-    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, apart);
+    sum = warp_sum(sum);
     if (lane == 0) tables[codec.format.parts * 257] = static_cast<float>(sum);
   }
-  square = longest[lane];
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) square = fmaxf(square, __shfl_xor_sync(0xFFFFFFFFu, square, apart));
+  square = warp_largest(longest[lane]);
   if (lane == 0) tables[codec.format.parts * 256 + book] = sqrtf(square) * scale * (1 + 0x1p-10f);
 }
 
@@ -182,8 +175,7 @@ bool suits_sums(const CodeFormat& format) {
 }
 
 void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {
-  const dim3 blocks(static_cast<unsigned>(task.lists.codec.format.parts), static_cast<unsigned>(queries));
-  launch(sum_tables_kernel, Grid{blocks, dim3(kTableThreads)}, stream, task);
+  launch(sum_tables_kernel, Grid::of(task.lists.codec.format.parts, queries, kTableThreads), stream, task);
 }
 
 void launch_scan_sums(const ScanListsTask& task, bool first, cudaStream_t stream) {

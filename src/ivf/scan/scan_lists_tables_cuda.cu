@@ -5,14 +5,13 @@
 // beside each vector or list (scan_cut.hpp), else for each list. Codewords are the halves of the other scans, queries are
 // f32: bounds are those of a query that was hardly moved. Bound by shared memory: about 3.5 cycles of it for the lookups
 // of 32 vectors in one part.
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
-#include "ivf/scan/lookup_pair_cuda.hpp"
-#include "ivf/scan/lookup_tables_cuda.hpp"
+#include "ivf/scan/lookups_cuda.hpp"
 
 #include <algorithm>
 
@@ -78,8 +77,7 @@ __device__ inline TableSlot look_at_slot(const ScanListsTask& task, int64_t quer
     const float value = fmaf(values[col], scale, -origin);
     square = fmaf(value, value, square);
   }
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) square += __shfl_xor_sync(0xFFFFFFFFu, square, apart);
+  square = warp_sum(square);
   found.base = square;
   if (lane != 0) return found;
   const ListFacts facts = task.prepared.facts[found.list];
@@ -105,9 +103,7 @@ __device__ inline void load_values(const ScanListsTask& task, int64_t query, flo
 __device__ inline double norm_of(const float* values, int64_t cols) {
   float square = 0;
   for (int64_t col = threadIdx.x % 32; col < cols; col += 32) square = fmaf(values[col], values[col], square);
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) square += __shfl_xor_sync(0xFFFFFFFFu, square, apart);
-  return sqrt(static_cast<double>(square)) * (1 + 0x1p-18);
+  return sqrt(static_cast<double>(warp_sum(square))) * (1 + 0x1p-18);
 }
 
 // A group of a list's vectors; by a warp.

@@ -5,7 +5,7 @@
 // queries at a time, the right operand, from shared memory. While one decodes or looks at its products the others
 // multiply. Shared memory is what is short: a tile of vectors takes 340 to 400 of its cycles to decode from tables, and
 // two for each query, where the products of a query take four of the matrix units'.
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"

@@ -9,9 +9,8 @@
 #include "core/slot.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
-#include "kernels/codes/code_reader_cuda.hpp"
+#include "ivf/scan/scan_cut.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
-#include "ivf/scan/scan_units.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 
 #include <cmath>
@@ -57,12 +56,6 @@ struct ScanMemory {
   int* listed;  // queries that are not left out
 };
 
-__device__ inline double warp_sum(double value) {
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, apart);
-  return value;
-}
-
 // Of floats that are not negative. `seen` is what it was not long ago: never more than now.
 __device__ inline void raise(float* to, float seen, float value) {
   if (value > seen) atomicMax(vectors<int>(to), __float_as_int(value));
@@ -89,15 +82,9 @@ class QueryReader {
   // Zeros past the columns.
   __device__ float4 four(uint32_t query, int first) const {
     const float* const values = queries_ + static_cast<int64_t>(query) * stride_;
+    if (!aligned_) return four_columns(values, first, cols_);
     float4 four = {0, 0, 0, 0};
-    if (aligned_) {
-      if (first < cols_) four = load_vector<float4>(values + first);
-      return four;
-    }
-    if (first < cols_) four.x = values[first];
-    if (first + 1 < cols_) four.y = values[first + 1];
-    if (first + 2 < cols_) four.z = values[first + 2];
-    if (first + 3 < cols_) four.w = values[first + 3];
+    if (first < cols_) four = load_vector<float4>(values + first);
     return four;
   }
 
@@ -169,14 +156,9 @@ __device__ inline void load_query(const ScanListsTask& task, const ProbePair& pa
 __device__ inline float4 own_origin(const ScanListsTask& task, const ScanItem& item, float scale) {
   const int cols = static_cast<int>(task.lists.codec.format.cols);
   const int first = static_cast<int>(threadIdx.x) % 32 * 4;
-  float4 four = {0, 0, 0, 0};
-  if (!task.lists.has_origin()) return four;
-  const float* const centre = task.lists.centres + static_cast<int64_t>(item.list) * cols;
-  if (first < cols) four.x = centre[first] * scale;
-  if (first + 1 < cols) four.y = centre[first + 1] * scale;
-  if (first + 2 < cols) four.z = centre[first + 2] * scale;
-  if (first + 3 < cols) four.w = centre[first + 3] * scale;
-  return four;
+  if (!task.lists.has_origin()) return {0, 0, 0, 0};
+  const float4 four = four_columns(task.lists.centres + static_cast<int64_t>(item.list) * cols, first, cols);
+  return {four.x * scale, four.y * scale, four.z * scale, four.w * scale};
 }
 
 // Queries of distances, of up to 128 columns: several at a time, in f32. Of its own rounding a difference loses no more

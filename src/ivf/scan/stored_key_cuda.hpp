@@ -3,7 +3,7 @@
 
 #include "cuda/device_core.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
-#include "kernels/rerank/code_key_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
 
 #include <cstdint>
 

@@ -5,9 +5,9 @@
 #include "cuda/device_core.hpp"
 #include "cuda/ptx_hopper.hpp"
 #include "cuda/vector_access.hpp"
-#include "ivf/scan/scan_engines_cuda.hpp"
+#include "ivf/scan/scan_cut.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 #include "ivf/scan/scan_queries_cuda.hpp"
-#include "ivf/scan/scan_units.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include "core/machine_model.hpp"
 #include "cuda/error.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "ivf/scan/scan_engines_cuda.hpp"
-#include "ivf/scan/scan_units.hpp"
+#include "ivf/scan/scan_cut.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

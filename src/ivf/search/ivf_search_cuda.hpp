@@ -2,7 +2,8 @@
 // key, row), in eight launches and nothing that waits.
 //
 //   1-3. pairs of queries and lists are sorted by list (launch_probe_pairs); lookups want no order, and one launch
-//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_engines_cuda.hpp)
+//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values
+//   (scan_lists_task_cuda.hpp)
 //   5.   the k-th of them is the query's reach (launch_list_select)
 //   6.   the second pass scans the other vectors, or all, for what that does not rule out
 //   7.   canonical keys of the candidates, sorted (launch_list_rerank)

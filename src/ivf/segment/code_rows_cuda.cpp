@@ -92,15 +92,14 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
         some = {brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
       }
       if (search) search->find(some, labels.data() + first, meter);
-      ResidualTask residual;
-      residual.rows = {some.data(), some.dtype(), some.row_stride(), count};
-      residual.cols = cols;
-      residual.centres = model.residual ? there->centres()->data() : nullptr;
-      residual.lists = labels.data() + first;
-      residual.centre_count = model.lists();
-      residual.residuals = residuals.data();
-      launch_residuals(residual, context->stream());
-      codec.encode({residual.residuals, DType::f32, cols, count}, codes.data() + first * code_bytes, scratch.data(),
+      launch_residuals({{some.data(), some.dtype(), some.row_stride(), count},
+                        cols,
+                        model.residual ? there->centres()->data() : nullptr,
+                        labels.data() + first,
+                        model.lists(),
+                        residuals.data()},
+                       context->stream());
+      codec.encode({residuals.data(), DType::f32, cols, count}, codes.data() + first * code_bytes, scratch.data(),
                    lost.data(), context->stream());
       if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
         launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,

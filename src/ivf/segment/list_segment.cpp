@@ -67,6 +67,16 @@ void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t beg
   }
 }
 
+// Calls use(list), which returns how many vectors it went over, for every list, by all threads.
+template <typename Use>
+void for_each_list(int64_t lists, ProgressMeter& meter, const Resources& resources, const Use& use) {
+  constexpr int64_t kListsPerTask = 16;
+  parallel_for(divide_up(lists, kListsPerTask), meter, resources, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kListsPerTask, lists);
+    for (int64_t list = task * kListsPerTask; list < end; ++list) meter.add(use(list));
+  });
+}
+
 int64_t encoded_together(int64_t rows, int64_t cols) {
   return std::min(rows, std::max<int64_t>(kBlockBytes / array_bytes<float>(cols), 64));
 }
@@ -272,21 +282,17 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
   }
   SegmentArrays arrays(std::move(sizes), code_bytes, resources);
   ProgressMeter meter("merge", arrays.rows.size(), resources);
-  constexpr int64_t kListsPerTask = 16;
-  parallel_for(divide_up(lists, kListsPerTask), meter, resources, [&](int64_t task, int) {
-    const int64_t end = std::min((task + 1) * kListsPerTask, lists);
-    for (int64_t list = task * kListsPerTask; list < end; ++list) {
-      int64_t at = arrays.offsets[list];
-      for (const Segment& segment : segments) {
-        const int64_t from = segment->offsets()[list];
-        const int64_t count = segment->size_of(list);
-        if (count == 0) continue;
-        std::copy_n(segment->rows() + from, count, arrays.rows.data() + at);
-        std::copy_n(segment->code(from), count * code_bytes, arrays.codes.data() + at * code_bytes);
-        at += count;
-      }
-      meter.add(at - arrays.offsets[list]);
+  for_each_list(lists, meter, resources, [&](int64_t list) {
+    int64_t at = arrays.offsets[list];
+    for (const Segment& segment : segments) {
+      const int64_t from = segment->offsets()[list];
+      const int64_t count = segment->size_of(list);
+      if (count == 0) continue;
+      std::copy_n(segment->rows() + from, count, arrays.rows.data() + at);
+      std::copy_n(segment->code(from), count * code_bytes, arrays.codes.data() + at * code_bytes);
+      at += count;
     }
+    return at - arrays.offsets[list];
   });
   meter.finish();
   return std::move(arrays).segment(code_bytes, resources);
@@ -312,21 +318,12 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
   const auto keeps_place = [&](int64_t place) { return !some || keeps(kept.bits(), segment.rows()[place]); };
   HostArray<int64_t> sizes = no_sizes(lists, resources);
   ProgressMeter meter("remove", 2 * segment.size(), resources);
-  constexpr int64_t kListsPerTask = 16;
-  const auto for_lists = [&](const auto& use) {
-    parallel_for(divide_up(lists, kListsPerTask), meter, resources, [&](int64_t task, int) {
-      const int64_t end = std::min((task + 1) * kListsPerTask, lists);
-      for (int64_t list = task * kListsPerTask; list < end; ++list) {
-        use(list);
-        meter.add(segment.size_of(list));
-      }
-    });
-  };
-  for_lists([&](int64_t list) {
+  for_each_list(lists, meter, resources, [&](int64_t list) {
     for (int64_t i = segment.offsets()[list]; i < segment.offsets()[list + 1]; ++i) sizes[list + 1] += keeps_place(i);
+    return segment.size_of(list);
   });
   SegmentArrays arrays(std::move(sizes), code_bytes, resources);
-  for_lists([&](int64_t list) {
+  for_each_list(lists, meter, resources, [&](int64_t list) {
     int64_t at = arrays.offsets[list];
     for (int64_t i = segment.offsets()[list]; i < segment.offsets()[list + 1]; ++i) {
       if (!keeps_place(i)) continue;
@@ -335,6 +332,7 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
       std::copy_n(segment.code(i), code_bytes, arrays.codes.data() + at * code_bytes);
       ++at;
     }
+    return segment.size_of(list);
   });
   meter.finish();
   return std::move(arrays).segment(code_bytes, resources);

@@ -1,6 +1,7 @@
-// Segments of lists on a GPU: rows and codes sorted by list (coding_steps_cuda.hpp), segments merged, and without the
-// rows that are not kept (list_segment.hpp).
+// Segments of lists on a GPU: rows less their centres, rows and codes sorted by list (coding_steps_cuda.hpp), segments
+// merged, and without the rows that are not kept (list_segment.hpp).
 #include "core/divide.hpp"
+#include "core/dtype_visit.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/device_guard.hpp"
@@ -9,6 +10,7 @@
 #include "cuda/vector_access.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/segment/coding_steps_cuda.hpp"
+#include "ivf/segment/device_lists_cuda.hpp"
 #include "ivf/segment/list_segment.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/kept_rows_cuda.hpp"
@@ -16,6 +18,7 @@
 #include <cuda_runtime_api.h>
 #include <cub/device/device_radix_sort.cuh>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -112,7 +115,41 @@ __global__ void __launch_bounds__(kThreads)
   copy_codes<Unit>(codes, sorted, code_bytes, from, i, real);
 }
 
+template <typename X>
+__global__ void __launch_bounds__(kThreads) residual_kernel(ResidualTask task) {
+  const auto* const rows = static_cast<const X*>(task.rows.data);
+  const int64_t total = task.rows.count * task.cols;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < total; i += step) {
+    const int64_t row = i / task.cols;
+    const int64_t col = i - row * task.cols;
+    const float value = static_cast<float>(rows[row * task.rows.stride + col]);
+    if (task.centres == nullptr) {
+      task.residuals[i] = value;
+      continue;
+    }
+    const int64_t given = task.lists[row];
+    const int64_t list = given < 0 || given >= task.centre_count ? 0 : given;
+    task.residuals[i] = __fsub_rn(value, task.centres[list * task.cols + col]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) narrow_kernel(const int64_t* lists, int64_t count, int32_t* narrow) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) narrow[i] = static_cast<int32_t>(lists[i]);
+}
+
 }  // namespace
+
+void launch_residuals(const ResidualTask& task, cudaStream_t stream) {
+  const int64_t blocks = std::min<int64_t>(divide_up(task.rows.count * task.cols, int64_t{kThreads}), int64_t{1} << 20);
+  visit_dtype(task.rows.dtype,
+              [&]<typename T>(StoredAs<T>) { launch(residual_kernel<T>, Grid::of(blocks, kThreads), stream, task); });
+}
+
+void launch_narrow_lists(const int64_t* lists, int64_t count, int32_t* narrow, cudaStream_t stream) {
+  launch(narrow_kernel, Grid::over(count, kThreads), stream, lists, count, narrow);
+}
 
 int64_t sort_lists_bytes(int64_t count, int64_t lists) { return SortLayout(count, lists).bytes; }
 
@@ -140,35 +177,6 @@ namespace {
 __global__ void __launch_bounds__(kThreads) add_offsets_kernel(const int64_t* from, int64_t count, int64_t* to) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) to[i] += from[i];
-}
-
-// The list that holds a place, found by all lanes of a warp: 32 times fewer are left each time.
-__device__ int64_t list_of_warp(const int64_t* offsets, int64_t lists, int64_t place) {
-  const auto lane = static_cast<int64_t>(threadIdx.x % 32);
-  int64_t low = 0;
-  int64_t high = lists;  // it is before this one
-  while (high - low > 1) {
-    const int64_t step = (high - low + 31) / 32;
-    const int64_t mine = low + lane * step;
-    const unsigned begun = __ballot_sync(0xFFFFFFFFu, mine < high && offsets[mine] <= place);
-    low += (__popc(begun) - 1) * step;
-    high = low + step < high ? low + step : high;
-  }
-  return low;
-}
-
-// The same by one thread, where it is known to be one of these.
-__device__ int64_t list_between(const int64_t* offsets, int64_t low, int64_t last, int64_t place) {
-  int64_t high = last + 1;
-  while (high - low > 1) {
-    const int64_t middle = (low + high) / 2;
-    if (offsets[middle] <= place) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
 }
 
 template <typename Unit>

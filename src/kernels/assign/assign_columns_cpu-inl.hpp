@@ -15,7 +15,6 @@
 
 #include "kernels/assign/canonical_pair_cpu-inl.hpp"
 #include "kernels/assign/compare_task.hpp"
-#include "kernels/distance/fused_cpu-inl.hpp"
 
 #include <algorithm>
 #include <bit>

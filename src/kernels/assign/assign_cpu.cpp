@@ -1,13 +1,179 @@
 #include "kernels/assign/assign_cpu.hpp"
 
+#include "core/infinity.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
 #include <utility>
 
 namespace kith {
 namespace {
 
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestRoundedColumns = 16;
+// A multiple of every panel width; several of them where their panels stay in the first-level cache.
+constexpr int64_t kSmallestBlock = 24;
+constexpr int64_t kLargestBlock = 192;
+constexpr int64_t kBlockBytes = 32 << 10;
+constexpr int kCandidates = 8;
 constexpr int64_t kFewBlock = 1024;
 
 }  // namespace
+
+PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu) {
+  const bool rounds = cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns && has_rounded_product(cpu);
+  return rounds ? PanelFormat::rounded : PanelFormat::f32;
+}
+
+int64_t NearestCentre::block_rows(PanelFormat format, int64_t cols) {
+  const int64_t row_bytes = format == PanelFormat::rounded ? cols : array_bytes<float>(cols);
+  return std::clamp(kBlockBytes / row_bytes / kSmallestBlock * kSmallestBlock, kSmallestBlock, kLargestBlock);
+}
+
+NearestCentre::NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources)
+    : block_(block_rows(format, cols)),
+      packed_(kind, format, block_, cols, resources),
+      scratch_(PackedQueries::scratch_bytes(format, cols), "packing rows", resources),
+      rows_(block_ * cols, "a block of rows", resources),
+      limits_(block_, "a block of rows", resources),
+      best_(block_, "candidates", resources),
+      candidates_(block_ * kCandidates, "candidates", resources),
+      candidate_count_(block_, "candidates", resources) {}
+
+// One block of rows against all centres.
+class NearestCentre::Block final : public PanelHits {
+ public:
+  Block(NearestCentre& own, const PackedRows& packed, const MatrixView& centres, int64_t count)
+      : own_(own),
+        packed_(packed),
+        centres_(centres),
+        count_(count),
+        limits_(own.limits_.data()),
+        product_(own.packed_, 0, count, limits_, packed) {}
+
+  void run(const MatrixView& rows, int32_t* labels, float* keys) {
+    pack(rows);
+    for (int64_t i = 0; i < count_; ++i) begin(i, labels[i]);
+    product_.scan(*this);
+    for (int64_t i = 0; i < count_; ++i) {
+      if (keys == nullptr && own_.best_[i] == kPadding && only_candidate(i, labels + i)) continue;
+      settle(i);
+      if (own_.best_[i] == kPadding) compare_with_all(i);  // values that no product told anything of
+      labels[i] = static_cast<int32_t>(row_of(own_.best_[i]));
+      if (keys != nullptr) keys[i] = key_of_ordered(ordered_of(own_.best_[i]));
+    }
+  }
+
+  void on_hit(int64_t i, int64_t panel, const float* values) override {
+    const float bound = product_.bound(i, panel);
+    const int64_t first = panel * packed_.rows_per_panel();
+    const int64_t count = std::min(packed_.rows_per_panel(), packed_.rows() - first);
+    float most = limits_[i] + bound;
+    for (int64_t j = 0; j < count; ++j) {
+      const float value = values[j];
+      if (value > most) continue;  // a NaN is no reason to drop
+      const auto centre = static_cast<uint32_t>(first + j);
+      if (centre == row_of(own_.best_[i])) continue;
+      if (own_.candidate_count_[i] == kCandidates) make_room(i);
+      candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre};
+      limits_[i] = std::min(limits_[i], value + bound);
+      most = limits_[i] + bound;
+    }
+  }
+
+ private:
+  Candidate* candidates(int64_t i) const { return own_.candidates_.data() + i * kCandidates; }
+
+  // Rows that only fill up a panel accept nothing.
+  void pack(const MatrixView& rows) {
+    const int64_t width = own_.packed_.panel_width();
+    float* const values = own_.rows_.data();
+    for (int64_t i = 0; i < count_; ++i) widen_row(rows, i, values + i * rows.cols());
+    for (int64_t first = 0; first < count_; first += width) {
+      own_.packed_.pack_panel(first / width, values + first * rows.cols(), std::min(width, count_ - first),
+                              packed_.origin(), own_.scratch_.data());
+    }
+    std::fill_n(limits_, count_, kInfinity);
+    std::fill(limits_ + count_, limits_ + round_up(count_, width), -kInfinity);
+  }
+
+  // The guess's distance is where row i starts from. Without one, everything passes at first.
+  void begin(int64_t i, int32_t label) {
+    own_.candidate_count_[i] = 0;
+    own_.best_[i] = kPadding;
+    if (label == kNoLabel) return;
+    const auto guess = static_cast<uint32_t>(label);
+    score(i, &guess, 1);
+  }
+
+  // Whether one candidate of row i is possible, and which.
+  bool only_candidate(int64_t i, int32_t* label) const {
+    const Candidate* const first = candidates(i);
+    const Candidate* const end = first + own_.candidate_count_[i];
+    const auto is_possible = [&](const Candidate& candidate) { return possible(i, candidate); };
+    const Candidate* const found = std::find_if(first, end, is_possible);
+    if (found == end || std::find_if(found + 1, end, is_possible) != end) return false;
+    *label = static_cast<int32_t>(found->centre);
+    return true;
+  }
+
+  void score(int64_t i, const uint32_t* centres, int64_t count) {
+    float keys[kCandidates];
+    uint64_t& best = own_.best_[i];
+    canonical_keys_cpu(packed_.kind(), {own_.rows_.data() + i * packed_.cols(), 0.0}, centres_, centres, count, keys);
+    for (int64_t c = 0; c < count; ++c) best = std::min(best, pack_neighbor(ordered_key(keys[c]), centres[c]));
+    const float limit = key_of_ordered(ordered_of(best)) - own_.packed_.offset(i);
+    if (limit < limits_[i]) limits_[i] = limit;
+  }
+
+  bool possible(int64_t i, const Candidate& candidate) const { return !(candidate.least > limits_[i]); }
+
+  // Scores the candidates that are still possible.
+  void settle(int64_t i) {
+    uint32_t centres[kCandidates];
+    int64_t count = 0;
+    for (int32_t c = 0; c < own_.candidate_count_[i]; ++c) {
+      if (possible(i, candidates(i)[c])) centres[count++] = candidates(i)[c].centre;
+    }
+    own_.candidate_count_[i] = 0;
+    if (count > 0) score(i, centres, count);
+  }
+
+  void compare_with_all(int64_t i) {
+    for (int64_t first = 0; first < centres_.rows(); first += kCandidates) {
+      uint32_t centres[kCandidates];
+      const int64_t count = std::min<int64_t>(kCandidates, centres_.rows() - first);
+      for (int64_t c = 0; c < count; ++c) centres[c] = static_cast<uint32_t>(first + c);
+      score(i, centres, count);
+    }
+  }
+
+  void make_room(int64_t i) {
+    Candidate* const end = std::partition(candidates(i), candidates(i) + kCandidates,
+                                          [&](const Candidate& candidate) { return possible(i, candidate); });
+    own_.candidate_count_[i] = static_cast<int32_t>(end - candidates(i));
+    if (own_.candidate_count_[i] == kCandidates) settle(i);
+  }
+
+  NearestCentre& own_;
+  const PackedRows& packed_;
+  const MatrixView& centres_;
+  const int64_t count_;
+  float* const limits_;
+  const PackedProduct product_;
+};
+
+void NearestCentre::assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
+                           float* keys) {
+  for (int64_t first = 0; first < rows.rows(); first += block_) {
+    const int64_t count = std::min(block_, rows.rows() - first);
+    Block(*this, packed, centres, count)
+        .run(rows.slice(first, count), labels + first, keys == nullptr ? nullptr : keys + first);
+  }
+}
 
 CentreAssigner::CentreAssigner(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
                                const Resources& resources) {

@@ -1,5 +1,5 @@
 // The nearest of some centres for every row, exactly, on the CPU: the first by (canonical key, centre). Few centres are
-// a table (centre_table_cpu.hpp), more are packed (nearest_centre_cpu.hpp); the labels and keys are the same.
+// a table (centre_table_cpu.hpp), more are packed; the labels and keys are the same.
 #pragma once
 
 #include <kith/view.hpp>
@@ -7,7 +7,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/assign/centre_table_cpu.hpp"
-#include "kernels/assign/nearest_centre_cpu.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 
 #include <cstdint>
@@ -16,6 +16,51 @@
 #include <vector>
 
 namespace kith {
+
+inline constexpr int32_t kNoLabel = -1;
+
+// What rows and centres are packed in: rounded to bytes where such a CPU multiplies these faster. Which one changes
+// only which centres become candidates for a row, never the result.
+PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
+
+// Of many centres.
+//
+// A block of rows is packed like queries and multiplied by all packed centres. The product's values never leave the
+// registers except where one is low enough, within its error bound, to be the nearest (kernels/panels). The canonical
+// distance decides among those; in most blocks there is one candidate for each row. A row that comes with a guess, its
+// centre of the iteration before, starts from that centre's distance, so that little else passes.
+//
+// Cost: 2 rows x centres x columns operations, f32 or bytes, and about two canonical distances a row.
+class NearestCentre {
+ public:
+  // For one thread.
+  NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources);
+
+  // Rows that are best given together.
+  static int64_t block_rows(PanelFormat format, int64_t cols);
+
+  // For any number of rows. `packed` holds the `centres`, which are f32. `labels` holds guesses or kNoLabel, and the
+  // centres afterwards; `keys` the canonical keys, null where only labels are wanted.
+  void assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
+              float* keys);
+
+ private:
+  struct Candidate {
+    float least;  // its value is at least this
+    uint32_t centre;
+  };
+  class Block;
+
+  // Of a block of rows.
+  int64_t block_;
+  PackedQueries packed_;
+  HostArray<std::byte> scratch_;     // for packing
+  HostArray<float> rows_;            // as f32
+  HostArray<float> limits_;          // values up to here, and the bound, may be the nearest's; whole panels
+  HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
+  HostArray<Candidate> candidates_;  // kCandidates for each row
+  HostArray<int32_t> candidate_count_;
+};
 
 class CentreAssigner {
  public:

@@ -1,15 +1,77 @@
 #include "kernels/assign/centre_sums.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/assign/centre_sums.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
 #include "core/divide.hpp"
+#include "core/dtype_visit.hpp"
 #include "kernels/assign/assign_cpu.hpp"
-#include "kernels/assign/compare_task.hpp"
-#include "kernels/assign/sums_by_label_cpu.hpp"
+#include "rows/load_cpu-inl.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cassert>
 
+HWY_BEFORE_NAMESPACE();
 namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kSumDoubles = hn::MaxLanes(F64());
+
+// A weight times a value is exact in double, so that a fused step would round as two do.
+template <bool kWeighted, typename T, typename Label>
+void add_type(const MatrixView& rows, const Label* labels, const float* weights, double* sums, double* weight_sums) {
+  const F64 d;
+  const int64_t cols = rows.cols();
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    const T* const row = static_cast<const T*>(rows.data()) + i * rows.row_stride();
+    double* const sum = sums + labels[i] * cols;
+    const double weight = kWeighted ? static_cast<double>(weights[i]) : 1.0;
+    int64_t c = 0;
+#pragma GCC unroll 4
+    for (; c + kSumDoubles <= cols; c += kSumDoubles) {
+      auto value = load_doubles(row + c);
+      if constexpr (kWeighted) value = hn::Mul(hn::Set(d, weight), value);
+      hn::StoreU(hn::Add(hn::LoadU(d, sum + c), value), d, sum + c);
+    }
+    for (; c < cols; ++c) sum[c] += weight * static_cast<double>(static_cast<float>(row[c]));
+    weight_sums[labels[i]] += weight;
+  }
+}
+
+void AddRows(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums, double* weight_sums) {
+  visit_dtype(rows.dtype(), [&]<typename T>(StoredAs<T>) {
+    weights == nullptr ? add_type<false, T>(rows, labels, weights, sums, weight_sums)
+                       : add_type<true, T>(rows, labels, weights, sums, weight_sums);
+  });
+}
+
+void AddCodedRows(const MatrixView& rows, const uint8_t* labels, double* sums, double* counts) {
+  add_type<false, float>(rows, labels, nullptr, sums, counts);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(AddRows);
+HWY_EXPORT(AddCodedRows);
+
+void add_rows_cpu(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums,
+                  double* weight_sums) {
+  HWY_DYNAMIC_DISPATCH(AddRows)(rows, labels, weights, sums, weight_sums);
+}
+
+void add_rows_cpu(const MatrixView& rows, const uint8_t* labels, double* sums, double* counts) {
+  HWY_DYNAMIC_DISPATCH(AddCodedRows)(rows, labels, sums, counts);
+}
+
 namespace {
 
 constexpr int64_t kTasksPerThread = 16;
@@ -18,8 +80,6 @@ constexpr int64_t kRowsBytes = 32 << 10;  // assigned and added up while they ar
 
 // Of one thread; no two share a cache line.
 int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
-
-bool is_few(int64_t centres) { return centres <= kMostFewCentres; }
 
 // Rows `first` and those after it.
 void assign_some(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int64_t count, int32_t* labels,
@@ -34,7 +94,7 @@ CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, con
     : centres_(centres),
       cols_(cols),
       block_(sum_block(centres)),
-      few_(is_few(centres)),
+      few_(CentreAssigner::has_few(centres)),
       totals_(size(), "the centres' sums", resources),
       open_(few_ ? size() : centres * (cols + 2), "the centres' sums", resources),
       blocks_(few_ ? resources.threads() * size() : 0, "the centres' sums", resources),
@@ -172,3 +232,4 @@ SumsView CentreSums::finish() {
 }
 
 }  // namespace kith
+#endif

@@ -2,7 +2,7 @@
 //
 // Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
 // order of their numbers. A warp adds up a run, or sixteen threads where the rows' canonical keys to that centre are
-// wanted too (run_keys_cuda.cu), so that rows are read once for both; then a thread for each column and centre adds its
+// wanted too, so that rows are read once for both; then a thread for each column and centre adds its
 // runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and
 // run, of which there are one for each 64 rows or so.
 #pragma once
@@ -61,9 +61,6 @@ struct SumBlocks {
 SumBlocks sum_blocks_of(const SumsTask& task);
 
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
-// Its step for the sums of runs and keys. `order` has the rows sorted by run.
-void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,
-                              cudaStream_t stream);
 
 // The same for few centres (suits_few_centres): nothing is sorted, and of the runs' memory the sums and weights are
 // used.

@@ -7,6 +7,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -39,14 +40,6 @@ __device__ PartView part_of(const ProductTableLayout& layout, const std::byte* t
   return part;
 }
 
-__device__ uint64_t least_of_warp(uint64_t value) {
-  for (int apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = __shfl_xor_sync(kFullWarp, value, apart);
-    value = other < value ? other : value;
-  }
-  return value;
-}
-
 // The exact answer for one row, by a whole warp: canonical keys of what may not exceed the limit.
 __device__ uint32_t settle(const ProductTableLayout& layout, const PartView& part, const float* row, float limit) {
   uint64_t best = kPadding;
@@ -59,7 +52,7 @@ __device__ uint32_t settle(const ProductTableLayout& layout, const PartView& par
     const uint64_t found = pack_neighbor(ordered_key(key), static_cast<uint32_t>(w));
     best = found < best ? found : best;
   }
-  return row_of(least_of_warp(best));
+  return row_of(warp_least(best));
 }
 
 __device__ void keep(float value, uint32_t number, float& best, float& second) {
@@ -226,19 +219,20 @@ int64_t padded_columns(int64_t cols) {
 }
 
 // So many blocks side by side that rows alone need not fill the GPU.
-unsigned part_blocks(int64_t parts, int64_t row_blocks) {
+Grid grid_for(const ProductTableLayout& layout, int64_t rows, int64_t rows_each) {
   constexpr int64_t kBlocks = 1024;
-  return static_cast<unsigned>(std::clamp<int64_t>(divide_up(kBlocks, row_blocks), 1, std::min<int64_t>(parts, 65535)));
+  const int64_t row_blocks = divide_up(rows, rows_each);
+  const int64_t most = std::min<int64_t>(layout.parts, 65535);
+  return Grid::of(row_blocks, std::clamp<int64_t>(divide_up(kBlocks, row_blocks), 1, most), kThreads);
 }
 
 template <int kCols, int kRows>
 void launch_short(const ProductTableLayout& layout, const std::byte* tables, const NearestCodewordRows& rows,
                   cudaStream_t stream) {
-  const int64_t row_blocks = divide_up(rows.count, kThreads * kRows);
-  const dim3 grid(static_cast<unsigned>(row_blocks), part_blocks(layout.parts, row_blocks));
   static_assert(256 * (kCols + 1) * sizeof(float) <= 48 * 1024);
-  launch(nearest_kernel<kCols, kRows>, {grid, dim3(kThreads), array_bytes<float>(layout.codewords * (kCols + 1))},
-         stream, layout, tables, rows);
+  const Grid grid = grid_for(layout, rows.count, kThreads * kRows);
+  launch(nearest_kernel<kCols, kRows>, grid.with_shared(array_bytes<float>(layout.codewords * (kCols + 1))), stream,
+         layout, tables, rows);
 }
 
 }  // namespace
@@ -285,28 +279,20 @@ void fill_product_tables(const ProductTableLayout& layout, const std::vector<Nea
 void launch_nearest_codewords(const ProductTableLayout& layout, const std::byte* tables,
                               const NearestCodewordRows& rows, cudaStream_t stream) {
   if (rows.count == 0) return;
-  if (layout.padded_cols == 2) {
-    launch_short<2, 2>(layout, tables, rows, stream);
-  } else if (layout.padded_cols == 4) {
-    launch_short<4, 2>(layout, tables, rows, stream);
-  } else if (layout.padded_cols == 8) {
-    launch_short<8, 2>(layout, tables, rows, stream);
-  } else if (layout.padded_cols == 16) {
-    launch_short<16, 2>(layout, tables, rows, stream);
-  } else if (layout.padded_cols == 32) {
-    launch_short<32, 1>(layout, tables, rows, stream);
-  } else {
-    const int64_t row_blocks = divide_up(rows.count, kThreads);
-    const dim3 grid(static_cast<unsigned>(row_blocks), part_blocks(layout.parts, row_blocks));
-    launch(nearest_wide_kernel, {grid, dim3(kThreads)}, stream, layout, tables, rows);
+  switch (layout.padded_cols) {
+    case 2: return launch_short<2, 2>(layout, tables, rows, stream);
+    case 4: return launch_short<4, 2>(layout, tables, rows, stream);
+    case 8: return launch_short<8, 2>(layout, tables, rows, stream);
+    case 16: return launch_short<16, 2>(layout, tables, rows, stream);
+    case 32: return launch_short<32, 1>(layout, tables, rows, stream);
+    default: launch(nearest_wide_kernel, grid_for(layout, rows.count, kThreads), stream, layout, tables, rows);
   }
 }
 
 void launch_add_rows_by_label(const ProductTableLayout& layout, const float* rows, const uint8_t* labels, int64_t count,
                               double* sums, uint32_t* counts, cudaStream_t stream) {
   const int64_t blocks = std::min<int64_t>(divide_up(count * layout.cols, kThreads), 4096);
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(layout.parts));
-  launch(add_rows_kernel, {grid, dim3(kThreads)}, stream, layout, rows, labels, count, sums, counts);
+  launch(add_rows_kernel, Grid::of(blocks, layout.parts, kThreads), stream, layout, rows, labels, count, sums, counts);
 }
 
 }  // namespace kith

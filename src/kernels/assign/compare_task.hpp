@@ -11,7 +11,7 @@
 
 namespace kith {
 
-inline constexpr int64_t kMostFewCentres = 512;  // more are better packed (nearest_centre_cpu.hpp)
+inline constexpr int64_t kMostFewCentres = 512;  // more are better packed (assign_cpu.hpp)
 inline constexpr int64_t kCentreTile = 16;       // centres that lie side by side for each column
 inline constexpr int64_t kCentreGroup = 4;       // centres whose values are broadcast together
 inline constexpr int64_t kRowsTogether = 8;      // rows that are compared at a time, at most

@@ -1,7 +1,6 @@
 #include "kernels/assign/nearest_centre_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "kernels/assign/centre_pairs_cuda.hpp"
@@ -252,10 +251,8 @@ void launch_row_slacks(const SettleTask& task, cudaStream_t stream) {
 void launch_settle(const SettleTask& task, cudaStream_t stream) {
   launch(settle_kernel, Grid::over(task.rows.count, kThreads), stream, task);
   const int64_t blocks = std::min(divide_up(task.rows.count * kCanonicalLanes, kThreads), kMostBlocks);
-  const bool product = task.kind == KeyKind::inner_product;
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    launch(product ? choose_kernel<true, X> : choose_kernel<false, X>, Grid::of(blocks, kThreads), stream, task);
+  visit_pairs(task, [&]<bool kProduct, typename X>() {
+    launch(choose_kernel<kProduct, X>, Grid::of(blocks, kThreads), stream, task);
   });
 }
 

@@ -1,7 +1,6 @@
 // Canonical keys of many pairs: of unsettled rows with all centres or those that are marked, of all rows with all
 // centres, and of rows with the centres that they have.
 #include "core/divide.hpp"
-#include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "kernels/assign/centre_pairs_cuda.hpp"
@@ -17,15 +16,6 @@ constexpr int kThreads = 256;
 constexpr int kFewThreads = 512;
 constexpr int64_t kMostBlocks = 132 * 16;
 constexpr int64_t kMostFewBlocks = 132 * 4;
-
-__device__ uint64_t least_of_warp(uint64_t value) {
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, value, apart);
-    value = other < value ? other : value;
-  }
-  return value;
-}
 
 __global__ void choose_marking_kernel(const uint32_t* unsettled_count, UnsettledTask task) {
   *task.marked_items = *unsettled_count > task.most_few ? task.items : 0;
@@ -45,7 +35,7 @@ __device__ uint64_t nearest_by_warp(const SettleTask& task, const X* values, int
     if (lane % kRowThreads == 0 && found < nearest) nearest = found;
   }
   __syncwarp();
-  return least_of_warp(nearest);
+  return warp_least(nearest);
 }
 
 // A warp for each unsettled row, four threads for each centre that is marked for it.
@@ -141,7 +131,7 @@ __device__ void search_rows(const SettleTask& task, int64_t clusters, uint32_t f
   __syncwarp();
   KITH_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    nearest[r] = least_of_warp(nearest[r]);
+    nearest[r] = warp_least(nearest[r]);
     if (threadIdx.x % 32 == 0) warps[r][threadIdx.x / 32] = nearest[r];
   }
   __syncthreads();
@@ -181,44 +171,34 @@ void launch_choose_marking(const SettleTask& task, const UnsettledTask& unsettle
 }
 
 void launch_search_all(const SettleTask& task, int64_t clusters, uint32_t* first_bad, cudaStream_t stream) {
-  const bool product = task.kind == KeyKind::inner_product;
   const Grid grid = Grid::of(std::min(divide_up(task.rows.count * 32, kThreads), kMostBlocks), kThreads);
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    launch(product ? search_all_kernel<true, X> : search_all_kernel<false, X>, grid, stream, task, clusters, first_bad);
+  visit_pairs(task, [&]<bool kProduct, typename X>() {
+    launch(search_all_kernel<kProduct, X>, grid, stream, task, clusters, first_bad);
   });
 }
 
 void launch_settle_unsettled(const SettleTask& task, const UnsettledTask& unsettled, cudaStream_t stream) {
-  const bool product = task.kind == KeyKind::inner_product;
   const int64_t marked = std::min<int64_t>(divide_up(task.rows.count * 32, kThreads), kMostBlocks);
   const int64_t few = std::min<int64_t>({task.rows.count, unsettled.most_few, kMostFewBlocks});
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    const auto by_marks = product ? settle_marked_kernel<true, X> : settle_marked_kernel<false, X>;
-    if (task.rows.count > unsettled.most_few) launch(by_marks, Grid::of(marked, kThreads), stream, task, unsettled);
-    const auto by_all = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
-    launch(by_all, Grid::of(few, kFewThreads), stream, task, unsettled.clusters, unsettled.most_few);
+  visit_pairs(task, [&]<bool kProduct, typename X>() {
+    if (task.rows.count > unsettled.most_few) {
+      launch(settle_marked_kernel<kProduct, X>, Grid::of(marked, kThreads), stream, task, unsettled);
+    }
+    launch(search_few_kernel<kProduct, X>, Grid::of(few, kFewThreads), stream, task, unsettled.clusters,
+           unsettled.most_few);
   });
 }
 
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {
-  const bool product = task.kind == KeyKind::inner_product;
   const Grid grid = Grid::of(std::min(count, kMostFewBlocks), kFewThreads);
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    launch(product ? search_few_kernel<true, X> : search_few_kernel<false, X>, grid, stream, task, clusters,
-           static_cast<uint32_t>(count));
+  visit_pairs(task, [&]<bool kProduct, typename X>() {
+    launch(search_few_kernel<kProduct, X>, grid, stream, task, clusters, static_cast<uint32_t>(count));
   });
 }
 
 void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
-  const bool product = task.kind == KeyKind::inner_product;
   const Grid grid = Grid::over(task.rows.count * kRowThreads, kThreads);
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    launch(product ? row_keys_kernel<true, X> : row_keys_kernel<false, X>, grid, stream, task);
-  });
+  visit_pairs(task, [&]<bool kProduct, typename X>() { launch(row_keys_kernel<kProduct, X>, grid, stream, task); });
 }
 
 }  // namespace kith

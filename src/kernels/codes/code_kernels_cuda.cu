@@ -7,6 +7,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "kernels/codes/scalar_code.hpp"
+#include "kernels/distance/stored_four_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +38,7 @@ Grid grid_over(int64_t rows, int64_t width) {
   constexpr int64_t kEnough = 8192;  // blocks
   const int64_t row_blocks = std::min<int64_t>(divide_up(rows, kWarps), 1 << 20);
   const int64_t across = std::clamp<int64_t>(kEnough / row_blocks, 1, std::min<int64_t>(divide_up(width, 32), 65535));
-  return {dim3(static_cast<unsigned>(row_blocks), static_cast<unsigned>(across)), dim3(kThreads)};
+  return Grid::of(row_blocks, across, kThreads);
 }
 
 template <typename X>
@@ -119,9 +120,7 @@ class UnalignedReader {
   __device__ FourFloats four(const uint8_t* code, int first) const {
     const CodeFormat& format = codec_.format;
     if (!format.stores_values()) return decode_four(codec_, code, first);
-    const int bytes = format.dtype == DType::f32                                  ? 4
-                      : format.dtype == DType::f16 || format.dtype == DType::bf16 ? 2
-                                                                                  : 1;
+    const int bytes = stored_bytes(format.dtype);
     FourFloats four = {};
     for (int i = 0; i < 4 && first + i < format.cols; ++i) {
       uint32_t value = 0;
@@ -160,12 +159,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-bool is_aligned(const void* memory, size_t bytes) { return reinterpret_cast<uintptr_t>(memory) % bytes == 0; }
-
 template <typename Reader>
 void launch_decode_with(const CodecView& codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                         int64_t stride, cudaStream_t stream) {
-  const bool wide = codec.format.cols % 4 == 0 && stride % 4 == 0 && is_aligned(out, sizeof(float4));
+  const bool wide = codec.format.cols % 4 == 0 && stride % 4 == 0 && is_aligned(out, 16);
   const Grid grid = Grid::of(std::min<int64_t>(divide_up(count * kRowThreads, kThreads), 1 << 20), kThreads);
   launch(wide ? decode_kernel<Reader, true> : decode_kernel<Reader, false>, grid, stream, codec, codes, code_stride,
          count, out, stride);
@@ -191,8 +188,8 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_widen_rows(const DeviceRowsView& rows, int64_t cols, float* out, cudaStream_t stream) {
-  visit_dtype(rows.dtype, [&](auto stored) {
-    launch(widen_kernel<typename decltype(stored)::type>, grid_over(rows.count, cols), stream, rows, cols, out);
+  visit_dtype(rows.dtype, [&]<typename T>(StoredAs<T>) {
+    launch(widen_kernel<T>, grid_over(rows.count, cols), stream, rows, cols, out);
   });
 }
 
@@ -204,8 +201,7 @@ void launch_encode_scalar(const CodeFormat& format, const float* leasts, const f
 
 void launch_encode_stored(const CodeFormat& format, const float* rows, int64_t stride, int64_t count, uint8_t* codes,
                           uint64_t* lost, cudaStream_t stream) {
-  visit_dtype(format.dtype, [&](auto stored) {
-    using T = typename decltype(stored)::type;
+  visit_dtype(format.dtype, [&]<typename T>(StoredAs<T>) {
     launch(encode_stored_kernel<T>, grid_over(count, format.cols), stream, format.cols, rows, stride, count,
            vectors<T>(codes), lost);
   });
@@ -218,7 +214,7 @@ void launch_pack_labels(const CodeFormat& format, const uint8_t* labels, int64_t
 
 void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                    int64_t stride, cudaStream_t stream) {
-  if (code_stride != codec.format.bytes() || !is_aligned(codes, sizeof(float4))) {
+  if (code_stride != codec.format.bytes() || !is_aligned(codes, 16)) {
     return launch_decode_with<UnalignedReader>(codec, codes, code_stride, count, out, stride, stream);
   }
   visit_reader(codec.format, [&](auto tag) {
@@ -228,11 +224,9 @@ void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_st
 
 void launch_column_ranges(const DeviceRowsView& rows, int64_t cols, uint32_t* leasts, uint32_t* largests,
                           cudaStream_t stream) {
-  const dim3 blocks(static_cast<unsigned>(std::min<int64_t>(rows.count, 2048)),
-                    static_cast<unsigned>(divide_up(cols, kThreads)));
-  visit_dtype(rows.dtype, [&](auto stored) {
-    launch(column_ranges_kernel<typename decltype(stored)::type>, {blocks, dim3(kThreads)}, stream, rows, cols, leasts,
-           largests);
+  const Grid grid = Grid::of(std::min<int64_t>(rows.count, 2048), divide_up(cols, kThreads), kThreads);
+  visit_dtype(rows.dtype, [&]<typename T>(StoredAs<T>) {
+    launch(column_ranges_kernel<T>, grid, stream, rows, cols, leasts, largests);
   });
 }
 

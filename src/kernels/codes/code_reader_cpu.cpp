@@ -4,7 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernels/codes/code_reader_cpu.cpp"
 #include <hwy/foreach_target.h>
 
-#include "kernels/codes/sub_codes.hpp"
+#include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <hwy/highway.h>
@@ -69,29 +70,6 @@ void decode_scalar(const CodecView& codec, const uint8_t* codes, int64_t count, 
   }
 }
 
-// Codewords of a width that is known here are a few moves, and others a call each. 0: known at run time.
-template <int64_t kWidth>
-void copy_codewords(const CodecView& codec, const uint8_t* code, float* out) {
-  const int64_t width = kWidth > 0 ? kWidth : codec.format.part_cols();
-  const int64_t words = codec.format.codewords() * width;
-  const int bits = codec.format.bits;
-  const float* from = codec.codewords;
-  for (int64_t p = 0; p < codec.format.parts; ++p, from += words, out += width) {
-    const int64_t word = bits == 8 ? code[p] : sub_code(code, p, bits);
-    std::memcpy(out, from + word * width, static_cast<size_t>(width) * sizeof(float));
-  }
-}
-
-void decode_product(const CodecView& codec, const uint8_t* code, float* out) {
-  switch (codec.format.part_cols()) {
-    case 2: return copy_codewords<2>(codec, code, out);
-    case 4: return copy_codewords<4>(codec, code, out);
-    case 8: return copy_codewords<8>(codec, code, out);
-    case 16: return copy_codewords<16>(codec, code, out);
-    default: return copy_codewords<0>(codec, code, out);
-  }
-}
-
 // In the order of the books, one rounding an addition.
 void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
   const F32 d;
@@ -112,15 +90,11 @@ void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
 
 void decode_row(const CodecView& codec, const uint8_t* code, float* out) {
   const CodeFormat& format = codec.format;
-  if (format.copies_codewords()) return decode_product(codec, code, out);
-  if (format.adds_codewords()) return decode_additive(codec, code, out);
-  switch (format.dtype) {
-    case DType::f16: return decode_stored<Half>(code, format.cols, out);
-    case DType::bf16: return decode_stored<BFloat16>(code, format.cols, out);
-    case DType::u8: return decode_stored<uint8_t>(code, format.cols, out);
-    case DType::i8: return decode_stored<int8_t>(code, format.cols, out);
-    default: return decode_stored<float>(code, format.cols, out);
+  if (format.copies_codewords()) {
+    return copy_codewords_of(format, codec.codewords, array_bytes<float>(format.part_cols()), code, out);
   }
+  if (format.adds_codewords()) return decode_additive(codec, code, out);
+  visit_dtype(format.dtype, [&]<typename T>(StoredAs<T>) { decode_stored<T>(code, format.cols, out); });
 }
 
 void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
@@ -144,6 +118,43 @@ HWY_EXPORT(DecodeRows);
 
 void decode_rows_cpu(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
   HWY_DYNAMIC_DISPATCH(DecodeRows)(codec, codes, count, centre, out);
+}
+
+void pack_sub_codes(const uint8_t* sub_codes, int64_t count, int bits, uint8_t* code) {
+  if (bits == 8) {
+    std::copy_n(sub_codes, count, code);
+  } else if (bits == 4) {
+    for (int64_t i = 0; i < count / 2; ++i) {
+      code[i] = static_cast<uint8_t>(sub_codes[2 * i] | sub_codes[2 * i + 1] << 4);
+    }
+    if (count % 2 != 0) code[count / 2] = sub_codes[count - 1];
+  } else {
+    uint32_t word = 0;
+    int held = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      word |= static_cast<uint32_t>(sub_codes[i]) << held;
+      held += bits;
+      if (held < 8) continue;
+      *code++ = static_cast<uint8_t>(word);
+      word >>= 8;
+      held -= 8;
+    }
+    if (held > 0) *code = static_cast<uint8_t>(word);
+  }
+}
+
+void unpack_sub_codes(const uint8_t* code, int64_t count, int bits, uint8_t* sub_codes) {
+  if (bits == 8) {
+    std::copy_n(code, count, sub_codes);
+  } else if (bits == 4) {
+    for (int64_t i = 0; i < count / 2; ++i) {
+      sub_codes[2 * i] = code[i] & 15;
+      sub_codes[2 * i + 1] = static_cast<uint8_t>(code[i] >> 4);
+    }
+    if (count % 2 != 0) sub_codes[count - 1] = code[count / 2] & 15;
+  } else {
+    for (int64_t i = 0; i < count; ++i) sub_codes[i] = static_cast<uint8_t>(sub_code(code, i, bits));
+  }
 }
 
 }  // namespace kith

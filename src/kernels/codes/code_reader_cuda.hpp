@@ -20,6 +20,16 @@ struct FourFloats {
   float values[4];
 };
 
+// Columns first .. first + 3 of a row that lies anywhere; zeros past the last one.
+__device__ inline float4 four_columns(const float* row, int first, int cols) {
+  float4 four = {0, 0, 0, 0};
+  if (first < cols) four.x = row[first];
+  if (first + 1 < cols) four.y = row[first + 1];
+  if (first + 2 < cols) four.z = row[first + 2];
+  if (first + 3 < cols) four.w = row[first + 3];
+  return four;
+}
+
 __device__ inline float stored_value(const uint8_t* code, DType dtype, int col) {
   switch (dtype) {
     case DType::f16: return static_cast<float>(vectors<Half>(code)[col]);
@@ -301,15 +311,8 @@ __device__ inline void for_stored(const CodecView& codec, const Reader& reader, 
       const int first = start + ahead * kCanonicalLanes;
       if (first < cols) fours[ahead] = read_four(reader, batch, ahead, first);
       if (centred && first < cols) {
-        if (whole) {
-          const float4 four = load_vector<float4>(centre + first);
-          centres[ahead] = {{four.x, four.y, four.z, four.w}};
-        } else {
-          KITH_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            if (first + i < cols) centres[ahead].values[i] = centre[first + i];
-          }
-        }
+        const float4 four = whole ? load_vector<float4>(centre + first) : four_columns(centre, first, cols);
+        centres[ahead] = {{four.x, four.y, four.z, four.w}};
       }
     }
     KITH_UNROLL

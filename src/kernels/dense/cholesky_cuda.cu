@@ -151,9 +151,9 @@ __global__ void __launch_bounds__(kThreads) take_off_kernel(SystemOnDevice syste
 template <bool kBack>
 void take_off(const SystemOnDevice& system, const Product& product, cudaStream_t stream) {
   if (product.row >= product.end_row || product.column >= product.end_column) return;
-  const dim3 grid(static_cast<unsigned>(divide_up(product.end_column - product.column, int64_t{kBlock})),
-                  static_cast<unsigned>(divide_up(product.end_row - product.row, int64_t{kBlock})));
-  launch(take_off_kernel<kBack>, {grid, dim3(kThreads)}, stream, system, product);
+  const int64_t across = divide_up(product.end_column - product.column, int64_t{kBlock});
+  const int64_t down = divide_up(product.end_row - product.row, int64_t{kBlock});
+  launch(take_off_kernel<kBack>, Grid::of(across, down, kThreads), stream, system, product);
 }
 
 template <bool kBack>

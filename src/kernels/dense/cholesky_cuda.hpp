@@ -1,5 +1,5 @@
-// Symmetric positive definite systems in float64 on a GPU (cholesky.hpp), in blocks of 64 columns: the block's own
-// factor, the rows below it, then one product that takes both off all that is left. Right sides are rows below the
+// Symmetric positive definite systems in float64 on a GPU (factorisations.hpp), in blocks of 64 columns: the block's
+// own factor, the rows below it, then one product that takes both off all that is left. Right sides are rows below the
 // matrix, so that the factorisation is their forward substitution too. Every number is made by one thread in one order:
 // the same bits on every run.
 //

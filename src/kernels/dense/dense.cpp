@@ -8,7 +8,6 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
-#include "kernels/distance/fused_cpu-inl.hpp"
 
 #include <algorithm>
 #include <cmath>

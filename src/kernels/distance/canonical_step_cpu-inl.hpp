@@ -24,16 +24,19 @@ using Doubles = hn::Vec<F64>;
 constexpr int64_t kDoubles = hn::MaxLanes(F64());
 
 // a * b + c with one rounding, also where the instruction set has no such instruction.
-HWY_INLINE Doubles fused(Doubles a, Doubles b, Doubles c) {
+template <typename V>
+HWY_INLINE V fused(V a, V b, V c) {
 #if HWY_NATIVE_FMA
   return hn::MulAdd(a, b, c);
 #else
-  HWY_ALIGN double x[kDoubles], y[kDoubles], z[kDoubles];
-  hn::Store(a, F64(), x);
-  hn::Store(b, F64(), y);
-  hn::Store(c, F64(), z);
-  for (int64_t i = 0; i < kDoubles; ++i) z[i] = std::fma(x[i], y[i], z[i]);
-  return hn::Load(F64(), z);
+  using D = hn::DFromV<V>;
+  constexpr int64_t kLanes = hn::MaxLanes(D());
+  HWY_ALIGN hn::TFromV<V> x[kLanes], y[kLanes], z[kLanes];
+  hn::Store(a, D(), x);
+  hn::Store(b, D(), y);
+  hn::Store(c, D(), z);
+  for (int64_t i = 0; i < kLanes; ++i) z[i] = std::fma(x[i], y[i], z[i]);
+  return hn::Load(D(), z);
 #endif
 }
 

@@ -16,7 +16,6 @@
 #include "kernels/distance/certain_key.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
-#include "kernels/distance/tile_block_cuda.hpp"
 
 #include <algorithm>
 
@@ -31,33 +30,13 @@ constexpr int64_t kMostMarkedBlocks = 132 * 8;
 // A tile's pairs, and the columns of a stage. Few queries leave time for little but reads of the rows: then longer
 // ones. A warp multiplies sixteen queries times kQueryTiles with eight rows times kRowTiles.
 template <int kQueries>
-struct Tile;
-template <>
-struct Tile<64> {
+struct Tile {
   static constexpr int kRows = 64;
-  static constexpr int kCols = 16;
-  static constexpr int kQueryTiles = 2;
-  static constexpr int kRowTiles = 4;
-  __device__ static int first_query(int warp) { return warp / 2 * 32; }
-  __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
-};
-template <>
-struct Tile<32> {
-  static constexpr int kRows = 64;
-  static constexpr int kCols = 16;
-  static constexpr int kQueryTiles = 2;
-  static constexpr int kRowTiles = 2;
-  __device__ static int first_query(int) { return 0; }
-  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
-};
-template <>
-struct Tile<16> {
-  static constexpr int kRows = 64;
-  static constexpr int kCols = 32;
-  static constexpr int kQueryTiles = 1;
-  static constexpr int kRowTiles = 2;
-  __device__ static int first_query(int) { return 0; }
-  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
+  static constexpr int kCols = kQueries == 16 ? 32 : 16;
+  static constexpr int kQueryTiles = kQueries == 16 ? 1 : 2;
+  static constexpr int kRowTiles = kQueries == 64 ? 4 : 2;
+  __device__ static int first_query(int warp) { return kQueries == 64 ? warp / 2 * 32 : 0; }
+  __device__ static int first_row(int warp, int n) { return (kQueries == 64 ? warp % 2 * 4 + n : warp * 2 + n) * 8; }
 };
 
 template <int kQueries>
@@ -439,12 +418,12 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 template <KeyKind kKind, int kQueries>
 void launch_tiles(const DistanceTask& task, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, Tile<kQueries>::kRows)),
-                  static_cast<unsigned>(divide_up(task.queries.count, kQueries)));
-  launch(certain_distance_kernel<kKind, kQueries>, {grid, kThreads}, stream, task);
-  const int64_t tiles = int64_t{grid.x} * grid.y;
+  const int64_t across = divide_up(task.rows.count, Tile<kQueries>::kRows);
+  const int64_t down = divide_up(task.queries.count, kQueries);
+  launch(certain_distance_kernel<kKind, kQueries>, Grid::of(across, down, kThreads), stream, task);
+  const int64_t tiles = across * down;
   launch(marked_tiles_kernel<step_kind(kKind), kQueries>, Grid::of(std::min(tiles, kMostMarkedBlocks), kThreads),
-         stream, task, tiles, grid.x);
+         stream, task, tiles, across);
 }
 
 template <KeyKind kKind>

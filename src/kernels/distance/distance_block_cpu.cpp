@@ -11,7 +11,6 @@
 #include "core/typed_row.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/distance_tile_cpu-inl.hpp"
-#include "kernels/distance/canonical_block.hpp"
 #include "kernels/distance/lane_order.hpp"
 #include "rows/load_cpu-inl.hpp"
 
@@ -410,8 +409,8 @@ class QueriesRun {
 void RunBlock(const CanonicalBlock& block, std::byte* memory) {
   const BlockScratch scratch(memory, BlockLayout(block.rows.cols()));
   const int64_t step = queries_at_a_time(block.rows.cols());
-  const PackRows pack = visit_dtype(block.rows.dtype(),
-                                    [](auto stored) -> PackRows { return pack_rows<typename decltype(stored)::type>; });
+  const PackRows pack =
+      visit_dtype(block.rows.dtype(), []<typename T>(StoredAs<T>) -> PackRows { return pack_rows<T>; });
   ProofUse proofs;
   visit_kind(block.kind, [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming && tag.kind != KeyKind::linf) {

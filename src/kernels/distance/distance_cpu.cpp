@@ -383,9 +383,8 @@ void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& 
     if constexpr (tag.kind == KeyKind::hamming) {
       hamming_of_rows(query, base, rows, count, keys);
     } else {
-      visit_dtype(base.dtype(), [&](auto stored) {
-        keys_of_rows<tag.kind, typename decltype(stored)::type>(query, base, rows, count, keys);
-      });
+      visit_dtype(base.dtype(),
+                  [&]<typename T>(StoredAs<T>) { keys_of_rows<tag.kind, T>(query, base, rows, count, keys); });
     }
   });
 }
@@ -400,8 +399,7 @@ HWY_INLINE void inverse_norms(const MatrixView& rows, int64_t first, double* out
 }
 
 void CanonicalInverseNorms(const MatrixView& rows, double* inverses) {
-  visit_dtype(rows.dtype(), [&](auto stored) {
-    using T = typename decltype(stored)::type;
+  visit_dtype(rows.dtype(), [&]<typename T>(StoredAs<T>) {
     int64_t i = 0;
     for (; i + kSideBySide <= rows.rows(); i += kSideBySide) inverse_norms<kSideBySide, T>(rows, i, inverses);
     for (; i < rows.rows(); ++i) inverse_norms<1, T>(rows, i, inverses);

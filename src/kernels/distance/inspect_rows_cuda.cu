@@ -81,14 +81,12 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
   if (findings.inverse_norms == nullptr && cols >= kBlockCols && rows.count <= kBlockRows) {
-    return visit_dtype(rows.dtype, [&](auto stored) {
-      using T = typename decltype(stored)::type;
+    return visit_dtype(rows.dtype, [&]<typename T>(StoredAs<T>) {
       launch(inspect_few_rows_kernel<T>, Grid::of(rows.count, kThreads), stream, rows, cols, findings);
     });
   }
   const int64_t threads = rows.count * (cols < kWideCols ? 1 : kRowThreads);
-  visit_dtype(rows.dtype, [&](auto stored) {
-    using T = typename decltype(stored)::type;
+  visit_dtype(rows.dtype, [&]<typename T>(StoredAs<T>) {
     const auto kernel = cols < kWideCols                    ? inspect_rows_kernel<T>
                         : findings.inverse_norms != nullptr ? inspect_wide_rows_kernel<true, T>
                                                             : inspect_wide_rows_kernel<false, T>;

@@ -438,9 +438,7 @@ void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* v
     if constexpr (tag.kind == KeyKind::hamming) {
       scan_bits(query, base, values);
     } else {
-      visit_dtype(base.dtype(), [&](auto stored) {
-        scan_type<tag.kind, typename decltype(stored)::type>(query, base, values, facts);
-      });
+      visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) { scan_type<tag.kind, T>(query, base, values, facts); });
     }
   });
 }

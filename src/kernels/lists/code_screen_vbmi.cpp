@@ -6,12 +6,7 @@
 
 #if defined(KITH_X86)
 
-#include <immintrin.h>
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"  // false ones, from g++'s own intrinsics
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "kernels/panels/x86_intrinsics.hpp"
 
 #include <algorithm>
 #include <bit>

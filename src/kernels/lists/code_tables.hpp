@@ -27,9 +27,29 @@ inline constexpr int64_t kTablesTogether = 4;
 void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* const* queries,
                       int64_t query_count, float factor, float* const* tables);
 
-// The values of `count` codes.
-void sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* codes, int64_t count, float* values);
-float sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* code);
+// The value of a code. Four sums that do not wait for each other.
+[[gnu::always_inline]] inline float sum_code_tables(const CodeFormat& format, const float* tables,
+                                                    const uint8_t* code) {
+  const int64_t words = format.codewords();
+  float sums[4] = {};
+  int64_t p = 0;
+  if (format.bits == 8) {
+    for (; p + 4 <= format.parts; p += 4, tables += 4 * 256) {
+      for (int64_t j = 0; j < 4; ++j) sums[j] += tables[j * 256 + code[p + j]];
+    }
+  } else if (format.bits == 4) {
+    for (; p + 4 <= format.parts; p += 4, tables += 4 * 16) {
+      const uint8_t first = code[p / 2];
+      const uint8_t second = code[p / 2 + 1];
+      sums[0] += tables[first & 15];
+      sums[1] += tables[16 + (first >> 4)];
+      sums[2] += tables[32 + (second & 15)];
+      sums[3] += tables[48 + (second >> 4)];
+    }
+  }
+  for (; p < format.parts; ++p, tables += words) sums[p % 4] += tables[sub_code(code, p, format.bits)];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
 
 // Of up to kMostByteParts parts: table - least of its part, rounded down to multiples of `step`.
 struct ByteTables {

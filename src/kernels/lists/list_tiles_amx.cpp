@@ -8,13 +8,6 @@
 #include "kernels/panels/panel_format.hpp"
 #include "kernels/panels/tile_setup_amx.hpp"
 
-#include <immintrin.h>
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"  // false ones, from g++'s own intrinsics
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
 #include <algorithm>
 #include <cstring>
 

@@ -1,9 +1,7 @@
 // Which epilogue writes a product's target.
 #pragma once
 
-#include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
-#include "kernels/matrix/pairs_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
 namespace kith {

@@ -17,16 +17,22 @@
 namespace kith {
 namespace {
 
-// One query's window of a k-NN search, on the device.
-
-// Writes the threshold and the limit of keys; nothing is sure where the window returned says so.
-__device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, int64_t query, double kth) {
+// The window that make(problem, query, rows) gives of what was measured; nothing is sure where it says so.
+template <typename Make>
+__device__ CandidateWindow window_of(const WindowTask& task, int64_t query, const Make& make) {
   const BaseFacts base = *task.base_facts;
   const MeasuredWindow measured =
       measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
-  CandidateWindow window = candidate_window(measured.problem, measured.query, base.rows, kth);
+  CandidateWindow window = make(measured.problem, measured.query, base.rows);
   window.sure = window.sure && measured.sure;
   task.thresholds[query] = window.sure ? window.threshold : -HUGE_VALF;
+  return window;
+}
+
+// Writes the threshold and the limit of keys.
+__device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, int64_t query, double kth) {
+  const CandidateWindow window =
+      window_of(task, query, [&](const auto&... facts) { return candidate_window(facts..., kth); });
   task.key_limits[query] = window.sure ? ordered_key(window.key_limit) : 0;
   if (task.row_counts != nullptr) task.row_counts[query] = 0;
   return window;
@@ -50,13 +56,9 @@ __global__ void __launch_bounds__(kWindowThreads) knn_windows_kernel(KnnWindowTa
 __global__ void __launch_bounds__(kWindowThreads) range_windows_kernel(RangeWindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWindowThreads + threadIdx.x;
   if (query >= task.queries) return;
-  const BaseFacts base = *task.base_facts;
-  const MeasuredWindow measured =
-      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
-  const CandidateWindow window = range_window(measured.problem, measured.query, base.rows, task.most);
-  const bool sure = window.sure && measured.sure;
-  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
-  task.key_limits[query] = sure ? ordered_key(task.most) : 0;
+  const CandidateWindow window =
+      window_of(task, query, [&](const auto&... facts) { return range_window(facts..., task.most); });
+  task.key_limits[query] = window.sure ? ordered_key(task.most) : 0;
 }
 
 constexpr int kWarpThreads = 32;
@@ -68,26 +70,34 @@ struct AllRows {
   __device__ int count(uint32_t, uint32_t) const { return 0; }
 };
 
-// A value that at least k of a query's minima do not exceed; +inf where there are fewer.
+// A value that at least k of `count` do not exceed; +inf where there are fewer.
 template <int kThreads, int kHeld, typename Group>
-__device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& group) {
-  if (task.k > task.groups) return HUGE_VALF;
+__device__ float kth_smallest(const float* row, int64_t count, int64_t k, Group& group) {
+  if (k > count) return HUGE_VALF;
   const int thread = static_cast<int>(threadIdx.x) % kThreads;
-  const float* const minima = task.minima + query * task.groups + thread;
-  const int count = static_cast<int>(task.groups) - thread;
+  const int left = static_cast<int>(count) - thread;
   // All loads first: a load beside its use would wait for it before the next.
   float values[kHeld];
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
     values[i] = NAN;
-    if (i * kThreads < count) values[i] = minima[i * kThreads];
+    if (i * kThreads < left) values[i] = row[thread + i * kThreads];
   }
   uint32_t keys[kHeld];
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) keys[i] = ordered_key(values[i]);
-  const int k = static_cast<int>(task.k);
-  const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
+  const int least = static_cast<int>(k);
+  const uint32_t key = find_cut(group, keys, AllRows(), 0, {least, least + least / kSlack}).key;
   return key == kNanKey ? HUGE_VALF : key_of_ordered(key);
+}
+
+template <int kThreads, int kHeld>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_kernel(KthTask task) {
+  __shared__ typename BlockGroup<kThreads>::Shared shared;
+  BlockGroup<kThreads> group(shared);
+  const float* const row = task.values + static_cast<int64_t>(blockIdx.x) * task.cols;
+  const float kth = kth_smallest<kThreads, kHeld>(row, task.cols, task.k, group);
+  if (threadIdx.x == 0) task.kth[blockIdx.x] = kth;
 }
 
 // A window takes a thread as long as its minimum a warp: the block's are computed side by side.
@@ -99,7 +109,8 @@ __global__ void __launch_bounds__(kWarpThreads* kWarpsPerBlock) kth_windows_warp
   ptx::wait_for_kernel_before();
   if (first_query + warp < task.queries) {
     WarpGroup group;
-    const float found = kth_minimum<kWarpThreads, kHeld>(task, first_query + warp, group);
+    const float* const minima = task.minima + (first_query + warp) * task.groups;
+    const float found = kth_smallest<kWarpThreads, kHeld>(minima, task.groups, task.k, group);
     if (threadIdx.x % kWarpThreads == 0) kth[warp] = found;
   }
   __syncthreads();
@@ -114,7 +125,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_windows_block(K
   __shared__ typename BlockGroup<kThreads>::Shared shared;
   BlockGroup<kThreads> group(shared);
   ptx::wait_for_kernel_before();
-  const float kth = kth_minimum<kThreads, kHeld>(task, blockIdx.x, group);
+  const float* const minima = task.minima + static_cast<int64_t>(blockIdx.x) * task.groups;
+  const float kth = kth_smallest<kThreads, kHeld>(minima, task.groups, task.k, group);
   if (threadIdx.x == 0) (void)write_knn_window(task, blockIdx.x, kth);
 }
 
@@ -129,7 +141,30 @@ void launch_blocks(const KnnWindowTask& task, cudaStream_t stream) {
   launch(kth_windows_block<kThreads, kHeld>, Grid::of(task.queries, kThreads).chained(), stream, task);
 }
 
+constexpr int kMost = 32;  // values that a thread holds
+
+void check_length(int64_t values) {
+  if (values <= kKthLongestRow) return;
+  throw InvalidArgument("a row of " + std::to_string(values) +
+                        " values does not fit a block's registers; the longest " + "have " +
+                        std::to_string(kKthLongestRow));
+}
+
+template <int kThreads, int kHeld>
+void launch_kth(const KthTask& task, cudaStream_t stream) {
+  launch(kth_kernel<kThreads, kHeld>, Grid::of(task.rows, kThreads), stream, task);
+}
+
 }  // namespace
+
+void launch_kth_value(const KthTask& task, cudaStream_t stream) {
+  constexpr int kFew = 8;  // of short rows
+  check_length(task.cols);
+  if (task.cols <= 256 * kFew) return launch_kth<256, kFew>(task, stream);
+  if (task.cols <= 256 * kMost) return launch_kth<256, kMost>(task, stream);
+  if (task.cols <= 512 * kMost) return launch_kth<512, kMost>(task, stream);
+  launch_kth<1024, kMost>(task, stream);
+}
 
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream) {
   launch(knn_windows_kernel, Grid::over(task.queries, kWindowThreads), stream, task);
@@ -140,11 +175,7 @@ void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream) {
 }
 
 void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
-  if (task.groups > kKthLongestRow) {
-    throw InvalidArgument("a query with " + std::to_string(task.groups) + " minima does not fit a block's registers; " +
-                          "the longest have " + std::to_string(kKthLongestRow));
-  }
-  constexpr int kMost = 32;  // that a thread holds
+  check_length(task.groups);
   if (task.groups <= kWarpThreads * 4) {
     launch_warps<4>(task, stream);
   } else if (task.groups <= kWarpThreads * 16) {

@@ -13,25 +13,44 @@
 
 namespace kith {
 
-// What the windows of a k-NN search are made of, for all queries of a batch.
-struct KnnWindowTask {
+// What the windows of any search are made of, for all queries of a batch.
+struct WindowTask {
   KeyKind kind = KeyKind::l2;
   OperandType type = OperandType::half;
   int64_t cols = 0;
   int64_t queries = 0;
-  int64_t k = 0;
-  const float* kth = nullptr;     // each query's k-th smallest group minimum, or a little more; null: it is among
-  const float* minima = nullptr;  // each query's smallest `selected` group minima, sorted
-  int64_t selected = 0;           // at least k, if there are as many groups
-  int64_t groups = 0;             // there are
   const QueryFacts* query_facts = nullptr;
   const BaseFacts* base_facts = nullptr;
-  float* thresholds = nullptr;      // -inf where nothing is sure
-  uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
+  float* thresholds = nullptr;     // -inf where nothing is sure
+  uint32_t* key_limits = nullptr;  // ordered keys: a row that is looked for has none above it; 0 where nothing is sure
+};
+
+struct KnnWindowTask : WindowTask {
+  int64_t k = 0;
+  const float* kth = nullptr;       // each query's k-th smallest group minimum, or a little more; null: it is among
+  const float* minima = nullptr;    // each query's smallest `selected` group minima, sorted
+  int64_t selected = 0;             // at least k, if there are as many groups
+  int64_t groups = 0;               // there are
   uint32_t* row_counts = nullptr;   // zeroed, for whoever counts candidates next; or null
   int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
                                     // more than those selected can. Null where that does not matter
 };
+
+// A cut through every row of an f32 matrix: a value that at least k of the row's do not exceed, and hardly more than k.
+//
+// For a threshold nobody needs the k values, their places or an order: a block holds a whole row in registers and
+// halves the range of values until the count is right, so that time hardly depends on k. One read of the matrix.
+struct KthTask {
+  const float* values = nullptr;  // rows x cols
+  int64_t rows = 0;
+  int64_t cols = 0;      // at most kKthLongestRow
+  int64_t k = 0;         // at least 1
+  float* kth = nullptr;  // rows: k to k + k / 64 of a row's values do not exceed it, or more where they are equal; +inf
+                         // where there are fewer than k, NaNs not counted
+};
+
+// InvalidArgument for rows that are too long. Enqueues and returns.
+void launch_kth_value(const KthTask& task, cudaStream_t stream);
 
 // Enqueues and returns.
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream);
@@ -49,16 +68,8 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream);
 
 // The windows of a range search on the GPU: for each query the threshold below which a product may be a row in range,
 // from the radius and the error bound (range_window). A thread for each query.
-struct RangeWindowTask {
-  KeyKind kind = KeyKind::l2;
-  OperandType type = OperandType::half;
-  int64_t cols = 0;
-  int64_t queries = 0;
-  float most = 0;  // the largest key in range
-  const QueryFacts* query_facts = nullptr;
-  const BaseFacts* base_facts = nullptr;
-  float* thresholds = nullptr;     // -inf where nothing is sure
-  uint32_t* key_limits = nullptr;  // `most` as an ordered key, or 0 where nothing is sure
+struct RangeWindowTask : WindowTask {
+  float most = 0;  // the largest key in range: the limit of keys
 };
 // Enqueues and returns.
 void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream);

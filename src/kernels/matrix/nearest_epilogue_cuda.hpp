@@ -16,11 +16,9 @@
 
 namespace kith {
 
-class NearestEpilogue {
+class NearestEpilogue : public EpilogueTraits {
  public:
   using Target = ProductNearest;
-  static constexpr int kTerms = 1;
-  static constexpr bool kShortItems = false;
   static constexpr int kKept = kNearestKept;
   static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
   static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp

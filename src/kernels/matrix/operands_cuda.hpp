@@ -52,11 +52,4 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
 // Against a base whose centre and facts are given.
 void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
 
-// The two kinds.
-void launch_half_sample(const OperandTask& task, cudaStream_t stream);
-void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
-void launch_half_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
-void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
-void launch_byte_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
-
 }  // namespace kith

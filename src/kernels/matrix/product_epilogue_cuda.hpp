@@ -78,14 +78,19 @@ __device__ inline uint32_t columns_below(const Acc (&products)[kSlabValues], int
   return columns;
 }
 
-// Writes the least value of every group.
-template <typename Acc>
-class MinimaEpilogue {
- public:
-  using Target = ProductMinima;
-  static constexpr int kTerms = 1;        // of a row
+// What the products ask of an epilogue, as it is for most.
+struct EpilogueTraits {
+  static constexpr int kTerms = 1;  // of a row
   static constexpr bool kShortItems = false;
   static constexpr int kSharedBytes = 0;  // for each warp
+  __device__ void end() {}
+};
+
+// Writes the least value of every group.
+template <typename Acc>
+class MinimaEpilogue : public EpilogueTraits {
+ public:
+  using Target = ProductMinima;
 
   __device__ MinimaEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
       : target_(target), query_count_(operands.query_count) {}
@@ -109,8 +114,6 @@ class MinimaEpilogue {
     }
   }
 
-  __device__ void end() {}
-
  private:
   const Target& target_;
   int64_t query_count_;
@@ -132,8 +135,8 @@ class WarpBuffer {
   }
 
   // row << 8 | query of the thread's columns (columns_below) of a tile that begins with first_row; write(entry) where
-  // there is no room. An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit
-  // its cache.
+  // there is no room. An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must
+  // fit its cache.
   template <typename Write>
   __device__ void collect(uint32_t columns, uint32_t first_row, int query, const Write& write) {
     const uint32_t first = first_row + 2 * (threadIdx.x % 4);
@@ -170,11 +173,9 @@ class WarpBuffer {
 
 // Collects the rows at or below the threshold.
 template <typename Acc>
-class CandidatesEpilogue {
+class CandidatesEpilogue : public EpilogueTraits {
  public:
   using Target = ProductCandidates;
-  static constexpr int kTerms = 1;
-  static constexpr bool kShortItems = false;
   using Buffer = WarpBuffer<95>;
   static constexpr int kSharedBytes = Buffer::kSharedBytes;
 
@@ -232,6 +233,202 @@ class CandidatesEpilogue {
   int64_t first_row_ = 0;
   int in_tile_[kThreadQueries];
   Acc limit_[kThreadQueries];
+  Buffer found_;
+};
+
+// The epilogues of a search among few rows, of which many are candidates: minima of parts of a tile, fine enough for a
+// large k, and the rows at or below the threshold as bits, which cost the same however many they are and need no
+// counter. Time is that of the product.
+
+// Writes the least value of every part.
+template <typename Acc>
+class PartsEpilogue : public EpilogueTraits {
+ public:
+  using Target = ProductParts;
+
+  __device__ PartsEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
+      : target_(target),
+        query_count_(operands.query_count),
+        stride_(target.stride > 0 ? target.stride : part_count(operands.row_count, target.rows_per_part)) {}
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
+    first_tile_ = target_.stride > 0 ? static_cast<int>(first_row / kOperandTile) : 0;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) query_[q] = first_query + queries(q);
+  }
+
+  __device__ void tile(const Slabs<Acc>& products, const Acc* terms, int tile) const {
+    if (target_.rows_per_part == 2) {
+      write<2>(products, terms, tile);
+    } else {
+      write<8>(products, terms, tile);
+    }
+  }
+
+ private:
+  template <int kRows>
+  __device__ void write(const Slabs<Acc>& products, const Acc* terms, int tile) const {
+    constexpr int kPairs = kRows / 2;                    // of neighbouring columns
+    constexpr int kParts = kSlabValues / 4 / kPairs;     // of a thread, for each query
+    constexpr int kPartsPerTile = kOperandTile / kRows;  // of all four threads that share the query
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    const int64_t first_part = int64_t{tile - first_tile_} * kPartsPerTile + threadIdx.x % 4 * kParts;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      if (query_[q] >= query_count_) continue;
+      auto* const out = vectors<float4>(target_.values + query_[q] * stride_ + first_part);
+      KITH_UNROLL
+      for (int four = 0; four < kParts / 4; ++four) {
+        float values[4];
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          Acc least = no_value(Acc{});
+          KITH_UNROLL
+          for (int pair = 0; pair < kPairs; ++pair) {
+            const int j = (4 * four + i) * kPairs + pair;
+            const Acc* const two = &products[q / 2][4 * j + 2 * (q % 2)];
+            least = smaller(smaller(least, terms[8 * j + first_col], two[0]), terms[8 * j + first_col + 1], two[1]);
+          }
+          values[i] = value_of(least);
+        }
+        out[four] = {values[0], values[1], values[2], values[3]};
+      }
+    }
+  }
+
+  const Target& target_;
+  int64_t query_count_;
+  int64_t stride_;
+  int first_tile_ = 0;
+  int64_t query_[kThreadQueries];
+};
+
+// Marks the rows at or below the threshold. Items begin with an even tile and have an even number of them.
+template <typename Acc>
+class MarksEpilogue : public EpilogueTraits {
+ public:
+  using Target = ProductMarks;
+
+  __device__ MarksEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
+      : target_(target), query_count_(operands.query_count), stride_(mark_words(operands.row_count)) {}
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t) {
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      query_[q] = first_query + queries(q);
+      limit_[q] = query_[q] < query_count_ ? limit_of(target_.thresholds[query_[q]], Acc{}) : lowest_limit(Acc{});
+      even_[q] = 0;
+    }
+  }
+
+  __device__ void tile(const Slabs<Acc>& products, const Acc* terms, int tile) {
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      const uint32_t word = columns_below(products[q / 2], q % 2, terms, limit_[q]);
+      if (tile % 2 == 0) {
+        even_[q] = word;
+      } else if (query_[q] < query_count_) {
+        uint32_t* const out =
+            target_.words + query_[q] * stride_ + mark_word(tile - 1, static_cast<int>(threadIdx.x) % 4);
+        store_vector(out, uint2{even_[q], word});
+      }
+    }
+  }
+
+ private:
+  const Target& target_;
+  int64_t query_count_;
+  int64_t stride_;
+  int64_t query_[kThreadQueries];
+  Acc limit_[kThreadQueries];
+  uint32_t even_[kThreadQueries];
+};
+
+// The epilogue that writes pairs which matter to their query or to their row: a graph is built from both sides.
+//
+// A pair matters to its query where term + product is not above what the query has left, and to its row where that is
+// so with the query's own part added: second term + product <= second limit, the second term being the row's less what
+// the row has left. Few pairs pass, so that a tile costs two minima for each query, and what passes is looked at again.
+// Each warp collects pairs in shared memory and makes room for many in the list at a time.
+template <typename Acc>
+class PairsEpilogue : public EpilogueTraits {
+ public:
+  using Target = ProductPairs;
+  static constexpr int kTerms = 2;
+  static constexpr bool kShortItems = true;  // a cell has a few tiles
+  using Buffer = WarpBuffer<127>;
+  static constexpr int kSharedBytes = Buffer::kSharedBytes;
+
+  __device__ PairsEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
+      : target_(target), found_(shared) {}
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
+    first_query_ = static_cast<uint32_t>(first_query);
+    first_tile_ = static_cast<int>(first_row / kOperandTile);
+    queries_ = queries;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      const Acc* const limits = static_cast<const Acc*>(target_.limits) + 2 * (first_query + queries(q));
+      limit_[q][0] = limits[0];
+      limit_[q][1] = limits[1];
+    }
+  }
+
+  __device__ void tile(const Slabs<Acc>& products, const Acc* terms, int tile) {
+    Acc least[kThreadQueries];
+    uint32_t passing = 0;  // a bit for each limit of each query
+    KITH_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      KITH_UNROLL
+      for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(Acc{});
+      least_of_tile(products, terms + side * kOperandTile, least);
+      KITH_UNROLL
+      for (int q = 0; q < kThreadQueries; ++q) {
+        if (least[q] <= limit_[q][side]) passing |= 1u << (2 * q + side);
+      }
+    }
+    if (!__any_sync(0xFFFFFFFFu, passing != 0)) return;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      uint32_t columns = 0;
+      if (passing >> (2 * q) & 1u) columns |= columns_below(products[q / 2], q % 2, terms, limit_[q][0]);
+      if (passing >> (2 * q) & 2u) columns |= columns_below(products[q / 2], q % 2, terms + kOperandTile, limit_[q][1]);
+      found_.collect(columns, static_cast<uint32_t>((tile - first_tile_) * kOperandTile), queries_(q),
+                     [&](uint32_t entry) { write(entry, take(1)); });
+    }
+    flush(false);
+  }
+
+  __device__ void end() { flush(true); }
+
+ private:
+  // The first of so many places in the list.
+  __device__ uint32_t take(uint32_t places) const {
+    if (*static_cast<volatile uint32_t*>(target_.count) >= kManyPairs) return kManyPairs;
+    return atomicAdd(target_.count, places);
+  }
+
+  __device__ void write(uint32_t entry, uint32_t place) const {
+    const uint64_t query = first_query_ + (entry & 0xFF);
+    const auto row = static_cast<uint64_t>(first_tile_) * kOperandTile + (entry >> 8);
+    if (place < target_.capacity) target_.pairs[place] = query << 32 | row;
+  }
+
+  __device__ void flush(bool whatever) {
+    found_.flush(whatever, [&](const uint32_t* entries, uint32_t count) {
+      if (count == 0) return;
+      const uint32_t lane = threadIdx.x % 32;
+      uint32_t first = lane == 0 ? take(count) : 0;
+      first = __shfl_sync(0xFFFFFFFFu, first, 0);
+      for (uint32_t i = lane; i < count; i += 32) write(entries[i], first + i);
+    });
+  }
+
+  const Target& target_;
+  uint32_t first_query_ = 0;
+  int first_tile_ = 0;
+  ThreadQueries queries_ = {0, 0};
+  Acc limit_[kThreadQueries][2];
   Buffer found_;
 };
 

@@ -74,26 +74,14 @@ struct Barriers {
   uint64_t queries_empty[2];
 };
 
-// A place in the ring and the parity of its current round.
+// A place in a ring, of stages or of the queries' buffers, and the parity of its current round.
 struct Place {
-  int stage = 0;
+  int at = 0;
   uint32_t parity = 0;
 
-  __device__ void advance(int stages) {
-    if (++stage < stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-// The same of the queries' buffers.
-struct QueryPlace {
-  int buffer = 0;
-  uint32_t parity = 0;
-
-  __device__ void advance(int buffers) {
-    if (++buffer < buffers) return;
-    buffer = 0;
+  __device__ void advance(int places) {
+    if (++at < places) return;
+    at = 0;
     parity ^= 1;
   }
 };
@@ -122,25 +110,25 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   const int chunks = static_cast<int>(operands.chunks);
   const int stage_bytes = layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes;
   Place place;
-  QueryPlace queries;
+  Place queries;
   const int end = schedule.end_for(static_cast<int>(blockIdx.x));
   for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
     if (layout.resident) {
-      uint64_t* const full = &memory.barriers->queries_full[queries.buffer];
-      ptx::barrier_wait(&memory.barriers->queries_empty[queries.buffer], queries.parity ^ 1);
+      uint64_t* const full = &memory.barriers->queries_full[queries.at];
+      ptx::barrier_wait(&memory.barriers->queries_empty[queries.at], queries.parity ^ 1);
       ptx::barrier_arrive_and_expect(full, static_cast<uint32_t>(chunks * 2 * kTileChunkBytes));
       for (int chunk = 0; chunk < chunks; ++chunk) {
         copy_queries(operands, item.query_tile, chunk,
-                     memory.queries + (queries.buffer * chunks + chunk) * 2 * kTileChunkBytes, full);
+                     memory.queries + (queries.at * chunks + chunk) * 2 * kTileChunkBytes, full);
       }
     }
     queries.advance(layout.query_buffers);
     for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        uint64_t* const full = &memory.barriers->full[place.stage];
-        std::byte* const stage = memory.ring + place.stage * stage_bytes;
-        ptx::barrier_wait(&memory.barriers->empty[place.stage], place.parity ^ 1);
+        uint64_t* const full = &memory.barriers->full[place.at];
+        std::byte* const stage = memory.ring + place.at * stage_bytes;
+        ptx::barrier_wait(&memory.barriers->empty[place.at], place.parity ^ 1);
         const bool last = chunk == chunks - 1;
         ptx::barrier_arrive_and_expect(full, static_cast<uint32_t>(stage_bytes + (last ? kTermBytes : 0)));
         ptx::copy_bulk(stage, operands.base + (int64_t{tile} * chunks + chunk) * kTileChunkBytes, kTileChunkBytes,
@@ -148,7 +136,7 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
         if (!layout.resident) copy_queries(operands, item.query_tile, chunk, stage + kTileChunkBytes, full);
         if (last) {
           const auto* terms = static_cast<const std::byte*>(operands.terms) + int64_t{tile} * kTermBytes;
-          ptx::copy_bulk(memory.terms + place.stage * kTermBytes, terms, kTermBytes, full);
+          ptx::copy_bulk(memory.terms + place.at * kTermBytes, terms, kTermBytes, full);
         }
         place.advance(layout.stages);
       }
@@ -186,7 +174,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const ThreadQueries queries{half * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
   Epilogue epilogue(target, operands, memory.epilogue);
   Place place;
-  QueryPlace from;
+  Place from;
   const auto release = [&](int stage) {
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
@@ -196,7 +184,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
-    if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full[from.buffer], from.parity);
+    if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full[from.at], from.parity);
     for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
       if (layout.split && tile / 2 % kGroups != group) {  // the other's
         for (int chunk = 0; chunk < chunks; ++chunk) place.advance(layout.stages);
@@ -206,10 +194,10 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       if (layout.turns) ptx::turn_wait(1 + group, kMultipliers);
       int last_stage = 0;
       const auto multiply = [&]<int kSteps>(int chunk, std::integral_constant<int, kSteps>) {
-        ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
-        const std::byte* const rows = memory.ring + place.stage * stage_bytes;
+        ptx::barrier_wait(&memory.barriers->full[place.at], place.parity);
+        const std::byte* const rows = memory.ring + place.at * stage_bytes;
         const std::byte* const mine =
-            (layout.resident ? memory.queries + (from.buffer * chunks + chunk) * 2 * kTileChunkBytes
+            (layout.resident ? memory.queries + (from.at * chunks + chunk) * 2 * kTileChunkBytes
                              : rows + kTileChunkBytes) +
             half * kTileChunkBytes;
         ptx::warpgroup_fence();
@@ -219,7 +207,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
           ptx::warpgroup_wait<1>();  // the chunk before has been read
           release(last_stage);
         }
-        last_stage = place.stage;
+        last_stage = place.at;
         place.advance(layout.stages);
       };
       constexpr bool kWhole = kLastSteps == kChunkSteps;
@@ -237,7 +225,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       __syncwarp();
       release(last_stage);
     }
-    if (layout.resident && signals) ptx::barrier_arrive(&memory.barriers->queries_empty[from.buffer]);
+    if (layout.resident && signals) ptx::barrier_arrive(&memory.barriers->queries_empty[from.at]);
     from.advance(layout.query_buffers);
     epilogue.end();
   }

@@ -104,11 +104,7 @@ void scan_bytes_amx(const BytePanelQueries& queries, const BytePanelBase& base, 
 // tiles of its own.
 // Cost: three operations for each query, column and vector of rows.
 
-PanelShape bit_panel_shape();
-
 // The base's terms are not looked at: rows that only fill up a panel may pass.
-void scan_bit_panels(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
-                     BytePanelHits& hits);
 
 // Keys of exact sums of bytes, and the sums that a key allows.
 //

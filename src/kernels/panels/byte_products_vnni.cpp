@@ -7,15 +7,10 @@
 
 #if defined(KITH_X86)
 
-#include <immintrin.h>
+#include "kernels/panels/x86_intrinsics.hpp"
 
 #include <algorithm>
 #include <bit>
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"  // false ones, from g++'s own intrinsics
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 #define KITH_FOR_VNNI KITH_FOR("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 

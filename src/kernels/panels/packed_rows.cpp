@@ -105,13 +105,7 @@ void PackedRows::begin(const RowGather& rows) {
   dtype_ = rows.dtype();
 }
 
-bool PackedRows::fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch) {
-  if (!holds_bytes(format_)) return pack_floats(rows, panel, scratch);
-  pack_bytes(rows, panel, scratch);
-  return true;
-}
-
-void PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {
+bool PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows.rows() - first);
@@ -126,6 +120,7 @@ void PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scr
   }
   std::fill(terms + count, terms + width, kLargestLimit / 2);
   pack_panel(format_, cols(), packed, count, width, panels_.data() + first * bytes);
+  return true;
 }
 
 bool PackedRows::pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch) {

@@ -65,9 +65,11 @@ class PackedRows {
  private:
   void begin(const RowGather& rows);
   // False where the panel holds a value that is not finite.
-  bool fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch);
+  bool fill_panel(const RowGather& rows, int64_t panel, std::byte* scratch) {
+    return holds_bytes(format_) ? pack_bytes(rows, panel, scratch) : pack_floats(rows, panel, scratch);
+  }
   bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
-  void pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
+  bool pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
 
   KeyKind kind_;
   PanelFormat format_;

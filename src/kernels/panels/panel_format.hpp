@@ -67,9 +67,6 @@ int64_t packed_bytes(PanelFormat format, int64_t cols);
 // Of its screen.
 int64_t screen_bytes(PanelFormat format, int64_t cols);
 
-// values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
-void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);
-
 // Where values are rounded to bytes panels are as large as those of f32: a panel has the same rows in a screen.
 PanelShape panel_shape(PanelFormat format);
 

@@ -1,15 +1,163 @@
+// Vectors as panels take them, by vectors: moved, scaled, rounded, and put side by side. Packing rows for one search
+// would take longer than the search where this is slow.
 #include "kernels/panels/panel_packing.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/panels/panel_packing.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "core/half.hpp"
 #include "core/scratch_layout.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+HWY_BEFORE_NAMESPACE();
 namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using I32 = hn::RebindToSigned<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+using Vec = hn::Vec<F32>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+static_assert(kFloats % 4 == 0, "bytes are stored in words of four columns, which a vector must fill");
+
+// Below this squares lose their digits; such a vector is rounded to nothing.
+constexpr float kSmallestLargest = 1e-15f;
+// Added to a small number it leaves a whole one, which the low bits of the sum hold.
+constexpr float kWhole = 0x1.8p23f;
+
+// By the bits, of which those of a NaN are the largest.
+HWY_INLINE float largest_magnitude(const float* vector, int64_t cols) {
+  const I32 d;
+  auto largest = hn::Zero(d);
+  for (int64_t c = 0; c < cols; c += kFloats) {
+    largest = hn::Max(largest, hn::BitCast(d, hn::Abs(load_padded(vector + c, cols - c))));
+  }
+  const int32_t bits = hn::GetLane(hn::MaxOfLanes(d, largest));
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// All in f32: the residual has room for the rounding of each difference (a 2^-24th of 127 steps) and of the sum.
+RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uint32_t flip, int8_t* out) {
+  const F32 d;
+  const float largest = largest_magnitude(vector, cols);
+  const bool tiny = !(largest >= kSmallestLargest);  // or NaN
+  const float scale = tiny ? 0.0f : largest / 127;
+  const Vec step = hn::Set(d, scale);
+  const Vec inverse = hn::Set(d, tiny ? 0.0f : 127 / largest);
+  const Vec whole = hn::Set(d, kWhole);
+  Vec squares = hn::Zero(d);
+  Vec sums = hn::Zero(d);  // whole numbers, 127 for each column of a lane at most: exact
+  const int64_t words = (cols + 3) / 4;
+  for (int64_t c = 0; c < cols; c += kFloats) {
+    const Vec values = load_padded(vector + c, cols - c);
+    const Vec moved = hn::MulAdd(values, inverse, whole);
+    const Vec rounded = hn::Sub(moved, whole);
+    const Vec lost = hn::NegMulAdd(step, rounded, values);
+    squares = hn::MulAdd(lost, lost, squares);
+    sums = hn::Add(sums, rounded);
+    HWY_ALIGN uint8_t stored[kFloats];
+    const hn::Rebind<uint8_t, F32> bytes;
+    hn::Store(hn::TruncateTo(bytes, hn::BitCast(U32(), moved)), bytes, stored);
+    const int64_t count = std::min(kFloats / 4, words - c / 4);
+    for (int64_t word = 0; word < count; ++word) {
+      uint32_t four;
+      std::memcpy(&four, stored + 4 * word, sizeof four);
+      four ^= flip;
+      std::memcpy(out + (c / 4 + word) * width * 4, &four, sizeof four);
+    }
+  }
+  const double length = std::sqrt(static_cast<double>(cols));
+  const double missing = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares))));
+  const double residual = missing * (1 + 0x1p-9) + length * static_cast<double>(tiny ? largest : scale * 0x1p-16f);
+  const float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  return {scale, static_cast<float>(residual), std::isfinite(sum) ? static_cast<int32_t>(sum) : 0};
+}
+
+// To nearest, ties to even, in the upper half. What a NaN becomes does not matter: nothing is claimed of such rows.
+HWY_INLINE hn::Vec<U32> bf16_above(Vec values) {
+  const U32 d;
+  const auto bits = hn::BitCast(d, values);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
+  return hn::And(hn::Add(hn::Add(bits, hn::Set(d, 0x7FFFu)), odd), hn::Set(d, 0xFFFF0000u));
+}
+
+// Values and what their rounding leaves, rounded: two to a unit, the first below. Returns how many values were taken,
+// which are whole vectors.
+int64_t EncodeBf16(const float* values, int64_t cols, float scale, uint32_t* high, uint32_t* low) {
+  int64_t c = 0;
+  const F32 d;
+  const auto times = hn::Set(d, scale);
+  for (; c + 2 * kFloats <= cols; c += 2 * kFloats) {
+    Vec first;
+    Vec second;
+    hn::LoadInterleaved2(d, values + c, first, second);
+    first = hn::Mul(first, times);
+    second = hn::Mul(second, times);
+    const auto a = bf16_above(first);
+    const auto b = bf16_above(second);
+    const auto rest_a = bf16_above(hn::Sub(first, hn::BitCast(d, a)));
+    const auto rest_b = bf16_above(hn::Sub(second, hn::BitCast(d, b)));
+    hn::StoreU(hn::Or(hn::ShiftRight<16>(a), b), U32(), high + c / 2);
+    hn::StoreU(hn::Or(hn::ShiftRight<16>(rest_a), rest_b), U32(), low + c / 2);
+  }
+  return c;
+}
+
+// Rounded once; whole vectors, of which it returns how many values they hold.
+int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out) {
+  const F64 d;
+  const hn::Rebind<float, F64> floats;
+  constexpr int64_t kDoubles = hn::MaxLanes(F64());
+  const auto times = hn::Set(d, scale);
+  int64_t c = 0;
+  for (; c + kDoubles <= cols; c += kDoubles) {
+    hn::StoreU(hn::DemoteTo(floats, hn::Mul(load_doubles(vector + c), times)), floats, out + c);
+  }
+  return c;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(EncodeBf16);
+HWY_EXPORT(RoundToBytes);
+HWY_EXPORT(ScaleVector);
+
 namespace {
+
+uint32_t bf16_above(float value) {
+  const uint32_t bits = bits_of_float(value);
+  return (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
+}
+
+// A unit of either part.
+void encode_pair(float first, float second, uint32_t* high, uint32_t* low) {
+  const uint32_t a = bf16_above(first);
+  const uint32_t b = bf16_above(second);
+  *high = a >> 16 | b;
+  *low = bf16_above(first - float_of_bits(a)) >> 16 | bf16_above(second - float_of_bits(b));
+}
+
+// Each product rounded once; out may be the vector.
+void scale_vector(const float* vector, int64_t cols, double scale, float* out) {
+  for (int64_t c = HWY_DYNAMIC_DISPATCH(ScaleVector)(vector, cols, scale, out); c < cols; ++c) {
+    out[c] = static_cast<float>(vector[c] * scale);
+  }
+}
 
 using Four = uint32_t __attribute__((vector_size(16)));
 using Sixteen = uint8_t __attribute__((vector_size(16)));
@@ -79,6 +227,29 @@ void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units,
 
 }  // namespace
 
+void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {
+  if (holds_f32(format)) {
+    for (int64_t c = 0; c < cols; ++c) out[c] = bits_of_float(values[c] * scale);
+    return;
+  }
+  const int64_t units = units_per_part(format, cols);
+  uint32_t* const low = out + units;
+  const int64_t done = HWY_DYNAMIC_DISPATCH(EncodeBf16)(values, cols, scale, out, low);
+  for (int64_t u = done / 2; u < units; ++u) {
+    const float first = 2 * u < cols ? values[2 * u] * scale : 0.0f;
+    encode_pair(first, 2 * u + 1 < cols ? values[2 * u + 1] * scale : 0.0f, out + u, low + u);
+  }
+}
+
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(RoundToBytes)(row, cols, width, flip, out);
+}
+
+RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out) {
+  const bool adds_128 = panel_shape(PanelFormat::rounded).signed_bytes;
+  return round_row(query, cols, width, out, adds_128 ? 0x80808080u : 0);
+}
+
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
   pack_blocks<4>(rows, stride, count, units, width, out, transpose_four<uint32_t>);
 }
@@ -131,3 +302,4 @@ int64_t PanelScratch::bytes_for(PanelFormat format, int64_t cols, int64_t width)
 }
 
 }  // namespace kith
+#endif

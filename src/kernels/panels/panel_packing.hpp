@@ -11,8 +11,23 @@
 
 namespace kith {
 
-// vector times scale, each product rounded once; out may be the vector.
-void scale_vector(const float* vector, int64_t cols, double scale, float* out);
+// values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
+void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);
+
+// Rounding a vector of floats to signed bytes with one scale, and how far that is from the vector.
+//
+// Cost: two passes over the values.
+struct RoundedVector {
+  float scale = 0;     // x is about scale * bytes
+  float residual = 0;  // at least the length of x - scale * bytes
+  int32_t sum = 0;     // of the bytes
+};
+
+// Rounds a row to words of four bytes, filled up with zeros; word w, with its bits `flip` flipped, goes to
+// out + w * width * 4. Of a row that is not finite nothing means anything, nor may a bound be claimed.
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, uint32_t flip = 0);
+// The same for a query, with the bytes as the product in use wants them.
+RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out);
 
 // out[u * width + i] = rows[i * stride + u], zeros for the rows from count on.
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out);

@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/distance/chi_square_step_cpu-inl.hpp"
+#include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,6 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F32 = hn::ScalableTag<float>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 
 // The tile fills the registers: sums, one vector for each group of rows, and the query values. With 32 registers
@@ -32,6 +31,22 @@ constexpr int kVectors = 2;
 constexpr int64_t kRows = kVectors * kFloats;
 
 using Vec = hn::Vec<F32>;
+
+// sum + (query - row)^2 / (query + row), nothing where query + row = 0; within kReciprocalError and what underflows.
+HWY_INLINE Vec add_chi_square(Vec query, Vec row, Vec sum) {
+  const Vec apart = hn::Sub(query, row);
+  const Vec total = hn::Add(query, row);
+  // The ratio is at most 1, so that the product loses nothing to underflow that the sum would keep.
+#if HWY_ARCH_X86
+  // Divisions would take most of the time. The estimate of 1 / total is within kReciprocalError; where the total is too
+  // small for one the term is no larger, and counts as underflow.
+  const Vec quotient = hn::Mul(apart, hn::ApproximateReciprocal(total));
+  const Vec ratio = hn::IfThenElseZero(hn::Ge(total, hn::Set(F32(), 0x1p-124f)), quotient);
+#else
+  const Vec ratio = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F32())), hn::Div(apart, total));
+#endif
+  return hn::MulAdd(ratio, apart, sum);
+}
 
 template <PanelStep kStep>
 HWY_INLINE Vec accumulate(Vec query, Vec row, Vec sum) {
@@ -237,6 +252,28 @@ void PanelValues(const PanelQueries& queries, const PanelBase& base, int64_t que
   }
 }
 
+// Chi-square of some rows side by side, which hides the latency of the additions. Zeros past the last column add
+// nothing.
+template <int kCount>
+HWY_INLINE void chi_square_group(const float* query, const float* const* rows, int64_t cols, float* values) {
+  Vec sums[kCount];
+#pragma GCC unroll 4
+  for (int r = 0; r < kCount; ++r) sums[r] = hn::Zero(F32());
+  for (int64_t c = 0; c < cols; c += kFloats) {
+    const Vec q = load_padded(query + c, cols - c);
+#pragma GCC unroll 4
+    for (int r = 0; r < kCount; ++r) sums[r] = add_chi_square(q, load_padded(rows[r] + c, cols - c), sums[r]);
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kCount; ++r) values[r] = hn::GetLane(hn::SumOfLanes(F32(), sums[r]));
+}
+
+void ChiSquareValues(const float* query, const float* const* rows, int64_t count, int64_t cols, float* values) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) chi_square_group<4>(query, rows + i, cols, values + i);
+  for (; i < count; ++i) chi_square_group<1>(query, rows + i, cols, values + i);
+}
+
 PanelShape Shape() { return {kRows, kQueries, false, false}; }
 
 }  // namespace HWY_NAMESPACE
@@ -248,6 +285,7 @@ namespace kith {
 
 HWY_EXPORT(ScanPanels);
 HWY_EXPORT(PanelValues);
+HWY_EXPORT(ChiSquareValues);
 HWY_EXPORT(Shape);
 
 PanelShape f32_panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
@@ -261,6 +299,10 @@ void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t fir
 
 void panel_values(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values) {
   HWY_DYNAMIC_DISPATCH(PanelValues)(queries, base, query, panel, values);
+}
+
+void chi_square_values_cpu(const float* query, const float* const* rows, int64_t count, int64_t cols, float* values) {
+  HWY_DYNAMIC_DISPATCH(ChiSquareValues)(query, rows, count, cols, values);
 }
 
 namespace {

@@ -33,7 +33,8 @@ enum class PanelStep : uint8_t {
 // Of a term of chi_square, relative to it: RCPPS is within 1.5 2^-12, AVX-512's VRCP14PS within 2^-14.
 inline constexpr float kReciprocalError = 0x1p-11f;
 
-// What a value of terms that are no products may err by, relative to it; what underflows comes on top (underflow_error).
+// What a value of terms that are no products may err by, relative to it; what underflows comes on top
+// (underflow_error).
 inline float relative_error(KeyKind kind, int64_t cols) {
   if (is_product(kind)) return 0;
   return direct_error(cols) + (kind == KeyKind::chi_square ? kReciprocalError : 0.0f);
@@ -82,13 +83,19 @@ void scan_panels_amx(const PanelQueries& queries, const PanelBase& base, int64_t
 // All values of one query and one panel of f32, products only, aligned as vectors are.
 void panel_values(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values);
 
-// All values of some packed queries and all rows of a packed base, where none is ruled out (panel_product.hpp rules most out).
+// All values of some packed queries and all rows of a packed base, where none is ruled out (panel_product.hpp rules
+// most out).
 
-// That of query q and row r goes to values[q * stride + r], for whole panels of queries and of rows, whose pads are written
-// to as well. The queries' limits are infinite.
+// That of query q and row r goes to values[q * stride + r], for whole panels of queries and of rows, whose pads are
+// written to as well. The queries' limits are infinite.
 void all_values(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values, int64_t stride);
 
 // The same for bf16 of few enough columns to be added up at once (has_segments), by AMX's tiles.
 void all_values_amx(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values, int64_t stride);
+
+// Chi-square distances in f32 from one row to others that lie anywhere: for ruling pairs out.
+// values[i] = sum (query - x)^2 / (query + x), x the row at rows[i]: within relative_error(KeyKind::chi_square) of it
+// and underflow_error(), as PanelStep::chi_square is.
+void chi_square_values_cpu(const float* query, const float* const* rows, int64_t count, int64_t cols, float* values);
 
 }  // namespace kith

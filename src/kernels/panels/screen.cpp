@@ -55,16 +55,11 @@ RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
 }
 
 QueryScreen::QueryScreen(int64_t count, int64_t cols, const Resources& resources)
-    : cols_(cols),
+    : count_(count),
+      cols_(cols),
       width_(panel_shape(PanelFormat::rounded).queries_per_panel),
       bytes_(count * word_bytes(cols), "the packed queries", resources),
-      arrays_(count * kQueryArrays, "the queries' error bounds", resources) {
-  float* at = arrays_.data();
-  for (float** array : {&factors_, &constant_, &linear_, &quadratic_, &tilt_}) {
-    *array = at;
-    at += count;
-  }
-}
+      arrays_(count * kQueryArrays, "the queries' error bounds", resources) {}
 
 int64_t QueryScreen::bytes_for(int64_t count, int64_t cols) {
   return count * word_bytes(cols) + array_bytes<float>(count * kQueryArrays);
@@ -85,27 +80,20 @@ void QueryScreen::put(int64_t query, const float* moved, double squared_norm, bo
   const int64_t panel_first = query / width_ * width_;
   const RoundedVector rounded =
       round_query(moved, cols_, width_, bytes_.data() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
-  const RoundedQueryTerms terms = rounded_query_terms(rounded, squared_norm, cols_, differences);
-  factors_[query] = terms.factor;
-  constant_[query] = terms.constant;
-  linear_[query] = terms.linear;
-  quadratic_[query] = terms.quadratic;
-  tilt_[query] = terms.tilt;
+  set(query, rounded_query_terms(rounded, squared_norm, cols_, differences));
 }
 
-void QueryScreen::clear(int64_t query) {
-  factors_[query] = constant_[query] = linear_[query] = quadratic_[query] = tilt_[query] = 0;
+void QueryScreen::set(int64_t query, const RoundedQueryTerms& terms) {
+  float* at = arrays_.data() + query;
+  for (const float term : {terms.factor, terms.constant, terms.linear, terms.quadratic, terms.tilt}) {
+    *at = term;
+    at += count_;
+  }
 }
 
 RoundedQueries QueryScreen::panels(int64_t first, int64_t count, float* limits) const {
-  return {bytes_.data() + first * word_bytes(cols_),
-          count,
-          limits,
-          factors_ + first,
-          constant_ + first,
-          linear_ + first,
-          quadratic_ + first,
-          tilt_ + first};
+  const auto array = [&](int64_t i) { return arrays_.data() + i * count_ + first; };
+  return {bytes_.data() + first * word_bytes(cols_), count, limits, array(0), array(1), array(2), array(3), array(4)};
 }
 
 ScreenedProduct::ScreenedProduct(const PanelQueries& queries, const PanelBase& base,

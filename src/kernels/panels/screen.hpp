@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/host_array.hpp"
+#include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 
@@ -62,22 +63,19 @@ class QueryScreen {
   // Takes a query as it is multiplied. The product is scaled by -2 where `differences` are wanted, else by -1.
   void put(int64_t query, const float* moved, double squared_norm, bool differences);
   // A query that only fills up a panel.
-  void clear(int64_t query);
+  void clear(int64_t query) { set(query, {}); }
 
   // Those from `first`, the first of a panel, on.
   RoundedQueries panels(int64_t first, int64_t count, float* limits) const;
 
  private:
+  void set(int64_t query, const RoundedQueryTerms& terms);
+
+  int64_t count_ = 0;
   int64_t cols_ = 0;
   int64_t width_ = 0;
   HostArray<int8_t> bytes_;
-  HostArray<float> arrays_;
-  // In arrays_: as RoundedQueries has them.
-  float* factors_ = nullptr;
-  float* constant_ = nullptr;
-  float* linear_ = nullptr;
-  float* quadratic_ = nullptr;
-  float* tilt_ = nullptr;
+  HostArray<float> arrays_;  // of count_ each: RoundedQueryTerms' in their order
 };
 
 // A product of f32 panels behind a screen: rounded rows are looked at first, where that is of use, and what they do not

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "kernels/panels/instruction_family.hpp"
-
-#include <immintrin.h>
+#include "kernels/panels/x86_intrinsics.hpp"
 
 #include <cstdint>
 

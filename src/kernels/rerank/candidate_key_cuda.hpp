@@ -1,7 +1,11 @@
-// The canonical key of a candidate, computed by four threads: four lanes of the canonical sum each.
+// The canonical key of a candidate, a row or a code that is decoded as it is read, computed by four threads: four lanes
+// of the canonical sum each.
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/codes/code_norm.hpp"
+#include "kernels/codes/code_reader_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
@@ -105,6 +109,141 @@ __device__ inline void widen_query(const DeviceRowsView& queries, int64_t query,
   for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
     out[col] = (col < cols ? stored_value(row, queries.dtype, col) : 0.0) * inverse;
   }
+}
+
+KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
+  return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
+}
+
+// What keys of queries and codes are made from: of device memory.
+struct CodeKeys {
+  const CodecView& codec;
+  KeyKind kind;
+
+  __device__ bool by_norm() const { return has_norm_keys(codec.format, kind); }
+};
+
+// Who works on a query together.
+struct BlockThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int threads() { return static_cast<int>(blockDim.x); }
+  __device__ static void sync() { __syncthreads(); }
+};
+struct WarpThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int threads() { return 32; }
+  __device__ static void sync() { __syncwarp(); }
+};
+
+// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. Returns what keys want of it:
+// cosine's inverse norm, or the squared norm where codes hold norms. All of the threads.
+template <typename Threads = BlockThreads>
+__device__ inline double load_query(const CodeKeys& keys, const float* values, double* query) {
+  const auto cols = static_cast<int>(keys.codec.format.cols);
+  for (int col = Threads::thread(); col < padded_cols(cols); col += Threads::threads()) {
+    query[col] = col < cols ? static_cast<double>(values[col]) : 0.0;
+  }
+  Threads::sync();
+  const bool by_norm = keys.by_norm();
+  if (keys.kind != KeyKind::cosine && !by_norm) return 1;
+  // Four threads after the canonical order, in every warp.
+  double lanes[kRowThreadLanes] = {};
+  for (int first = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; first < cols;
+       first += kCanonicalLanes) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = fma(query[first + i], query[first + i], lanes[i]);
+  }
+  const double square = __shfl_sync(0xFFFFFFFFu, join_row_threads(lanes, row_threads()), 0);
+  if (by_norm) return square;
+  const double inverse = canonical_inverse_norm(square);
+  Threads::sync();
+  for (int col = Threads::thread(); col < cols; col += Threads::threads()) query[col] *= inverse;
+  Threads::sync();
+  return inverse;
+}
+
+// The lanes of the squared distance where the columns are whole batches, which spares every test: most time of a search
+// that has few candidates goes here. `query` lies at a multiple of 16 bytes.
+template <typename Reader>
+__device__ inline void add_whole_squares(const CodecView& codec, const Reader& reader, const double* query,
+                                         const uint8_t* code, const float* centre, double (&lanes)[kRowThreadLanes]) {
+  const auto cols = static_cast<int>(codec.format.cols);
+  const bool centred = centre != nullptr;
+  for (int start = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; start < cols;
+       start += kBatch * kCanonicalLanes) {
+    const auto batch = read_ahead(reader, code, start);
+    FourFloats fours[kBatch];
+    KITH_UNROLL
+    for (int i = 0; i < kBatch; ++i) fours[i] = read_four(reader, batch, i, start + i * kCanonicalLanes);
+    if (centred) {
+      float4 centres[kBatch];
+      KITH_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        centres[i] = load_vector<float4>(centre + start + i * kCanonicalLanes);
+      }
+      KITH_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        fours[i] = {{__fadd_rn(centres[i].x, fours[i].values[0]), __fadd_rn(centres[i].y, fours[i].values[1]),
+                     __fadd_rn(centres[i].z, fours[i].values[2]), __fadd_rn(centres[i].w, fours[i].values[3])}};
+      }
+    }
+    KITH_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      const auto* const pairs = vectors<double2>(query + start + i * kCanonicalLanes);
+      const double2 low = pairs[0];
+      const double2 high = pairs[1];
+      const double differences[4] = {low.x - fours[i].values[0], low.y - fours[i].values[1],
+                                     high.x - fours[i].values[2], high.y - fours[i].values[3]};
+      KITH_UNROLL
+      for (int lane = 0; lane < kRowThreadLanes; ++lane) {
+        lanes[lane] = fma(differences[lane], differences[lane], lanes[lane]);
+      }
+    }
+  }
+}
+
+// The canonical key of one code, right in the first of the four threads that share it. `centre`: what is added to the
+// decoded code, or null.
+template <typename Reader>
+__device__ inline float code_key(const CodeKeys& keys, const Reader& reader, const double* query, double inverse_q,
+                                 const uint8_t* code, const float* centre) {
+  const unsigned threads = row_threads();
+  double inverse_x = 1;
+  if (keys.kind == KeyKind::cosine) {
+    double lanes[kRowThreadLanes] = {};
+    for_stored(keys.codec, reader, code, centre, [&](int, const FourFloats& four) {
+      KITH_UNROLL
+      for (int i = 0; i < kRowThreadLanes; ++i) {
+        const double x = four.values[i];
+        lanes[i] = fma(x, x, lanes[i]);
+      }
+    });
+    const double square = join_row_threads(lanes, threads);
+    inverse_x = canonical_inverse_norm(__shfl_sync(threads, square, 0, kRowThreads));
+  }
+  double lanes[kRowThreadLanes] = {};
+  const bool by_norm = keys.by_norm();
+  const bool product = keys.kind == KeyKind::inner_product || by_norm;
+  const bool whole = keys.codec.format.cols % (kBatch * kCanonicalLanes) == 0;
+  if (whole && !product && has_differences(keys.kind)) {
+    add_whole_squares(keys.codec, reader, query, code, centre, lanes);
+    return candidate_key(keys.kind, join_row_threads(lanes, threads), inverse_q, inverse_x);
+  }
+  for_stored(keys.codec, reader, code, centre, [&](int first, const FourFloats& four) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) {
+      const double x = four.values[i];
+      if (product) {
+        lanes[i] = fma(query[first + i], x, lanes[i]);
+      } else {
+        const double difference = query[first + i] - x * inverse_x;
+        lanes[i] = fma(difference, difference, lanes[i]);
+      }
+    }
+  });
+  const double sum = join_row_threads(lanes, threads);
+  if (by_norm) return norm_key(keys.kind, inverse_q, sum, code_norm(keys.codec, code));
+  return candidate_key(keys.kind, sum, inverse_q, inverse_x);
 }
 
 }  // namespace kith

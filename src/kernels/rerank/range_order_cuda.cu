@@ -8,7 +8,6 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
-#include "kernels/rerank/range_places_cuda.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -77,7 +76,7 @@ Grid grid_for(int64_t threads) {
 // Few runs are long.
 Grid grid_for_runs(int64_t runs) {
   const int64_t blocks_each = std::clamp<int64_t>(kMostBlocks / std::max<int64_t>(runs, 1), 1, 64);
-  return {{static_cast<unsigned>(runs), static_cast<unsigned>(blocks_each)}, kThreads};
+  return Grid::of(runs, blocks_each, kThreads);
 }
 
 __global__ void __launch_bounds__(kThreads) range_tile_kernel(RangeTileTask task) {
@@ -184,9 +183,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-Grid grid_for_parts(int64_t queries) {
-  return {{static_cast<unsigned>(queries), kRangeTileParts / kPartsEach}, kThreads};
-}
+Grid grid_for_parts(int64_t queries) { return Grid::of(queries, kRangeTileParts / kPartsEach, kThreads); }
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/rerank_task.hpp"
-#include "kernels/rerank/row_tiles.hpp"
 #include "rows/kept_rows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
@@ -41,9 +41,6 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 
 // Merges sorted lists of k, padded, into others. A list must fit a block's shared memory.
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream);
-
-// What launch_rerank does where the task has marks.
-void launch_rerank_marked(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
 
 // Re-ranking of marked candidates (operand_layout.hpp) by tiles of f32 rows that stay in shared memory: where queries
 // are many and have a hundred candidates each, reading these from the L2 cache for every query would take longest.

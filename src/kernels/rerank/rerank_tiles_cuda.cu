@@ -16,9 +16,10 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "rows/kept_rows_cuda.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/lane_array.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -212,12 +213,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                  tiles.operand_tiles);
     }
     const int own_count = marks.count();
-    int own_end = own_count;
-    KITH_UNROLL
-    for (int apart = 1; apart < 32; apart *= 2) {
-      const int other = __shfl_up_sync(kAllLanes, own_end, static_cast<unsigned>(apart));
-      if (lane >= apart) own_end += other;
-    }
+    const int own_end = warp_inclusive(own_count);
     const bool fits = own_query < end && own_end <= tiles.places() - kPlacesBeyond;
     taken = __popc(__ballot_sync(kAllLanes, fits));
     uint32_t own_start = 0;

@@ -61,9 +61,8 @@ void launch_sort(const DeviceLists& lists, int64_t rows_seen, cudaStream_t strea
 
 void launch_order_keys(const KeyTile& tile, cudaStream_t stream) {
   constexpr int64_t kMostQueries = 1024;
-  const dim3 grid(static_cast<unsigned>(divide_up(tile.rows, kOrderThreads)),
-                  static_cast<unsigned>(tile.queries < kMostQueries ? tile.queries : kMostQueries));
-  launch(order_keys_kernel, {grid, kOrderThreads}, stream, tile);
+  const int64_t queries = std::min(tile.queries, kMostQueries);
+  launch(order_keys_kernel, Grid::of(divide_up(tile.rows, kOrderThreads), queries, kOrderThreads), stream, tile);
 }
 
 }  // namespace kith

@@ -4,8 +4,8 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "kernels/dense/cholesky.hpp"
 #include "kernels/dense/dense.hpp"
+#include "kernels/dense/factorisations.hpp"
 
 #include <algorithm>
 

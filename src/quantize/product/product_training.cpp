@@ -8,8 +8,8 @@
 #include "core/random.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
+#include "kernels/assign/centre_sums.hpp"
 #include "kernels/assign/codewords_cpu.hpp"
-#include "kernels/assign/sums_by_label_cpu.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "rows/row_sample.hpp"
 

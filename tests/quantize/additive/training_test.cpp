@@ -4,7 +4,7 @@
 #include <kith/residual_quantizer.hpp>
 
 #include "kernels/codes/code_format.hpp"
-#include "kernels/dense/cholesky.hpp"
+#include "kernels/dense/factorisations.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
 #include "quantize/additive/local_search_steps.hpp"

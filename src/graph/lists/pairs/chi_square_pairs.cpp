@@ -1,7 +1,6 @@
 #include "graph/lists/pairs/chi_square_pairs.hpp"
 
 #include "core/infinity.hpp"
-#include "kernels/distance/chi_square_cpu.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/select/set_bytes.hpp"
 
