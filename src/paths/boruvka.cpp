@@ -5,7 +5,7 @@
 // depends on who comes first.
 #include "paths/boruvka.hpp"
 
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>

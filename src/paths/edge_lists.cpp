@@ -2,8 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_check.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>

@@ -8,6 +8,8 @@
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
 
+#include <fmt/format.h>
+
 namespace kith::testing {
 namespace {
 
@@ -28,11 +30,13 @@ const KnnGraph& graph_of_half(int half) {
 
 }  // namespace
 
-void add_graph_calls(std::vector<PublicCall>& calls) {
+void add_graph_builds(std::vector<PublicCall>& calls) {
   for (const GraphMethod method : {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
-    calls.push_back({"graph_" + std::string(name_of(method)), [=](const Resources& resources) {
-                       (void)knn_graph(base_rows().view(), {.k = 6, .method = method}, resources);
-                     }});
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1}) {
+      calls.push_back({fmt::format("graph_{}_{}", name_of(method), name_of(metric)), [=](const Resources& resources) {
+                         (void)knn_graph(base_rows().view(), {.k = 6, .metric = metric, .method = method}, resources);
+                       }});
+    }
   }
   calls.push_back({"merge_graphs", [](const Resources& resources) {
                      (void)merge_graphs(graph_of_half(0), first_half(), graph_of_half(1), second_half(), {}, resources);
@@ -43,6 +47,16 @@ void add_graph_calls(std::vector<PublicCall>& calls) {
   calls.push_back({"refine_graph", [](const Resources& resources) {
                      (void)refine_graph(graph_of_all(), base_rows().view(), {}, resources);
                    }});
+  calls.push_back({"merge_three_graphs", [](const Resources& resources) {
+                     (void)merge_graphs({{graph_of_half(0), first_half()},
+                                         {graph_of_half(1), second_half()},
+                                         {graph_of_half(0), first_half()}},
+                                        {}, resources);
+                   }});
+}
+
+void add_graph_calls(std::vector<PublicCall>& calls) {
+  add_graph_builds(calls);
   calls.push_back({"graph_recall", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), base_rows().view(), {}, resources);
                    }});

@@ -6,10 +6,10 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/host_array.hpp"
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "graph/lists/row_blocks.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "rows/row_sample.hpp"
 #include "core/ordered_key.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 
 #include <algorithm>

@@ -1,10 +1,12 @@
 #include "kernels/matrix/operands_cuda.hpp"
 
+#include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
 
 namespace kith {
 
 void launch_sample(const OperandTask& task, cudaStream_t stream) {
+  if (is_counted_only(stream)) return;
   KITH_CUDA_CHECK(cudaMemsetAsync(task.base_facts, 0, sizeof(BaseFacts), stream));
   if (task.type == OperandType::half) launch_half_sample(task, stream);
 }

@@ -2,7 +2,7 @@
 
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/row_blocks.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
