@@ -23,7 +23,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kDeviceBatch = int64_t{1} << 18;
-constexpr int64_t kFoundBytes = int64_t{1} << 30;  // of a batch's ranks
+constexpr int64_t kMostFound = (int64_t{1} << 30) / 12;  // of a batch's ranks
 constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
 
 constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
@@ -114,7 +114,7 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   const int64_t count = rows * (1 + per_row);
   const int64_t ranked = std::min(cells_, kHintCells);
   const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
-  const int64_t again = batch() * (12 * wanted_for(probes_) + 4 * space_.cols());  // ranks may have to be made once more
+  const int64_t again = 12 * kMostFound + 4 * kDeviceBatch * space_.cols();  // ranks may have to be made once more
   if (resources_.spare_device_memory() < 4 * bytes + 2 * again) return 0;  // a hint is worth little memory
   const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
   for (int64_t i = 0; i < rows; ++i) {
@@ -149,9 +149,10 @@ int64_t CellPartitionCuda::wanted_for(int64_t probes) const {
   return ranks_all() ? std::min(cells_, probes + (space_.has_two_sides() ? 1 : 0)) : 1;
 }
 
-// The rows of a batch, whatever is asked of them: more probes take more memory.
-int64_t CellPartitionCuda::batch() const {
-  return std::max<int64_t>(std::min({rows_.view().rows(), kDeviceBatch, kFoundBytes / (12 * wanted_for(probes_))}), 1);
+// The rows of a batch. Where memory is only counted as many as with few probes: these may come first.
+int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
+  const int64_t most = std::min(rows_.view().rows(), kDeviceBatch);
+  return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
 }
 
 void CellPartitionCuda::rank(int64_t probes) {
@@ -159,10 +160,12 @@ void CellPartitionCuda::rank(int64_t probes) {
   if (probes <= ranked_) return;
   ranks_ = {};  // the old ones go before the new ones come
   ranks_ = DeviceArray<uint32_t>(rows_.view().rows() * probes, "the cells near each row", context_, resources_);
-  found_ids_ = DeviceArray<int64_t>(batch() * wanted_for(probes), "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceArray<float>(found_ids_.size(), "the cells near some rows", context_, resources_);
+  const int64_t batch = batch_for(wanted_for(probes));
+  const int64_t found = std::min(batch * wanted_for(probes), kMostFound);
+  found_ids_ = DeviceArray<int64_t>(found, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(found, "the cells near some rows", context_, resources_);
   if (!space_.is_identity()) {
-    made_ = DeviceArray<float>(batch() * space_.cols(), "rows as cells see them", context_, resources_);
+    made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
   rank_all(probes);
   if (sizes_.empty()) count_sizes();
@@ -178,9 +181,10 @@ void CellPartitionCuda::rank_all(int64_t probes) {
   const int64_t all = rows_.view().rows();
   const bool both = ranks_all() && !space_.has_two_sides();
   const int64_t wanted = wanted_for(probes);
-  for (int64_t first = 0; first < all; first += batch()) {
+  const int64_t batch = batch_for(wanted);
+  for (int64_t first = 0; first < all; first += batch) {
     resources_.check_cancelled();
-    const int64_t count = std::min(batch(), all - first);
+    const int64_t count = std::min(batch, all - first);
     RanksTask task;
     task.found = found_ids_.data();
     task.count = count;
