@@ -62,9 +62,15 @@ class GraphBuildOnAGpu : public ::testing::TestWithParam<PublicCall> {
 TEST_P(GraphBuildOnAGpu, NamesAHostLimitThatWorks) { expect_named_limit(kHostOfGpu, GetParam()); }
 TEST_P(GraphBuildOnAGpu, NamesADeviceLimitThatWorks) { expect_named_limit(kGpu, GetParam()); }
 
+TEST(GraphOnAGpu, MadeSymmetricNamesAHostLimitThatWorks) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here, or a build without CUDA";
+  expect_named_limit(kHostOfGpu, testing::symmetric_of_gpu_graph());
+}
+
 std::vector<PublicCall> graph_builds() {
   std::vector<PublicCall> calls;
   testing::add_graph_builds(calls);
+  testing::add_builds_of_gpu_rows(calls);
   return calls;
 }
 
