@@ -58,6 +58,9 @@ void add_builds_of_gpu_rows(std::vector<PublicCall>& calls) {
                      const MatrixView rows = gpu_rows();
                      (void)extend_graph(graph_of_half(0), rows.slice(0, kHalf), rows.slice(kHalf, kHalf), {}, resources);
                    }});
+  calls.push_back({"graph_recall_of_gpu_rows", [](const Resources& resources) {
+                     (void)measure_recall(graph_of_all(), gpu_rows(), {}, resources);
+                   }});
 }
 
 PublicCall symmetric_of_gpu_graph() {
