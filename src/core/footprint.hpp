@@ -45,12 +45,13 @@ constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
   return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
 }
 
-// What `make` holds at most at a time when it allocates with the resources it is given.
+// What `make` holds at most at a time when it allocates with the resources it is given. Their stream is none: what would be
+// enqueued there on a GPU is left out (cuda/launch.hpp, cuda/device_context.hpp).
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
   const auto device = std::make_shared<MemoryBudget>("device", MemoryBudget::Counting());
-  make(resources.with_budgets(host, device));
+  make(resources.with_budgets(host, device).with_spare_device_memory(0).with_stream(counted_only_memory()));
   return {host->peak(), device->peak()};
 }
 

@@ -38,24 +38,8 @@ class NamedLimit : public OutOfMemory {
   std::string refused_;
 };
 
-// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work.
-template <typename Needed, typename Work>
-decltype(auto) naming_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
-  const int64_t before = resources.host_memory()->used();
-  try {
-    return work();
-  } catch (const NamedLimit&) {
-    throw;
-  } catch (const OutOfMemory& error) {
-    const int64_t limit = resources.host_memory()->limit();
-    const int64_t bytes = limit == kNoLimit ? 0 : needed();
-    if (bytes <= limit - before) throw;  // it was not this limit
-    throw NamedLimit("host", bytes > kNoLimit - before ? kNoLimit : before + bytes, error.what());
-  }
-}
-
-// The same for work of several steps, some of which name limits of their own: theirs would not do for what comes after
-// them. The larger one is named.
+// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its steps
+// may name limits of their own, which would not do for what comes after them: the larger one is named.
 template <typename Needed, typename Work>
 decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
   const int64_t before = resources.host_memory()->used();
@@ -70,22 +54,6 @@ decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& re
                                    named == nullptr ? int64_t{0} : named->bytes_needed());
     if (whole <= limit) throw;  // it was not this limit
     throw NamedLimit("host", whole, named == nullptr ? std::string(error.what()) : named->refused());
-  }
-}
-
-// The same for the device limit.
-template <typename Needed, typename Work>
-decltype(auto) naming_device_limit(const Needed& needed, const Resources& resources, const Work& work) {
-  const int64_t before = resources.device_memory()->used();
-  try {
-    return work();
-  } catch (const OutOfMemory& error) {
-    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
-    const int64_t limit = resources.device_memory()->limit();
-    const int64_t bytes = limit == kNoLimit || (named != nullptr && named->which() != "device") ? 0 : needed();
-    if (bytes <= limit - before) throw;  // it was not this limit
-    throw NamedLimit("device", bytes > kNoLimit - before ? kNoLimit : before + bytes,
-                     named != nullptr ? named->refused() : std::string(error.what()));
   }
 }
 

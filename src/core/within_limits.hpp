@@ -4,12 +4,17 @@
 //
 // Who makes a public call as a part of something larger asks for its footprint by making it: footprint_of_call() runs the
 // call with resources that count, and within_limits() then hands out the footprint instead of doing the work.
+//
+// Other work is counted in the same way before it is done. It allocates as always. Loops over threads and over arrays do
+// nothing then, and a GPU is given nothing to do; what else would touch that memory asks only_counts().
 #pragma once
 
 #include <kith/export.hpp>
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
+#include "core/memory_budget.hpp"
+#include "core/reservation.hpp"
 
 #include <string_view>
 
@@ -50,11 +55,33 @@ Footprint footprint_of_call(const Resources& resources, const Call& call) {
   return outside.then(inside);
 }
 
-// For a call that makes room for results and then makes another public call: counted as it stands, then made.
+// For a call that is counted as it stands, then made. It is told what it can take beyond what was counted.
 template <typename Call>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Call& call) {
-  return within_limits(
-      job, resources, [&] { return footprint_of_call(resources, call); }, [&] { return call(resources); });
+  if (!counts_memory(resources)) return call(resources);
+  const Footprint least = footprint_of_call(resources, call);
+  require_memory(job, least, resources);
+  return call(resources.with_spare_device_memory(resources.device_memory()->available() - least.device));
+}
+
+inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }
+
+// A part of the work that states its footprint, beside what is held already.
+inline void count_work(const Footprint& needed, const Resources& resources) {
+  const Reservation counted(needed.host, needed.device, resources);
+}
+
+// The same for a public call, made with the resources that it is given.
+template <typename Call>
+void count_call(const Resources& resources, const Call& call) {
+  count_work(footprint_of_call(resources, call), resources);
+}
+
+// A public call as a step of the work: counted, or made.
+template <typename Call>
+void call_or_count(const Resources& resources, const Call& call) {
+  if (only_counts(resources)) return count_call(resources, call);
+  call(resources);
 }
 
 }  // namespace kith

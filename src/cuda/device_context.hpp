@@ -4,6 +4,7 @@
 // current there.
 #pragma once
 
+#include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
 
 #include <algorithm>
@@ -98,7 +99,8 @@ class MemoryPool {
 
 class DeviceContext {
  public:
-  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours.
+  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours. Where it is that of work
+  // that is only counted (core/footprint.hpp) nothing is enqueued, and what would be copied to the host stays as it is.
   explicit DeviceContext(int device, void* stream = nullptr);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
@@ -107,10 +109,13 @@ class DeviceContext {
   int device() const { return device_; }
   cudaStream_t stream() const { return callers_ != nullptr ? callers_ : own_->get(); }
   cudaMemPool_t pool() const { return pool_->get(); }
-  void synchronize() const { KITH_CUDA_CHECK(cudaStreamSynchronize(stream())); }
+  bool only_counts() const { return is_counted_only(callers_); }
+  void synchronize() const {
+    if (!only_counts()) KITH_CUDA_CHECK(cudaStreamSynchronize(stream()));
+  }
   // Enqueues a copy, from host or device memory to either.
   void copy(void* to, const void* from, int64_t bytes) const {
-    if (bytes == 0) return;
+    if (bytes == 0 || only_counts()) return;
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
   }
   // The same for `count` values.
@@ -121,7 +126,7 @@ class DeviceContext {
   // Enqueues that every byte of `count` values becomes `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
   template <typename T>
   void fill(T* values, int byte, int64_t count) const {
-    if (count == 0) return;
+    if (count == 0 || only_counts()) return;
     KITH_CUDA_CHECK(cudaMemsetAsync(values, byte, static_cast<size_t>(count) * sizeof(T), stream()));
   }
 

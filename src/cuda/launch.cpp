@@ -1,5 +1,6 @@
 #include "cuda/launch.hpp"
 
+#include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
 
 #include <cxxabi.h>
@@ -54,7 +55,7 @@ std::string name_of_kernel(const void* kernel) {
 }  // namespace
 
 void launch_kernel(const void* kernel, void** arguments, const Grid& grid, cudaStream_t stream) {
-  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || is_counted_only(stream)) return;
   cudaLaunchAttribute early;
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

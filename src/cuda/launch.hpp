@@ -1,4 +1,4 @@
-// The one way to launch a kernel: computes the grid, leaves out empty work, checks.
+// The one way to launch a kernel: computes the grid, leaves out empty work and work that is only counted, checks.
 //
 //   launch(fill_kernel, Grid::over(count, kThreads), stream, values, count);
 //

@@ -53,14 +53,4 @@ Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& space
   return device;
 }
 
-Device resolve_device(const DeviceRequest& request, const Resources& resources) {
-  Device device = device_of(request.job, request.spaces, resources);
-  if (device.kind != DeviceKind::automatic) return device;
-  const int threads = resources.threads();
-  device = worth_a_gpu(request.work, threads) ? choose_device(request.work, threads, cuda_devices()) : Device::cpu();
-  if (device != Device::cpu() && !request.fits(device)) device = Device::cpu();
-  resources.log(LogLevel::info, fmt::format("{} on {}", request.description(), name_of(device)));
-  return device;
-}
-
 }  // namespace kith

@@ -5,7 +5,6 @@
 #include <kith/memory_space.hpp>
 #include <kith/resources.hpp>
 
-#include "core/device_choice.hpp"
 #include "core/dispatch.hpp"
 #include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
@@ -33,17 +32,6 @@ struct DeviceJob {
 // such device, or data lies on another; Unsupported where the CPU would have to read a GPU's memory.
 Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources);
-
-// The same for jobs that bring a rate of their own.
-struct DeviceRequest {
-  std::string job;                  // "a search", "k-means"; for the message where it cannot be done there
-  std::vector<MemorySpace> spaces;  // where its data lies
-  Work work;
-  std::function<bool(Device)> fits;          // whether there is a plan for the device in what memory is left
-  std::function<std::string()> description;  // for the log
-};
-
-Device resolve_device(const DeviceRequest& request, const Resources& resources);
 
 // A plan by plan_cpu(budget), or by plan_cuda(DeviceInfo, budget) with no more than the device has free.
 template <typename PlanCpu, typename PlanCuda>

@@ -119,7 +119,7 @@ RowUpload::~RowUpload() {
 }
 
 void RowUpload::copy(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter) {
-  if (rows.empty()) return;
+  if (rows.empty() || is_counted_only(stream)) return;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   const bool staged = stage_ != nullptr && rows.space().kind == MemoryKind::host &&
                       row_bytes <= PinnedStage::kHalfBytes && rows.rows() * row_bytes >= PinnedStage::kHalfBytes / 4;
@@ -132,6 +132,7 @@ void RowUpload::copy(const MatrixView& rows, std::byte* target, cudaStream_t str
 
 void RowUpload::copy(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,
                      ProgressMeter& meter) {
+  if (is_counted_only(stream)) return;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   if (stage_ != nullptr && row_bytes <= PinnedStage::kHalfBytes) {
     return copy_staged(rows, picks, target, stream, meter);

@@ -20,7 +20,7 @@ class StreamMark {
 
 std::shared_ptr<const StreamMark> mark_stream(int device, const Resources& resources) noexcept {
   const auto stream = static_cast<cudaStream_t>(resources.options().stream);
-  if (stream == nullptr) return nullptr;
+  if (stream == nullptr || is_counted_only(stream)) return nullptr;
   try {
     const DeviceGuard guard(device);
     return std::make_shared<StreamMark>(device, stream);

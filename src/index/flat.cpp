@@ -3,13 +3,13 @@
 // How it grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one device:
 // where the first rows did. Rows on a device are checked when they are prepared.
 #include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "index/factory.hpp"
 #include "index/vector_rows.hpp"
 #include "rows/stored_row.hpp"

@@ -7,9 +7,9 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/counted_work.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <kith/resources.hpp>
 
 #include "core/named_limit.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 
 #include <algorithm>
 #include <cstdint>

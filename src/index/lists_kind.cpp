@@ -7,8 +7,8 @@
 #include <kith/error.hpp>
 
 #include "core/metric_unit.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "index/factory.hpp"
 #include "index/host_rows.hpp"
 #include "ivf/model/ivf_model.hpp"

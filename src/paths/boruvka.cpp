@@ -7,7 +7,7 @@
 #include "paths/boruvka.hpp"
 
 #include "core/ordered_key.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <atomic>

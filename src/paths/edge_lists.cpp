@@ -1,8 +1,8 @@
 #include <kith/error.hpp>
 
 #include "core/ordered_key.hpp"
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_check.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "paths/boruvka.hpp"
 #include "rows/row_blocks.hpp"
 

@@ -71,10 +71,10 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
 
 void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
             const Resources& resources) {
-  if (is_counted_only(out.data())) return;
   if (const std::optional<MatrixView> matrix = on_gpu(source)) {
     return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
   }
+  if (is_counted_only(out.data())) return;
   source.gather(rows.data(), static_cast<int64_t>(rows.size()), out, resources);
 }
 

@@ -91,16 +91,21 @@ TEST_F(CudaCustomGraph, NamesLimitsThatWouldDo) {
     for (int64_t ResourceOptions::* const limit : {&ResourceOptions::device_memory_limit, &ResourceOptions::host_memory_limit}) {
       ResourceOptions options = cuda_options();
       options.*limit = 60'000;
-      int64_t enough = 0;
-      try {
-        graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
-      } catch (const OutOfMemory& error) {
-        EXPECT_THAT(error.what(), HasSubstr("memory limit of"));
-        enough = error.bytes_needed();
-      }
+      const auto named = [&] {
+        try {
+          graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+        } catch (const OutOfMemory& error) {
+          EXPECT_THAT(error.what(), HasSubstr("memory limit of"));
+          return error.bytes_needed();
+        }
+        return int64_t{0};
+      };
+      const int64_t enough = named();
       ASSERT_GT(enough, 60'000);
+      options.*limit = enough - 1;
+      EXPECT_EQ(named(), enough);
       options.*limit = enough;
-      graph_by_cuda(TestMetric::weighted, rows, {.k = 6}, Resources(options));
+      EXPECT_EQ(named(), 0);
     }
   }
 }

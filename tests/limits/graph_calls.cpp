@@ -8,6 +8,10 @@
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
 
+#include "cuda/device_memory.hpp"
+
+#include <fmt/format.h>
+
 namespace kith::testing {
 namespace {
 
@@ -26,13 +30,54 @@ const KnnGraph& graph_of_half(int half) {
   return graphs[half];
 }
 
+// All rows, in the memory of a GPU.
+MatrixView gpu_rows() {
+  const MatrixView rows = base_rows().view();
+  static const auto memory = [&] {
+    auto there = allocate_on_device(rows.rows() * rows.cols() * 4, "rows", 0, Resources());
+    copy_to_device(rows, there.get(), 0, Resources());
+    return there;
+  }();
+  return {memory.get(), DType::f32, {rows.rows(), rows.cols(), rows.cols()}, MemorySpace::cuda(0)};
+}
+
 }  // namespace
 
-void add_graph_calls(std::vector<PublicCall>& calls) {
-  for (const GraphMethod method : {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
-    calls.push_back({"graph_" + std::string(name_of(method)), [=](const Resources& resources) {
-                       (void)knn_graph(base_rows().view(), {.k = 6, .method = method}, resources);
+void add_builds_of_gpu_rows(std::vector<PublicCall>& calls) {
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    calls.push_back({fmt::format("graph_{}_of_gpu_rows", name_of(method)), [=](const Resources& resources) {
+                       (void)knn_graph(gpu_rows(), {.k = 6, .method = method}, resources);
                      }});
+  }
+  calls.push_back({"merge_graphs_of_gpu_rows", [](const Resources& resources) {
+                     const MatrixView rows = gpu_rows();
+                     (void)merge_graphs(graph_of_half(1), rows.slice(kHalf, kHalf), graph_of_half(0),
+                                        rows.slice(0, kHalf), {}, resources);
+                   }});
+  calls.push_back({"extend_graph_of_gpu_rows", [](const Resources& resources) {
+                     const MatrixView rows = gpu_rows();
+                     (void)extend_graph(graph_of_half(0), rows.slice(0, kHalf), rows.slice(kHalf, kHalf), {}, resources);
+                   }});
+  calls.push_back({"graph_recall_of_gpu_rows", [](const Resources& resources) {
+                     (void)measure_recall(graph_of_all(), gpu_rows(), {}, resources);
+                   }});
+}
+
+PublicCall symmetric_of_gpu_graph() {
+  return {"symmetric_of_gpu_graph", [](const Resources& resources) {
+            static const KnnGraph graph = graph_of_all().to(MemorySpace::cuda(0), Resources());
+            (void)graph.symmetric(resources);
+          }};
+}
+
+void add_graph_builds(std::vector<PublicCall>& calls) {
+  for (const GraphMethod method : {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1}) {
+      if (method == GraphMethod::cells && metric == Metric::l1) continue;  // which has none
+      calls.push_back({fmt::format("graph_{}_{}", name_of(method), name_of(metric)), [=](const Resources& resources) {
+                         (void)knn_graph(base_rows().view(), {.k = 6, .metric = metric, .method = method}, resources);
+                       }});
+    }
   }
   calls.push_back({"merge_graphs", [](const Resources& resources) {
                      (void)merge_graphs(graph_of_half(0), first_half(), graph_of_half(1), second_half(), {}, resources);
@@ -43,6 +88,16 @@ void add_graph_calls(std::vector<PublicCall>& calls) {
   calls.push_back({"refine_graph", [](const Resources& resources) {
                      (void)refine_graph(graph_of_all(), base_rows().view(), {}, resources);
                    }});
+  calls.push_back({"merge_three_graphs", [](const Resources& resources) {
+                     (void)merge_graphs({{graph_of_half(0), first_half()},
+                                         {graph_of_half(1), second_half()},
+                                         {graph_of_half(0), first_half()}},
+                                        {}, resources);
+                   }});
+}
+
+void add_graph_calls(std::vector<PublicCall>& calls) {
+  add_graph_builds(calls);
   calls.push_back({"graph_recall", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), base_rows().view(), {}, resources);
                    }});

@@ -5,27 +5,35 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 namespace kith {
 namespace {
 
 using testing::PublicCall;
 
-// With one thread: how much memory a call takes grows with them.
-Resources under(int64_t host_limit) {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 1;
-  options.host_memory_limit = host_limit;
-  return Resources(options);
-}
+// A device and one of its limits.
+struct Limited {
+  Device device;
+  int64_t ResourceOptions::* limit;
+  std::string_view which;
+};
+
+constexpr Limited kHostOfCpu{Device::cpu(), &ResourceOptions::host_memory_limit, "host"};
+constexpr Limited kHostOfGpu{Device::cuda(0), &ResourceOptions::host_memory_limit, "host"};
+constexpr Limited kGpu{Device::cuda(0), &ResourceOptions::device_memory_limit, "device"};
 
 // The limit that is named under another one; 0 where the call works.
-int64_t limit_named_under(int64_t limit, const PublicCall& call) {
+int64_t limit_named_under(int64_t limit, const Limited& limited, const PublicCall& call) {
+  ResourceOptions options;
+  options.device = limited.device;
+  options.threads = 1;  // how much memory a call takes grows with them
+  options.*limited.limit = limit;
   try {
-    call.make(under(limit));
+    call.make(Resources(options));
     return 0;
   } catch (const NamedLimit& error) {
-    EXPECT_EQ(error.which(), "host");
+    EXPECT_EQ(error.which(), limited.which);
     return error.bytes_needed();
   } catch (const OutOfMemory& error) {
     ADD_FAILURE() << call.name << " names no limit under one of " << limit << ": " << error.what();
@@ -33,17 +41,42 @@ int64_t limit_named_under(int64_t limit, const PublicCall& call) {
   }
 }
 
-class EveryCall : public ::testing::TestWithParam<PublicCall> {};
-
-TEST_P(EveryCall, NamesALimitThatWorksAndTheSameOneForAByteLess) {
-  const int64_t named = limit_named_under(1, GetParam());
+void expect_named_limit(const Limited& limited, const PublicCall& call) {
+  const int64_t named = limit_named_under(1, limited, call);
   ASSERT_GT(named, 1);
-  EXPECT_EQ(limit_named_under(named / 2, GetParam()), named);
-  EXPECT_EQ(limit_named_under(named - 1, GetParam()), named);
-  EXPECT_EQ(limit_named_under(named, GetParam()), 0) << "the named limit of " << named << " bytes did not do";
+  EXPECT_EQ(limit_named_under(named / 2, limited, call), named);
+  EXPECT_EQ(limit_named_under(named - 1, limited, call), named);
+  EXPECT_EQ(limit_named_under(named, limited, call), 0) << "the named limit of " << named << " bytes did not do";
+  EXPECT_EQ(limit_named_under(named + named / 8, limited, call), 0) << "with more than the named limit of " << named;
+}
+
+class EveryCall : public ::testing::TestWithParam<PublicCall> {};
+TEST_P(EveryCall, NamesALimitThatWorksAndTheSameOneForAByteLess) { expect_named_limit(kHostOfCpu, GetParam()); }
+
+class GraphBuildOnAGpu : public ::testing::TestWithParam<PublicCall> {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here, or a build without CUDA";
+  }
+};
+TEST_P(GraphBuildOnAGpu, NamesAHostLimitThatWorks) { expect_named_limit(kHostOfGpu, GetParam()); }
+TEST_P(GraphBuildOnAGpu, NamesADeviceLimitThatWorks) { expect_named_limit(kGpu, GetParam()); }
+
+TEST(GraphOnAGpu, MadeSymmetricNamesAHostLimitThatWorks) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here, or a build without CUDA";
+  expect_named_limit(kHostOfGpu, testing::symmetric_of_gpu_graph());
+}
+
+std::vector<PublicCall> graph_builds() {
+  std::vector<PublicCall> calls;
+  testing::add_graph_builds(calls);
+  testing::add_builds_of_gpu_rows(calls);
+  return calls;
 }
 
 INSTANTIATE_TEST_SUITE_P(Limits, EveryCall, ::testing::ValuesIn(testing::public_calls()),
+                         [](const auto& call) { return call.param.name; });
+INSTANTIATE_TEST_SUITE_P(Limits, GraphBuildOnAGpu, ::testing::ValuesIn(graph_builds()),
                          [](const auto& call) { return call.param.name; });
 
 }  // namespace

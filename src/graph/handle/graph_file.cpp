@@ -6,9 +6,9 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "io/file_mapping.hpp"
 #include "io/matrix_file.hpp"
 

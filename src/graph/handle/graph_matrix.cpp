@@ -6,10 +6,10 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/host_array.hpp"
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/handle/row_sets.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <algorithm>
@@ -35,15 +35,17 @@ int64_t neighbors_of(const KnnGraph& graph, int64_t row) {
   return std::find(graph.ids(row), graph.ids(row) + graph.k(), -1) - graph.ids(row);
 }
 
-// Edges, and those whose way back is an edge too, where work is counted. Of a graph whose copy is counted as well, the
-// most there can be.
+// Edges, those whose way back is an edge too, and edges and ways back together, where work is counted. Of a graph whose
+// copy is counted as well, the most there can be.
 struct EdgeCounts {
   int64_t all = 0;
   int64_t both_ways = 0;
+  int64_t either_way = 0;
 
   EdgeCounts(const KnnGraph& graph, const Resources& resources) {
     if (is_counted_only(graph.ids())) {
       all = both_ways = graph.rows() * graph.k();
+      either_way = 2 * all;
       return;
     }
     std::atomic<int64_t> edges{0};
@@ -59,6 +61,7 @@ struct EdgeCounts {
     resources.pool().run(graph.rows(), count_row, [] {});  // the graph is there, though memory is only counted
     all = edges;
     both_ways = mutual;
+    either_way = 2 * all - both_ways;
   }
 };
 
@@ -169,7 +172,7 @@ CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resour
     }
   });
   CsrMatrix matrix = sized(counts, graph, resources, [&](const EdgeCounts& edges) {
-    return in_both ? edges.both_ways : 2 * edges.all - edges.both_ways;
+    return in_both ? edges.both_ways : edges.either_way;
   });
   for_row_blocks("join edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {

@@ -3,9 +3,9 @@
 #include <kith/error.hpp>
 
 #include "core/host_array.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_access.hpp"
-#include "graph/lists/counted_work.hpp"
 
 #include <fmt/format.h>
 

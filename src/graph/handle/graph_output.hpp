@@ -7,7 +7,6 @@
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 
-#include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
@@ -16,7 +15,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -88,19 +86,6 @@ KnnGraph make_graph(const GraphOutputShape& shape, Metric metric, const Resource
     return filled;
   });
   return out->graph(metric, std::move(report));
-}
-
-// call(resources) within the limits. What it takes on the CPU is counted before. On a GPU it is not: limits are named once
-// they were too little, by enough(), which is none where the CPU works.
-template <typename Enough, typename Call>
-auto within_graph_limits(std::string_view job, const Resources& resources, const Enough& enough, const Call& call) {
-  if (!counts_memory(resources)) return call(resources);
-  const std::optional<Footprint> there = enough();
-  if (!there) return within_limits(job, resources, call);
-  if (resources.host_memory()->counts_only()) require_memory(job, *there, resources);
-  return naming_device_limit([&] { return there->device; }, resources, [&] {
-    return naming_whole_host_limit([&] { return there->host; }, resources, [&] { return call(resources); });
-  });
 }
 
 }  // namespace kith

@@ -6,10 +6,10 @@
 
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
+#include "core/within_limits.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/true_lists.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_sample.hpp"
 

@@ -7,7 +7,7 @@
 #include <kith/row_labels.hpp>
 
 #include "core/host_array.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <atomic>

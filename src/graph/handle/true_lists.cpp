@@ -4,7 +4,7 @@
 
 #include "rows/row_sample.hpp"
 #include "core/ordered_key.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 
 #include <algorithm>
@@ -39,9 +39,12 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
   HostArray<uint64_t> lists(count * k, "neighbours to look at", resources);
   const int64_t together = rows_together(k);
   MatrixBuffer vectors(x.dtype(), true_lists_rows(count, k), x.cols(), "rows and their neighbours", resources);
-  if (only_counts(resources)) return lists;
-  std::fill(lists.begin(), lists.end(), kPadding);
   ViewSource source(x);
+  if (only_counts(resources)) {
+    gather(source, std::vector<uint32_t>(static_cast<size_t>(vectors.view().rows())), vectors.mutable_view(), resources);
+    return lists;
+  }
+  std::fill(lists.begin(), lists.end(), kPadding);
   std::vector<uint32_t> places(static_cast<size_t>(k));
   std::iota(places.begin(), places.end(), 1u);
   std::vector<float> keys(places.size());

@@ -5,7 +5,7 @@
 
 #include "rows/row_sample.hpp"
 #include "core/random.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 
 #include <algorithm>
 #include <cmath>

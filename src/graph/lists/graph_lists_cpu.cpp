@@ -1,6 +1,6 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "rows/row_blocks.hpp"
 #include "graph/lists/start_rules.hpp"

@@ -3,6 +3,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
@@ -39,7 +40,7 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
   if (!findings.wanted()) return;
   context->fill(first.data(), 0xFF, 2);
   inspect_rows(rows_, x.cols(), findings, context->stream());
-  uint32_t bad[2];
+  uint32_t bad[2] = {kNoBadRow, kNoBadRow};
   context->copy_values(bad, first.data(), 2);
   context->synchronize();
   if (bad[0] != kNoBadRow) throw_not_finite("base", bad[0]);
@@ -53,8 +54,8 @@ void GraphRowsCuda::bring(std::shared_ptr<const DeviceContext> context, const Re
   const int64_t row_bytes = x.cols() * size_of(x.dtype());
   matrix_ = DeviceBuffer(x.rows() * row_bytes, "the rows", context, resources);
   const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
-  const bool pinned =
-      wants_pinned(x.space(), x.rows() * row_bytes) && resources.host_memory()->available() >= 2 * kPinnedBytes;
+  const bool pinned = wants_pinned(x.space(), x.rows() * row_bytes) && !only_counts(resources) &&
+                      resources.host_memory()->available() >= 2 * kPinnedBytes;
   RowUpload upload(pinned, resources);
   ProgressMeter meter("copy", x.rows(), resources);
   for (int64_t first = 0; first < x.rows(); first += piece) {
@@ -149,6 +150,7 @@ std::optional<RecallEstimate> GraphListsCuda::measure() {
   const HostArray<uint64_t> found(control_rows() * length_, "the control rows' lists", resources_);
   context_->copy_values(found.data(), some.data(), some.size());
   context_->synchronize();
+  if (only_counts(resources_)) return std::nullopt;
   return control_.measure(found.data(), length_);
 }
 

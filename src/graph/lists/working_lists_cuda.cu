@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 int64_t read_count(const unsigned long long* counters, const DeviceContext& context) {
-  unsigned long long values[kCounters];
+  unsigned long long values[kCounters] = {};
   context.copy_values(values, counters, kCounters);
   context.synchronize();
   return static_cast<int64_t>(std::accumulate(values, values + kCounters, 0ull));

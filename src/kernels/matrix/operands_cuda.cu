@@ -1,6 +1,7 @@
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
+#include "core/memory_budget.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
@@ -325,6 +326,7 @@ void visit_bytes(const OperandTask& task, const Use& use) {
 }  // namespace
 
 void launch_sample(const OperandTask& task, cudaStream_t stream) {
+  if (is_counted_only(stream)) return;
   KITH_CUDA_CHECK(cudaMemsetAsync(task.base_facts, 0, sizeof(BaseFacts), stream));
   if (task.type == OperandType::bytes) return;
   const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);

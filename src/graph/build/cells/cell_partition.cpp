@@ -5,9 +5,9 @@
 #include "cluster/kmeans_fit.hpp"
 #include "rows/row_sample.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "graph/build/cells/cell_ranks_cpu.hpp"
 #include "graph/build/cells/cell_params.hpp"
-#include "graph/lists/counted_work.hpp"
 
 #include <algorithm>
 #include <numeric>

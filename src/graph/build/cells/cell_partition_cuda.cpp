@@ -5,10 +5,10 @@
 
 #include "rows/row_sample.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
@@ -23,12 +23,8 @@ namespace kith {
 namespace {
 
 constexpr int64_t kDeviceBatch = int64_t{1} << 18;
-constexpr int64_t kFoundBytes = int64_t{1} << 30;  // of a batch's ranks
+constexpr int64_t kMostFound = (int64_t{1} << 30) / 12;  // of a batch's ranks
 constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
-
-int64_t batch_for(int64_t rows, int64_t wanted) {
-  return std::max<int64_t>(std::min({rows, kDeviceBatch, kFoundBytes / (12 * wanted)}), 1);
-}
 
 constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
 static_assert(kCellsRanked <= kMostSorted);
@@ -46,8 +42,10 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
   const DeviceArray<float> distances(batch * count_, "the cells near some cells", context, resources);
   for (int64_t first = 0; first < cells; first += batch) {
     const NeighborsView found{ids.data(), distances.data(), std::min(batch, cells - first), count_, centres.space()};
-    knn(centres.slice(first, found.queries), centres, found,
-        {.k = count_, .metric = Metric::l2, .check_finite = false}, resources);
+    call_or_count(resources, [&](const Resources& used) {
+      knn(centres.slice(first, found.queries), centres, found,
+          {.k = count_, .metric = Metric::l2, .check_finite = false}, used);
+    });
     launch_sort_numbers(found.ids, found.queries, count_, numbers_.data() + first * count_, context->stream());
   }
 
@@ -84,9 +82,13 @@ void CellPartitionCuda::learn_centres(const CellsWish& wish) {
   const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
   context_->copy_values(list.data(), sample.data(), count);
   const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
-  const KMeans means = learn_cells(seen, wish, resources_);
-  const MatrixView learned = means.centres();
+  std::optional<KMeans> means;
+  call_or_count(resources_, [&](const Resources& used) { means = learn_cells(seen, wish, used); });
   centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
+  centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
+                        MemorySpace::cuda(context_->device()));
+  if (!means) return;  // memory is only counted
+  const MatrixView learned = means->centres();
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {
     context_->copy_values(centre_memory_.data() + i * space_.cols(), typed_row<float>(learned, i), space_.cols());
   }
@@ -94,15 +96,13 @@ void CellPartitionCuda::learn_centres(const CellsWish& wish) {
     context_->copy(centre_memory_.data(), learned.data(), centre_memory_.bytes());
   }
   context_->synchronize();
-  centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
-                        MemorySpace::cuda(context_->device()));
 }
 
 void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& centres, int64_t k) const {
   const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
   const NeighborsView out{found_ids_.data(), found_distances_.data(), queries.rows(), k,
                           MemorySpace::cuda(context_->device())};
-  knn(queries, centres, out, wish, resources_);
+  call_or_count(resources_, [&](const Resources& used) { knn(queries, centres, out, wish, used); });
 }
 
 int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall) {
@@ -114,7 +114,8 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   const int64_t count = rows * (1 + per_row);
   const int64_t ranked = std::min(cells_, kHintCells);
   const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
-  if (resources_.device_memory()->available() < 4 * bytes) return 0;  // a hint is worth little memory
+  const int64_t again = 12 * kMostFound + 4 * kDeviceBatch * space_.cols();  // ranks may have to be made once more
+  if (resources_.spare_device_memory() < 4 * bytes + 2 * again) return 0;  // a hint is worth little memory
   const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
   for (int64_t i = 0; i < rows; ++i) {
     numbers[i] = control.rows()[static_cast<size_t>(i)];
@@ -143,23 +144,32 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
 }
 
+// Cells that are looked for: with own cells last among the nearest of what looks for others, one more has to be found.
+int64_t CellPartitionCuda::wanted_for(int64_t probes) const {
+  return ranks_all() ? std::min(cells_, probes + (space_.has_two_sides() ? 1 : 0)) : 1;
+}
+
+// The rows of a batch. Where memory is only counted as many as with few probes: these may come first.
+int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
+  const int64_t most = std::min(rows_.view().rows(), kDeviceBatch);
+  return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
+}
+
 void CellPartitionCuda::rank(int64_t probes) {
   probes = std::min(probes, probes_);
   if (probes <= ranked_) return;
   ranks_ = {};  // the old ones go before the new ones come
   ranks_ = DeviceArray<uint32_t>(rows_.view().rows() * probes, "the cells near each row", context_, resources_);
-  const bool all = cells_ <= kMostCellsRanked;
-  // With own cells last among the nearest of what looks for others, one more has to be found.
-  const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !all ? 1 : 0));
-  const int64_t batch = batch_for(rows_.view().rows(), all ? wanted : 1);
-  found_ids_ = DeviceArray<int64_t>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceArray<float>(batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  const int64_t batch = batch_for(wanted_for(probes));
+  const int64_t found = std::min(batch * wanted_for(probes), kMostFound);
+  found_ids_ = DeviceArray<int64_t>(found, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(found, "the cells near some rows", context_, resources_);
   if (!space_.is_identity()) {
     made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
   rank_all(probes);
   if (sizes_.empty()) count_sizes();
-  if (!all && probes > 1) rank_near(probes);
+  if (!ranks_all() && probes > 1) rank_near(probes);
   ranked_ = probes;
   found_ids_ = {};
   found_distances_ = {};
@@ -169,10 +179,9 @@ void CellPartitionCuda::rank(int64_t probes) {
 // Own cells, where they are not known, and where all cells are ranked the others.
 void CellPartitionCuda::rank_all(int64_t probes) {
   const int64_t all = rows_.view().rows();
-  const bool ranks_all = cells_ <= kMostCellsRanked;
-  const bool both = ranks_all && !space_.has_two_sides();
-  const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !ranks_all ? 1 : 0));
-  const int64_t batch = batch_for(all, ranks_all ? wanted : 1);
+  const bool both = ranks_all() && !space_.has_two_sides();
+  const int64_t wanted = wanted_for(probes);
+  const int64_t batch = batch_for(wanted);
   for (int64_t first = 0; first < all; first += batch) {
     resources_.check_cancelled();
     const int64_t count = std::min(batch, all - first);
@@ -190,7 +199,7 @@ void CellPartitionCuda::rank_all(int64_t probes) {
       task.ranks = both || probes == 1 ? ranks : nullptr;
       launch_put_ranks(task, context_->stream());
     }
-    if (!both && ranks_all && probes > 1) {
+    if (!both && ranks_all() && probes > 1) {
       task.stride = wanted;
       search(space_.range(first, count, CellSide::looking, made_.data()), centres_, wanted);
       task.sets_own = false;
@@ -256,13 +265,17 @@ void CellPartitionCuda::rank_near(int64_t probes) {
 }
 
 void CellPartitionCuda::count_sizes() {
+  if (only_counts(resources_)) {  // what takes most tiles
+    sizes_.assign(static_cast<size_t>(cells_), 1);
+    sizes_.back() = rows_.view().rows() - cells_ + 1;
+  }
   const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
   context_->fill(counts.data(), 0, cells_);
   launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, counts.data(), context_->stream());
   std::vector<uint32_t> found(static_cast<size_t>(cells_));
   context_->copy_values(found.data(), counts.data(), cells_);
   context_->synchronize();
-  sizes_.assign(found.begin(), found.end());
+  if (sizes_.empty()) sizes_.assign(found.begin(), found.end());
 }
 
 }  // namespace kith

@@ -59,6 +59,9 @@ class CellPartitionCuda {
   const uint32_t* ranks() const { return ranks_.data(); }
 
  private:
+  bool ranks_all() const { return cells_ <= kMostCellsRanked; }
+  int64_t wanted_for(int64_t probes) const;
+  int64_t batch_for(int64_t wanted) const;
   void learn_centres(const CellsWish& wish);
   void rank_all(int64_t probes);
   void rank_near(int64_t probes);

@@ -4,7 +4,7 @@
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "core/typed_row.hpp"
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/panel_product.hpp"

@@ -14,7 +14,6 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/build/cells/cell_items.hpp"
@@ -36,8 +35,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kItemTiles = 32;   // of rows, at most
-
 class CellStepsCuda final : public CellSteps {
  public:
   CellStepsCuda(const GraphListsCuda& lists, const CellsWish& wish)
@@ -54,24 +51,23 @@ class CellStepsCuda final : public CellSteps {
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(wish);
-    const CellSpaceProblem problem{lists_.rows, lists_.length, operands_.chunks, layout_->cells()};
-    // What is left is for slots, and for ranks and searches among cells that come later.
-    const int64_t available = std::min(resources_.device_memory()->available(), idle_bytes());
-    space_ = plan_cell_space(problem, available / 2);
-    memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
-    zero(space_.inbox_counts);
+    make_space();
   }
 
   int64_t probes() const override { return cells_.probes(); }
 
   void expect(int64_t probes) override { expected_ = probes; }
 
+  void count_waves(int64_t widest) override {
+    rank_up_to(cells_.probes());
+    make_slots(std::min(widest, probes_at_once()) * lists_.rows + layout_->cells() * kQueryTile);
+  }
+
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
-    if (end > cells_.ranked()) cells_.rank(next_ranked(end, expected_, cells_.probes(), lists_.rows));
+    if (end > cells_.ranked()) rank_up_to(next_ranked(end, expected_, cells_.probes(), lists_.rows));
     own_ = first == 0;
     int64_t pairs = 0;
-    // A part of the wave at a time, where its slots would take too much memory.
-    const int64_t at_once = std::max<int64_t>(space_.slots / (lists_.rows + layout_->cells() * kQueryTile), 1);
+    const int64_t at_once = probes_at_once();
     for (int64_t at = first; at < end; at += at_once) pairs += part(at, std::min(at + at_once, end), meter);
     return pairs;
   }
@@ -81,6 +77,32 @@ class CellStepsCuda final : public CellSteps {
   T* at(const Slot<T>& slot) const {
     return slot.in(memory_.data());
   }
+  // For pieces of waves, as large as there is memory to spare for: half of it, and a quarter for slots.
+  void make_space() {
+    const int64_t largest = context_->only_counts() ? lists_.rows : largest_cell();
+    const CellSpaceProblem problem{lists_.rows, lists_.length, operands_.chunks, layout_->cells(), largest};
+    const int64_t spare = std::min(resources_.spare_device_memory(), idle_bytes());
+    space_ = plan_cell_space(problem, spare / 2);
+    space_.slots = std::min(space_.slots, lists_.rows + spare / 4 / array_bytes<uint32_t>(1));
+    memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
+    zero(space_.inbox_counts);
+  }
+  void rank_up_to(int64_t probes) {
+    memory_ = {};  // which holds nothing between waves
+    slots_ = {};
+    cells_.rank(probes);
+    make_space();
+  }
+  void make_slots(int64_t count) {
+    slots_ = {};  // the old ones go before the new ones come
+    slots_ = DeviceArray<uint32_t>(count, "the rows that probe each cell", context_, resources_);
+  }
+  // A part of a wave at a time, where its slots would take too much memory.
+  int64_t probes_at_once() const {
+    return std::max<int64_t>(space_.slots / (lists_.rows + layout_->cells() * kQueryTile), 1);
+  }
+  int64_t largest_cell() const { return *std::max_element(layout_->sizes.begin(), layout_->sizes.end()); }
+
   // What the device has free, for Kith.
   int64_t idle_bytes() const {
     return cuda_device(context_->device()).memory_free + idle_pool_bytes(context_->device());
@@ -98,10 +120,8 @@ class CellStepsCuda final : public CellSteps {
     row_places_ = DeviceArray<uint32_t>(lists_.rows, "the rows of each cell", context_, resources_);
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
     const DeviceArray<uint32_t> next(cells, "the cells", context_, resources_);
-    const HostArray<uint32_t> first(cells, "the cells", resources_);
-    for (int64_t cell = 0; cell < cells; ++cell) {
-      first[cell] = static_cast<uint32_t>(layout_->first_tiles[static_cast<size_t>(cell)] * kOperandTile);
-    }
+    std::vector<uint32_t> first;
+    for (const int64_t tile : layout_->first_tiles) first.push_back(static_cast<uint32_t>(tile * kOperandTile));
     context_->copy_values(next.data(), first.data(), cells);
     context_->fill(place_rows_.data(), 0xFF, places);
     launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, next.data(), place_rows_.data(), row_places_.data(),
@@ -151,7 +171,7 @@ class CellStepsCuda final : public CellSteps {
     launch_sample(task, stream());
     launch_base_operands(task, {.terms = operands_.terms, .first_bad = nullptr}, stream());
     launch_finish_operands(operands_, stream());
-    BaseFacts facts;
+    BaseFacts facts = {};
     context_->copy_values(&facts, operands_.facts, 1);
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
@@ -204,10 +224,7 @@ class CellStepsCuda final : public CellSteps {
     context_->copy_values(probing.data(), next, cells);
     context_->synchronize();
     WaveTiles wave(*layout_, probing);
-    if (wave.slots() > slots_.size()) {
-      slots_ = {};  // the old ones go before the new ones come
-      slots_ = DeviceArray<uint32_t>(wave.slots(), "the rows that probe each cell", context_, resources_);
-    }
+    if (wave.slots() > slots_.size()) make_slots(wave.slots());
     context_->copy_values(next, wave.first_slots.data(), cells);
     context_->fill(slots_.data(), 0xFF, wave.slots());
     launch_put_slots(columns, cells, row_places_.data(), next, slots_.data(), stream());
@@ -272,13 +289,13 @@ class CellStepsCuda final : public CellSteps {
   }
 
   // Items to the device; their memory on the host stays until the next wait.
-  ProductSchedule upload(const std::vector<ProductItem>& items) {
+  ProductSchedule upload(std::vector<ProductItem> items) {
     const auto count = static_cast<int64_t>(items.size());
-    host_items_.emplace_back(count, "products", resources_);
-    std::copy(items.begin(), items.end(), host_items_.back().begin());
-    items_.emplace_back(count, "products", context_, resources_);
-    context_->copy_values(items_.back().data(), host_items_.back().data(), count);
-    return schedule_items(items_.back().data(), static_cast<int>(count));
+    ProductItem* const there = at(space_.items) + uploaded_;
+    context_->copy_values(there, items.data(), count);
+    uploaded_ += count;
+    host_items_.push_back(std::move(items));
+    return schedule_items(there, static_cast<int>(count));
   }
 
   void list_all(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, uint32_t* found) const {
@@ -306,7 +323,7 @@ class CellStepsCuda final : public CellSteps {
   // are as many as there are.
   int64_t tiles_at_once() const {
     if (!by_products_) {
-      const int64_t largest = round_up(*std::max_element(layout_->sizes.begin(), layout_->sizes.end()), kOperandTile);
+      const int64_t largest = round_up(largest_cell(), kOperandTile);
       return std::clamp<int64_t>(space_.pair_capacity / (kQueryTile * largest), 1, space_.tiles);
     }
     if (own_) return space_.own_tiles;
@@ -331,8 +348,8 @@ class CellStepsCuda final : public CellSteps {
       }
     }
     under_way.clear();
-    items_.clear();
     host_items_.clear();
+    uploaded_ = 0;
     int turn = 0;
     for (int64_t waiting = std::min<int64_t>(spilled[count - 1], space_.spill_capacity); waiting > 0;) {
       zero(space_.spilled_count);
@@ -366,8 +383,8 @@ class CellStepsCuda final : public CellSteps {
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
   int64_t expected_ = 0;  // probes
-  std::vector<DeviceArray<ProductItem>> items_;
-  std::vector<HostArray<ProductItem>> host_items_;
+  std::vector<std::vector<ProductItem>> host_items_;
+  int64_t uploaded_ = 0;  // items
 };
 
 // Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products. What
@@ -384,8 +401,10 @@ class CellStepsOnHost final : public CellSteps {
     const MatrixView& x = lists.view();
     const auto row_bytes = static_cast<size_t>(x.cols() * size_of(x.dtype()));
     const auto pitch = static_cast<size_t>(x.row_stride() * size_of(x.dtype()));
-    KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
-                                      static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
+    if (!context_->only_counts()) {
+      KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
+                                        static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
+    }
     context_->synchronize();
     pairs_.emplace(matrix_.view(), key_kind(wish.metric), resources_);
     lists_.emplace(*pairs_, wish.metric, nullptr, working_, resources_);
@@ -396,6 +415,7 @@ class CellStepsOnHost final : public CellSteps {
 
   int64_t probes() const override { return steps_->probes(); }
   void expect(int64_t probes) override { steps_->expect(probes); }
+  void count_waves(int64_t widest) override { steps_->count_waves(widest); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const int64_t entries = there_.rows * there_.length;
     context_->copy_values(working_.list(0), there_.entries, entries);

@@ -1,8 +1,6 @@
 #include "graph/build/cells/cell_workspace_cuda.hpp"
 
 #include "core/host_array.hpp"
-#include "graph/build/cells/cell_params.hpp"
-#include "kernels/matrix/product_plan.hpp"
 
 #include <algorithm>
 
@@ -51,6 +49,9 @@ CellSpacePlan::CellSpacePlan(const CellSpaceProblem& problem, int shift) {
   parts = take<float>(own_tiles, tile_parts);
   slot_limits = take<CellOperandSpace::Value>(tiles * kQueryTile, 2);
   next = take<uint32_t>(problem.cells);
+  // Products of the parts of a cell, one for each tile of slots, and of all its rows.
+  const int64_t tile_items = 1 + divide_up(divide_up(problem.largest_cell, kOperandTile), kItemTiles);
+  items = take<ProductItem>(kCellPiecesAhead * tiles, tile_items);
 }
 
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available) {
@@ -62,24 +63,6 @@ CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available
       if (plan.bytes <= available || (last && shift == kMostShift)) return plan;
     }
   }
-}
-
-int64_t enough_for_cells(const MatrixView& x, const CellsWish& wish) {
-  constexpr int64_t kSearches = int64_t{256} << 20;  // of control rows and of centres, for some rows at a time
-  const int64_t rows = x.rows();
-  const OperandType type = operand_type(key_kind(wish.metric), x.dtype(), x.dtype(), x.cols());
-  const int64_t chunks = operand_chunks(x.cols(), operand_value_bytes(type));
-  const int64_t places = rows + wish.cells * kOperandTile;
-  const int64_t probes = ranked_probes(wish);
-  const int64_t copied = x.space().host_readable() ? rows * x.cols() * size_of(x.dtype()) : 0;
-  const int64_t of_rows = rows * (8 + 8 * wish.k + 4 * (probes + 4)) + 16 * places;  // norms, lists, ranks, places
-  const int64_t sample = 4 * std::min(rows, kSampleRowsPerCell * wish.cells) * (x.cols() + 2);
-  const int64_t near = wish.cells > kMostCellsRanked ? 4 * kCellsRanked * wish.cells : 0;
-  const int64_t slots = 4 * (rows + wish.cells * kQueryTile);
-  const int64_t space = CellSpacePlan({rows, wish.k, chunks, wish.cells}, kMostShift).bytes;
-  // Searches plan with half of what is left.
-  return copied + of_rows + CellOperandSpace(x.cols(), chunks, places).bytes + 2 * (sample + near + slots + space) +
-         kSearches;
 }
 
 }  // namespace kith

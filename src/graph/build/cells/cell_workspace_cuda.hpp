@@ -10,6 +10,7 @@
 #include "graph/build/cells/cell_params.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
 
@@ -92,6 +93,7 @@ struct CellOperandSpace : WorkspaceLayout {
 };
 
 inline constexpr int64_t kCellPiecesAhead = 8;  // pieces that are enqueued before anybody waits
+inline constexpr int64_t kItemTiles = 32;       // of rows, in a product of a tile of slots, at most
 
 // An offer that found its row's inbox full.
 struct SpilledOffer {
@@ -105,6 +107,7 @@ struct CellSpaceProblem {
   int64_t length = 0;  // of lists
   int64_t chunks = 0;  // of an operand
   int64_t cells = 0;
+  int64_t largest_cell = 1;
   int inbox_halvings = 0;
 };
 
@@ -129,13 +132,10 @@ struct CellSpacePlan : WorkspaceLayout {
   Slot<float> parts;
   Slot<CellOperandSpace::Value> slot_limits;  // two for each slot
   Slot<uint32_t> next;
+  Slot<ProductItem> items;
 };
 
 // The largest pieces that fit, or the smallest there are.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
-
-// A device memory limit that is enough for a graph of these rows by cells, with the smallest pieces: rows, lists, cells
-// and what the searches among them take.
-int64_t enough_for_cells(const MatrixView& x, const CellsWish& wish);
 
 }  // namespace kith

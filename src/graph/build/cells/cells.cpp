@@ -1,6 +1,6 @@
 #include "graph/build/cells/cells.hpp"
 
-#include "graph/lists/counted_work.hpp"
+#include "core/within_limits.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -49,6 +49,8 @@ BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Reso
   outcome.reached = !wish.recall;
   if (only_counts(resources)) {
     steps->count_waves(widest_wave(wish.probes, wish.recall.has_value()));
+    lists.survey(wish.k, Flags::keep);
+    lists.measure();
     return outcome;
   }
   std::vector<int64_t> ends;  // of the waves

@@ -2,10 +2,10 @@
 #include <kith/custom_metric.hpp>
 #include <kith/error.hpp>
 
+#include "core/within_limits.hpp"
 #include "graph/build/custom/custom_wish.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/symmetric_pairs.hpp"

@@ -6,27 +6,12 @@
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
-#include "graph/lists/control_rows.hpp"
 #include "graph/lists/graph_lists.hpp"
-#include "graph/lists/start_rules.hpp"
 #include "rows/finite_check.hpp"
-
-#include <optional>
 
 namespace kith::custom {
 
 namespace {
-
-// Limits that would do for the whole call.
-Footprint enough_for_custom(const MatrixView& x, const CustomGraphParams& params, const DescentRules& rules) {
-  constexpr int64_t kSmall = int64_t{32} << 20;  // pairs to be checked, surveys of lists, rows on their way to the device
-  constexpr int64_t kSets = 2 * kSetBytes;       // of lists to begin with, or of joins, and one set more than fits
-  const int64_t length = custom_list_length(params);
-  const int64_t row = x.cols() * size_of(x.dtype()) + 12 * (params.k + 1) + 8 * length;
-  const int64_t searched = x.rows() - 1 <= length ? GraphOutputShape{x.rows(), params.k + 1}.bytes() : 0;
-  return {GraphOutputShape{x.rows(), params.k}.bytes() + searched + kControlRows * row + x.rows() / 16 + kSmall,
-          enough_for_descent(x, kLikeCustom, params.k, length, rules) + kSets};
-}
 
 void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params, const DescentWish& wish,
            const NeighborsView& out, GraphReport& report, const Resources& resources) {
@@ -61,8 +46,7 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   GraphReport parameters;
   const DescentWish wish = exact ? DescentWish{} : custom_wish(params, parameters);
   if (!exact) check_descent(wish.rules, custom_list_length(params), device);
-  const auto enough = [&] { return std::optional(enough_for_custom(x, params, wish.rules)); };
-  return within_graph_limits("the graph", resources, enough, [&](const Resources& used) {
+  return within_limits("the graph", resources, [&](const Resources& used) {
     return measured_custom(x, params, used,
                            [&](const NeighborsView& out, GraphReport& report, const Resources& counted) {
                              report.parameters = parameters.parameters;

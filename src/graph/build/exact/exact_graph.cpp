@@ -1,10 +1,10 @@
 #include "graph/build/exact/exact_graph.hpp"
 
+#include "core/within_limits.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
-#include "graph/lists/counted_work.hpp"
 
 namespace kith {
 

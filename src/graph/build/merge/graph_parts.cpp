@@ -2,14 +2,10 @@
 
 #include <kith/error.hpp>
 
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/search_checks.hpp"
-#include "graph/build/method/build_graph.hpp"
-#include "graph/build/method/method_choice.hpp"
-#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
-#include "graph/lists/control_rows.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/row_sample.hpp"
@@ -72,29 +68,6 @@ MatrixBuffer ends_of(const MatrixView& x, const std::vector<Edge>& edges, const 
 bool lie_together(const MatrixView& a, const MatrixView& b) {
   if (b.rows() == 0) return true;
   return a.rows() > 0 && a.row(a.rows()) == b.row(0) && a.row_stride() == b.row_stride() && a.space() == b.space();
-}
-
-int64_t row_bytes(const GraphPart& part) { return part.x.cols() * size_of(part.x.dtype()); }
-
-// What rounds over so many rows such as these take on a GPU.
-int64_t bytes_of_rounds(const GraphPart& like, int64_t rows, const GraphMergeParams& params) {
-  return approximate_graph_device_bytes({like.x.data(), like.x.dtype(), {rows, like.x.cols(), like.x.cols()}, like.x.space()},
-                                        {.k = like.graph.k(),
-                                         .metric = like.graph.metric(),
-                                         .method = GraphMethod::nn_descent,
-                                         .recall = params.recall,
-                                         .start = GraphStart::random,
-                                         .samples = params.samples,
-                                         .list_length = params.list_length});
-}
-
-// What the graph of new rows takes there, which is built the same way on every device.
-int64_t bytes_of_build(const GraphPart& fresh, const GraphMergeParams& params) {
-  KnnGraphParams wish{.k = fresh.graph.k(), .metric = fresh.graph.metric(), .recall = params.recall};
-  wish.method = choose_graph_method({fresh.x.rows(), fresh.x.cols(), wish.k, wish.metric, wish.recall}, DeviceKind::cpu);
-  const int64_t length = wish.method == GraphMethod::nn_descent ? default_list_length(wish.k) : wish.k;
-  const bool exact = wish.method == GraphMethod::exact || fresh.x.rows() - 1 <= length;
-  return exact ? 0 : approximate_graph_device_bytes(fresh.x, wish);
 }
 
 }  // namespace
@@ -171,32 +144,6 @@ JoinedRows::JoinedRows(const MatrixView& a, const MatrixView& b, Device device, 
       }
     });
   }
-}
-
-Footprint enough_for_merge(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
-                           const GraphOutputShape& results) {
-  constexpr int64_t kRounding = 4096;                // of each allocation on a device
-  constexpr int64_t kSmall = int64_t{32} << 20;      // surveys, rows on their way
-  const int64_t k = parts[0].graph.k();
-  const int64_t length = params.list_length.value_or(default_list_length(k));
-  int64_t rows = 0;
-  int64_t graphs = results.space.host_readable() ? 0 : results.bytes() + kRounding;
-  int64_t most = fresh ? bytes_of_build(parts[1], params) : 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const bool made = fresh && i == 1;  // there; others lie there, or are brought
-    rows += parts[i].x.rows();
-    if (made || parts[i].graph.space().host_readable()) graphs += GraphOutputShape{parts[i].x.rows(), k}.bytes() + kRounding;
-    if (parts.size() == 1) most = std::max(most, bytes_of_rounds(parts[0], parts[0].x.rows(), params));
-    for (size_t j = i + 1; j < parts.size(); ++j) {
-      const int64_t both = parts[i].x.rows() + parts[j].x.rows();
-      const int64_t joined = parts[i].x.space().host_readable() ? 0 : both * row_bytes(parts[i]);
-      most = std::max(most, bytes_of_rounds(parts[i], both, params) + joined);
-    }
-  }
-  // On the host control rows, their lists and results; of many parts all lists, a pair's graph, and results on their way there.
-  const int64_t control = kControlRows * (row_bytes(parts[0]) + 12 * (k + 1) + 8 * length) + rows / 16 + kSmall;
-  const int64_t many = parts.size() > 2 ? 8 * rows * k + 5 * rows + 2 * GraphOutputShape{rows, k}.bytes() : 0;
-  return {GraphOutputShape{results.rows, k}.bytes() + many + control, graphs + most};
 }
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// The graphs and rows that are merged, extended or refined: whether they belong together, rows of two parts as one
-// collection, and how much memory is enough for them on a GPU.
+// The graphs and rows that are merged, extended or refined: whether they belong together, and rows of two parts as one
+// collection.
 #pragma once
 
 #include <kith/error.hpp>
@@ -46,10 +46,5 @@ class JoinedRows {
   std::shared_ptr<std::byte> device_memory_;
   MatrixView view_;
 };
-
-// Limits with which work on the parts would do on a GPU. `fresh`: the second part's graph is built too. `results`: the
-// arrays that are made for them.
-Footprint enough_for_merge(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
-                           const GraphOutputShape& results);
 
 }  // namespace kith

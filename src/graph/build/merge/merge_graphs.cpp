@@ -4,6 +4,7 @@
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 
+#include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/merge/graph_parts.hpp"
@@ -13,7 +14,6 @@
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "graph/lists/counted_work.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/finite_check.hpp"
@@ -348,31 +348,20 @@ MemorySpace space_of(const std::vector<GraphPart>& parts) {
 
 // What a public call makes of its parts.
 struct MergeCall {
-  std::string method;
+  std::string_view job;
   const std::vector<GraphPart>& parts;
-  const GraphMergeParams& params;
   int64_t rows;  // of the graph that is made
   std::function<GraphReport(const NeighborsView& out, const Resources& resources)> fill;
 
-  // The call within the limits. `results`: arrays that are made for the graph; `space`: where it will lie.
-  template <typename Call>
-  auto within(const GraphOutputShape& results, MemorySpace space, const Resources& resources, const Call& call) const {
-    const auto enough = [&]() -> std::optional<Footprint> {
-      if (device_of(parts, space, method, resources.with_log({})).kind != DeviceKind::cuda) return std::nullopt;
-      return enough_for_merge(parts, method == "extend", params, results);
-    };
-    return within_graph_limits("to " + method + " graphs", resources, enough, call);
-  }
-
   KnnGraph make(const Resources& resources) const {
     const GraphOutputShape shape{rows, parts[0].graph.k(), space_of(parts)};
-    return within(shape, shape.space, resources, [&](const Resources& used) {
+    return within_limits(job, resources, [&](const Resources& used) {
       return make_graph(shape, parts[0].graph.metric(), used, fill);
     });
   }
   GraphReport fill_arrays(const NeighborsView& out, const Resources& resources) const {
     check_output(out, rows, parts[0].graph.k());
-    return within({}, out.space, resources, [&](const Resources& used) {
+    return within_limits(job, resources, [&](const Resources& used) {
       return measured(used, [&](const Resources& counted) { return fill(out, counted); });
     });
   }
@@ -380,7 +369,7 @@ struct MergeCall {
 
 MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
-  return {"merge", parts, params, checked_rows(parts), [&](const NeighborsView& out, const Resources& resources) {
+  return {"to merge graphs", parts, checked_rows(parts), [&](const NeighborsView& out, const Resources& resources) {
             return merge_all(parts, out, params, resources);
           }};
 }
@@ -388,7 +377,7 @@ MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams
 // The old rows with their graph, and the new ones with any.
 MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
-  return {"extend", parts, params, checked_rows(parts[0], parts[1].x),
+  return {"to extend graphs", parts, checked_rows(parts[0], parts[1].x),
           [&](const NeighborsView& out, const Resources& resources) {
             return extend(parts[0], parts[1].x, out, params, resources);
           }};
@@ -397,7 +386,7 @@ MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParam
 MergeCall call_refine(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
   check_part_shape(parts[0], kTheGraph);
-  return {"refine", parts, params, parts[0].x.rows(), [&](const NeighborsView& out, const Resources& resources) {
+  return {"to refine graphs", parts, parts[0].x.rows(), [&](const NeighborsView& out, const Resources& resources) {
             return naming_rows("x", [&] { return refine(parts[0], out, params, resources); });
           }};
 }

@@ -5,8 +5,6 @@
 
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/search_footprint.hpp"
-#include "graph/build/cells/cell_workspace_cuda.hpp"
 #include "graph/build/cells/cells.hpp"
 #include "graph/build/exact/exact_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
@@ -20,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -229,17 +226,6 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGrap
 
 }  // namespace
 
-int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
-  const bool by_cells = params.method == GraphMethod::cells;
-  int64_t bytes = 0;
-  if (by_cells || start_of(params) == GraphStart::cells) {
-    bytes = enough_for_cells(x, by_cells ? cells_wish(x, params) : start_wish(x, params));
-  }
-  if (by_cells) return bytes;
-  const int64_t length = length_of(params);
-  return std::max(bytes, enough_for_descent(x, params.metric, params.k, length, descent_wish(params, length).rules));
-}
-
 Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
   Counts counts{{CostUnit::grouped_product, 2 * products}};
   for (const MatrixView& x : rows) {
@@ -262,26 +248,6 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
                                                  : approximate_graph(x, out, chosen, {}, there);
 }
 
-namespace {
-
-// The call within the limits. `results`: what it fills, where it makes room for that.
-template <typename Call>
-auto within(const MatrixView& x, const GraphOutputShape& results, MemorySpace space, const KnnGraphParams& params,
-            const Resources& resources, const Call& call) {
-  const auto enough = [&]() -> std::optional<Footprint> {
-    const NeighborsView out{nullptr, nullptr, x.rows(), params.k, space};
-    const SettledGraph graph = settled(x, out, params, resources.with_log({}));
-    if (graph.device.kind != DeviceKind::cuda || graph.is_exact(x)) return std::nullopt;
-    const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-    const bool there = !results.space.host_readable();
-    return Footprint{search_footprint(shape, {.k = params.k}, RowFilter(), resources).host + (there ? 0 : results.bytes()),
-                     approximate_graph_device_bytes(x, graph.params) + (there ? results.bytes() : 0)};
-  };
-  return within_graph_limits("the graph", resources, enough, call);
-}
-
-}  // namespace
-
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
@@ -291,7 +257,7 @@ KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Reso
                          [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, params, used); });
   }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
-  return within(x, shape, shape.space, params, resources, [&](const Resources& used) {
+  return within_limits("the graph", resources, [&](const Resources& used) {
     return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
     });
@@ -306,7 +272,7 @@ GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGr
         "the graph", "x", x, params.metric, resources,
         [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, out, params, used); });
   }
-  return within(x, {}, out.space, params, resources, [&](const Resources& used) {
+  return within_limits("the graph", resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
     });

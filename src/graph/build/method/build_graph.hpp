@@ -13,9 +13,6 @@ namespace kith {
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources);
 
-// A device memory limit that would do for a graph by cells or NN-Descent on a GPU.
-int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
-
 // What comparing so many pairs of values amounts to, with the rows that a GPU has to be brought.
 Counts graph_counts(const std::vector<MatrixView>& rows, double products);
 

@@ -61,9 +61,4 @@ int64_t most_gpu_samples(int64_t shared_bytes);
 // Unsupported, with what is allowed, where rounds on that device cannot be; nothing on the CPU.
 void check_descent(const DescentRules& rules, int64_t list_length, Device device);
 
-// A device memory limit that would do for a graph by NN-Descent of `x`, from random rows, with control rows of k
-// neighbours.
-int64_t enough_for_descent(const MatrixView& x, Metric metric, int64_t k, int64_t list_length,
-                           const DescentRules& rules);
-
 }  // namespace kith

@@ -1,5 +1,6 @@
 #include "graph/build/nn_descent/join_cuda.hpp"
 
+#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
@@ -59,7 +60,7 @@ JoinOrderLayout::JoinOrderLayout(int64_t rows)
 
 void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
                        cudaStream_t stream) {
-  if (lists.rows == 0) return;
+  if (lists.rows == 0 || is_counted_only(stream)) return;
   const Grid grid = Grid::over(lists.rows, kThreads);
   uint32_t* const labels[2] = {layout.labels[0].in(memory), layout.labels[1].in(memory)};
   cub::DoubleBuffer<uint64_t> keys(layout.keys[0].in(memory), layout.keys[1].in(memory));

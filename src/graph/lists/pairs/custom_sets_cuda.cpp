@@ -1,12 +1,12 @@
 #include "graph/lists/pairs/custom_sets_cuda.hpp"
 
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "graph/lists/pairs/symmetric_pairs.hpp"
 #include "graph/lists/start_rules.hpp"
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -24,15 +24,14 @@ CustomSetsCuda::CustomSetsCuda(const custom::GraphMetric& metric, const PairKeyR
     : metric_(metric),
       rows_(rows),
       context_(std::move(context)),
-      room_(std::clamp<int64_t>(
-          std::min(kSetBytes, resources.device_memory()->available() / 4) / bytes_of_set(most_queries, most_rows), 1,
-          std::max<int64_t>(sets, 1))),
+      room_(std::clamp<int64_t>(kSetBytes / bytes_of_set(most_queries, most_rows), 1, std::max<int64_t>(sets, 1))),
       counts_(room_, "sets of rows", context_, resources),
       numbers_(room_ * most_rows, "sets of rows", context_, resources),
       distances_(room_ * most_queries * most_rows, "sets of rows", context_, resources),
       ref_{numbers_.data(), counts_.data(), distances_.data(), most_queries, most_rows} {}
 
 void CustomSetsCuda::compute(int64_t sets) const {
+  if (context_->only_counts()) return;
   const DeviceRowsView& rows = rows_.rows;
   metric_.distances(metric_.search.metric,
                     {.rows = {rows.data, rows.dtype, rows.stride, rows.count},
@@ -52,18 +51,17 @@ void check_symmetric_cuda(const custom::GraphMetric& metric, const PairKeyRows& 
   // Each pair is two sets, one for each way.
   constexpr int64_t kSets = 2 * SymmetricPairs::kCount;
   const CustomSetsCuda sets(metric, rows, kSets, 1, 2, context, resources);
-  const HostArray<uint32_t> numbers(2 * kSets, "pairs of rows", resources);
-  const HostArray<custom::SetCounts> counts(kSets, "pairs of rows", resources);
+  std::vector<uint32_t> numbers(2 * kSets);
+  const std::vector<custom::SetCounts> counts(kSets, {1, 2});
   for (int64_t i = 0; i < kSets; ++i) {
     const auto [a, b] = pairs.pair(i / 2);
     numbers[2 * i] = i % 2 == 0 ? a : b;
     numbers[2 * i + 1] = i % 2 == 0 ? b : a;
-    counts[i] = {1, 2};
   }
   context->copy_values(sets.ref().numbers, numbers.data(), 2 * kSets);
   context->copy_values(sets.ref().counts, counts.data(), kSets);
   sets.compute(kSets);
-  const HostArray<float> found(2 * kSets, "pairs of rows", resources);
+  std::vector<float> found(2 * kSets);
   context->copy_values(found.data(), sets.ref().distances, 2 * kSets);
   context->synchronize();
   for (int64_t i = 0; i < SymmetricPairs::kCount; ++i) pairs.check(i, found[4 * i + 1], found[4 * i + 3]);

@@ -2,12 +2,12 @@
 
 #include "core/cpu_target.hpp"
 #include "core/typed_row.hpp"
-#include "graph/lists/counted_work.hpp"
-#include "rows/row_blocks.hpp"
+#include "core/within_limits.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/rounded_panels.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
