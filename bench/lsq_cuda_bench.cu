@@ -23,7 +23,7 @@
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/additive_training.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "table.hpp"
 

@@ -1,5 +1,5 @@
 // Training of additive codes on a GPU: its linear algebra against the CPU's, and the whole of it.
-#include "quantize/additive/local_search_training.hpp"
+#include "quantize/additive/additive_training.hpp"
 
 #include <kith/error.hpp>
 #include <kith/local_search_quantizer.hpp>

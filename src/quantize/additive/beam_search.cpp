@@ -1,4 +1,4 @@
-#include "quantize/additive/beam_search.hpp"
+#include "quantize/additive/additive_training.hpp"
 
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
@@ -7,7 +7,6 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/select/smallest_values.hpp"
-#include "quantize/additive/first_codebooks.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/row_sample.hpp"
 #include "rows/stored_row.hpp"

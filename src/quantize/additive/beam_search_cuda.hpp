@@ -1,4 +1,4 @@
-// Codes of rows book by book, along the best paths so far (beam_search.hpp), on a GPU, with the same bytes.
+// Codes of rows book by book, along the best paths so far (additive_training.hpp), on a GPU, with the same bytes.
 #pragma once
 
 #include <kith/resources.hpp>

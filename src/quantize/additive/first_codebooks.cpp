@@ -1,4 +1,4 @@
-#include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/additive_training.hpp"
 
 #include <kith/error.hpp>
 #include <kith/kmeans.hpp>

@@ -1,11 +1,10 @@
-#include "quantize/additive/local_search_training.hpp"
+#include "quantize/additive/additive_training.hpp"
 
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "cuda/resolve_device.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/first_codebooks.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "quantize/additive/search_books.hpp"
 

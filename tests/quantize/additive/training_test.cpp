@@ -6,7 +6,7 @@
 #include "kernels/codes/code_format.hpp"
 #include "kernels/dense/factorisations.hpp"
 #include "quantize/additive/additive_encoding.hpp"
-#include "quantize/additive/beam_search.hpp"
+#include "quantize/additive/additive_training.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "quantize/additive/search_books.hpp"
 #include "reference/additive.hpp"
