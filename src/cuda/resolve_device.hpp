@@ -49,7 +49,7 @@ Device resolve_device(const DeviceRequest& request, const Resources& resources);
 template <typename PlanCpu, typename PlanCuda>
 auto plan_on(Device device, const PlanBudget& budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {
   return dispatch(
-      device, [&] { return plan_cpu(budget); }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
+      device, [&] { return PlanWithin{plan_cpu(budget)}; }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
 }
 
 }  // namespace kith

@@ -1,7 +1,5 @@
 #include "exact/knn_plan_cpu.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -11,8 +9,6 @@
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -227,20 +223,8 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
     if (plan.host_bytes <= budget.host) return plan;
   }
   plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs no rows
-  if (plan.host_bytes <= budget.host) return plan;
-  if (plan.screens) {  // nor queries for a screen
-    plan = fit_plan(task, budget, CpuEngine::direct, PanelFormat::f32);
-    if (plan.host_bytes <= budget.host) return plan;
-  }
-  const bool nearest = task.wish.what == Wanted::nearest;
-  throw OutOfMemory(
-      fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "
-                  "raise the limit, or lower {}the threads",
-                  nearest ? "search" : "range search", task.rows, task.shape.cols,
-                  nearest ? fmt::format("k = {} and ", task.wish.k) : "", budget.threads,
-                  format_bytes_up(plan.host_bytes), format_bytes(std::max<int64_t>(budget.host, 0)),
-                  nearest ? "k or " : ""),
-      plan.host_bytes);
+  if (plan.host_bytes <= budget.host || !plan.screens) return plan;
+  return fit_plan(task, budget, CpuEngine::direct, PanelFormat::f32);  // nor queries for a screen
 }
 
 Counts work_of(const SearchShape& shape) {

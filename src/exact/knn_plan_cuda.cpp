@@ -1,7 +1,5 @@
 #include "exact/knn_plan_cuda.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -11,8 +9,6 @@
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <variant>
@@ -82,14 +78,6 @@ int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   return bytes;
 }
 
-[[noreturn]] void throw_too_small(std::string_view which, int64_t needed, int64_t budget) {
-  throw OutOfMemory(
-      fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} is free; "
-                  "raise the limit, free memory or lower k",
-                  format_bytes(needed), which, format_bytes(std::max<int64_t>(budget, 0))),
-      needed);
-}
-
 // Settles what follows from the rest of the plan, and its bytes.
 void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   if (!task.within()) {
@@ -108,7 +96,7 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
 // Rows in range are left on the device: the fewer tiles, the less is put together.
 bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.result_space.host_readable(); }
 
-// Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
+// Every canonical key.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
   const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
@@ -155,7 +143,7 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
     } else if (plan.selects_tiles) {
       plan.selects_tiles = false;
     } else {
-      throw_too_small("device", plan.device_bytes, budget.device);
+      break;
     }
   }
   return plan;
@@ -391,7 +379,7 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
     } else if (plan.query_batch > 1) {
       shrink_batch();
     } else {
-      throw_too_small("host", plan.host_bytes, budget.host);
+      break;
     }
   }
   settle_workspace(task, plan);

@@ -123,13 +123,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
       SearchTask problem = million();
       problem.shape.metric = metric;
       problem.k = problem.wish.k = k;
-      int64_t smallest = 0;
-      try {
-        plan_within(problem, 0);
-        FAIL() << "a plan for no memory";
-      } catch (const OutOfMemory& error) {
-        smallest = error.bytes_needed();
-      }
+      const int64_t smallest = plan_within(problem, 0).device_bytes;
       EXPECT_GT(smallest, k * 8);
       for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
         const KnnCudaPlan plan = plan_within(problem, budget);
@@ -137,18 +131,8 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
         EXPECT_LE(plan.device_bytes, budget);
       }
       EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
-      EXPECT_THROW(plan_within(problem, smallest - 1), OutOfMemory);
+      EXPECT_EQ(plan_within(problem, smallest - 1).device_bytes, smallest);
     }
-  }
-}
-
-TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
-  try {
-    plan_within(million(), 1000);
-    FAIL();
-  } catch (const OutOfMemory& error) {
-    EXPECT_NE(std::string(error.what()).find("device memory"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("1000 B"), std::string::npos) << error.what();
   }
 }
 
@@ -161,13 +145,11 @@ TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
         problem.shape.rows = problem.rows = 2147483647;
         problem.k = problem.wish.k = k;
         SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
-        try {
-          const KnnCudaPlan plan = plan_within(problem, room);
+        const KnnCudaPlan plan = plan_within(problem, room);
+        if (plan.device_bytes <= room) {
           expect_sound(problem, plan);
-          EXPECT_LE(plan.device_bytes, room);
-        } catch (const OutOfMemory& error) {
-          EXPECT_GT(error.bytes_needed(), room);
-          EXPECT_NE(std::string(error.what()).find("lower k"), std::string::npos) << error.what();
+        } else {
+          EXPECT_EQ(plan_within(problem, 0).device_bytes, plan.device_bytes);
         }
       }
     }
@@ -488,7 +470,7 @@ TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
     EXPECT_LE(plan.host_bytes, limit);
     EXPECT_GE(plan.host_bytes, plan.base_chunk * 128 * 4 + plan.query_batch * (128 * 4 + 10 * 20));
   }
-  EXPECT_THROW(plan_within(problem, 138 * kGiB, 100), OutOfMemory);
+  EXPECT_GT(plan_within(problem, 138 * kGiB, 100).host_bytes, 100);
 }
 
 TEST(CudaPlan, ExtremeShapes) {
@@ -626,13 +608,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
     problem.wish.what = Wanted::within;
     problem.k = 256;
     problem.wish.k = 0;
-    int64_t smallest = 0;
-    try {
-      plan_within(problem, 0);
-      FAIL() << "a plan for no memory";
-    } catch (const OutOfMemory& error) {
-      smallest = error.bytes_needed();
-    }
+    const int64_t smallest = plan_within(problem, 0).device_bytes;
     for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
       const KnnCudaPlan plan = plan_within(problem, budget);
       EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
