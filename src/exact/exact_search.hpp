@@ -2,6 +2,7 @@
 // for range search, over arrays, files and indexes.
 #pragma once
 
+#include <kith/knn.hpp>
 #include <kith/row_filter.hpp>
 
 #include "core/parallel_for.hpp"
@@ -20,8 +21,8 @@ namespace custom {
 struct TileMetric;
 }
 
-// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can get,
-// one for each device.
+// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can
+// get, one for each device.
 class BaseLayouts {
  public:
   virtual ~BaseLayouts() = default;
@@ -96,5 +97,14 @@ class SettledSearch {
   KeptRows kept_;
   PlannedKnn planned_;
 };
+
+// The loop of every k-NN search, on every device: batches of queries, pieces of the base, results out.
+// Results of all queries go to the caller's arrays, or batch by batch to a sink.
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
+                const Resources& resources);
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
+                const Resources& resources);
+// The same once it is settled; there is something to find.
+void search_knn(const SettledSearch& search, const NeighborsView& out);
 
 }  // namespace kith

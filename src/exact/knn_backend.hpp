@@ -1,4 +1,4 @@
-// What a backend does for exact search; the loop around it (knn_loop) is the same for all.
+// What a backend does for exact search; the loop around it (exact_search) is the same for all.
 //
 //   begin(queries)                 a batch of queries; its neighbours are empty
 //   scan(base, first_row, ready)   rows first_row, first_row + 1, ... of the base, in ascending order of calls

@@ -20,8 +20,7 @@ PlanWithin<AnyPlan> plan_for(const SearchTask& task, Device device, const PlanBu
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
   const auto description = [&] {
-    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.rows,
-                       task.shape.cols);
+    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.rows, task.shape.cols);
   };
   const auto fits = [&](Device device) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);

@@ -109,9 +109,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.k, kTileKeys);
-  const int64_t tile_keys = leaves_range(task)                ? kTileKeysStaying
+  const int64_t tile_keys = leaves_range(task)         ? kTileKeysStaying
                             : task.k > kFilterLargestK ? kTileKeysLargeK
-                                                             : kTileKeys;
+                                                       : kTileKeys;
   const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   if (task.keys_in_place()) {
@@ -188,8 +188,7 @@ bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (choice.coarse != CoarsePath::automatic) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.k, task.rows) &&
-         coarse_room(task.k, task.rows, room) >=
-             kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
+         coarse_room(task.k, task.rows, room) >= kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
 }
 
 CoarseProduct plan_coarse_product(const SearchTask& task, const CudaChoice& choice, int64_t most_shared,
@@ -270,8 +269,8 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
                           !enough_groups(task.k, group_count(piece_rows, 1), room) &&
                           !(task.shape.queries > kDirectQueries && needs_parts(task.k, piece_rows, room));
-  const bool many_pairs = task.rows >= kProductFewRows &&
-                          saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
+  const bool many_pairs =
+      task.rows >= kProductFewRows && saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
   const bool enough = task.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 

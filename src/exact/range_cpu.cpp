@@ -36,68 +36,62 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
   float threshold(int64_t) const override { return most_; }
   bool ties_may_count() const override { return true; }
   bool takes_keys() const override { return true; }
-  void take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) override;
+  void take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) override {
+    constexpr int64_t kGroup = 512;
+    static_assert(kGroup <= RangeHits::kMostKeys);
+    const auto count_within = [&](const float* some, int64_t number) {
+      return std::count_if(some, some + number, [&](float key) { return key <= most_; });
+    };
+    for (int64_t at = 0; at < count;) {
+      const float* const mine = keys + at;
+      const uint32_t row = first_row + static_cast<uint32_t>(at);
+      int64_t here = std::min(kGroup, count - at);
+      int64_t within = count_within(mine, here);
+      if (within == here) {
+        hits_.add_keys(slot, query, row, mine, here);
+      } else if (within > 0) {  // room takes memory
+        const std::span<uint64_t> room = hits_.room(slot, query, here);
+        if (!room.empty()) {
+          if (static_cast<int64_t>(room.size()) < here) {
+            here = static_cast<int64_t>(room.size());
+            within = count_within(mine, here);
+          }
+          put_within(mine, within, row, room.data());
+        }
+        hits_.taken(slot, within);
+      }
+      at += here;
+    }
+  }
   void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
     finish(list, query, first_row, slot, score);
   }
-  void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
+  void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
+    const CandidateScratch& scratch = scanner_.scratch(slot);
+    const int64_t count = list->drain(first_row, scratch, score);
+    const uint32_t most = ordered_key(most_);
+    int64_t within = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t neighbor = scratch.neighbors[i];
+      scratch.neighbors[within] = neighbor;
+      within += ordered_of(neighbor) <= most;  // a NaN comes after every key
+    }
+    hits_.add(slot, query, scratch.neighbors, within);
+  }
 
-  void put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const;
+  void put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const {
+    for (int64_t i = 0, next = 0; next < within; ++i) {
+      to[next] = pack_neighbor(ordered_key(keys[i]), row + static_cast<uint32_t>(i));
+      next += keys[i] <= most_;
+    }
+  }
 
   const float most_;
   CpuScanner scanner_;
   RangeHits hits_;
 };
 
-void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) {
-  const CandidateScratch& scratch = scanner_.scratch(slot);
-  const int64_t count = list->drain(first_row, scratch, score);
-  const uint32_t most = ordered_key(most_);
-  int64_t within = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t neighbor = scratch.neighbors[i];
-    scratch.neighbors[within] = neighbor;
-    within += ordered_of(neighbor) <= most;  // a NaN comes after every key
-  }
-  hits_.add(slot, query, scratch.neighbors, within);
-}
-
 // The keys that are not above most_, `within` of them, packed with their rows.
-void RangeCpu::put_within(const float* keys, int64_t within, uint32_t row, uint64_t* to) const {
-  for (int64_t i = 0, next = 0; next < within; ++i) {
-    to[next] = pack_neighbor(ordered_key(keys[i]), row + static_cast<uint32_t>(i));
-    next += keys[i] <= most_;
-  }
-}
-
-void RangeCpu::take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) {
-  constexpr int64_t kGroup = 512;
-  static_assert(kGroup <= RangeHits::kMostKeys);
-  const auto count_within = [&](const float* some, int64_t number) {
-    return std::count_if(some, some + number, [&](float key) { return key <= most_; });
-  };
-  for (int64_t at = 0; at < count;) {
-    const float* const mine = keys + at;
-    const uint32_t row = first_row + static_cast<uint32_t>(at);
-    int64_t here = std::min(kGroup, count - at);
-    int64_t within = count_within(mine, here);
-    if (within == here) {
-      hits_.add_keys(slot, query, row, mine, here);
-    } else if (within > 0) {  // room takes memory
-      const std::span<uint64_t> room = hits_.room(slot, query, here);
-      if (!room.empty()) {
-        if (static_cast<int64_t>(room.size()) < here) {
-          here = static_cast<int64_t>(room.size());
-          within = count_within(mine, here);
-        }
-        put_within(mine, within, row, room.data());
-      }
-      hits_.taken(slot, within);
-    }
-    at += here;
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results) {

@@ -138,26 +138,6 @@ void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Reso
   copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
 }
 
-SearchParams for_candidates(const SearchParams& params, int64_t rows) {
-  SearchParams coarse = params;
-  coarse.k = candidates_for(params.refine > 0 ? params.refine : kDefaultRefine, params.k, rows);
-  return coarse;
-}
-
-void search_and_refine_from(const VectorFile& file, const IndexVersion& version, const MatrixView& queries,
-                            const NeighborsView& out, const SearchParams& params, const IndexParams& own,
-                            const Resources& resources) {
-  const FileVectors vectors(file, version, own, resources);
-  const HostRows on_host(queries, resources);
-  const HostNeighbors results(out, resources);
-  const SearchParams coarse = for_candidates(params, rows_of(&version));
-  const auto search = [&](const MatrixView& some, const NeighborsView& candidates, const Resources& used) {
-    version.state->search(some, candidates, coarse, used);
-  };
-  search_and_refine({vectors, own.metric, coarse.k}, search, on_host.view(), results.view(), resources);
-  results.deliver(resources);
-}
-
 }  // namespace
 
 bool IndexAccess::ids_are_rows(const Index& index) {
@@ -208,7 +188,9 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
     if (params.refine_from != nullptr) {
-      search_and_refine_from(*params.refine_from, *version, narrowed.view(), out, of_rows, own, used);
+      const FileVectors vectors(*params.refine_from, *version, own, used);
+      const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
+      search_and_refine(task, vectors, narrowed.view(), out, used);
     } else {
       state->search(narrowed.view(), out, of_rows, used);
     }

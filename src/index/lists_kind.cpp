@@ -32,6 +32,12 @@ namespace {
 
 using Lists = Segments<SegmentCopies>;
 
+// Where all segments lie; the host's memory where that is not one place.
+MemorySpace place_of(const Lists& lists) {
+  const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
+  return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
+}
+
 class ListsState final : public IndexState {
  public:
   using Model = std::shared_ptr<const IvfModel>;
@@ -118,9 +124,14 @@ class ListsState final : public IndexState {
     parts.probes = probes_;
   }
 
+  // The same with other segments.
+  SharedState with(Lists segments) const {
+    IndexContent content = this->content().with_rows(segments.rows());
+    content.space = place_of(segments);
+    return std::make_shared<ListsState>(content, params_, model_, std::move(segments), probes_);
+  }
   const Model& model() const { return model_; }
   const Lists& segments() const { return segments_; }
-  int64_t probes() const { return probes_; }
   // What a segment of so many vectors takes on the host.
   int64_t segment_bytes(int64_t rows) const {
     return ListSegment::bytes_for(model_->lists(), rows, model_->codec->format().bytes());
@@ -261,12 +272,6 @@ class ListsState final : public IndexState {
   mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for
 };
 
-// Where all segments lie; the host's memory where that is not one place.
-MemorySpace place_of(const Lists& lists) {
-  const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
-  return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
-}
-
 // The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory,
 // far faster than it codes, and searches few segments sooner: there few are left.
 Lists grown(const Lists& before, SharedSegment added, const Resources& resources) {
@@ -303,7 +308,7 @@ class ListsKind final : public IndexKind {
 
   bool needs_training() const override { return true; }
 
-  std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
+  SharedState trained(RowSource& rows, const Resources& resources) const override {
     ListsState::Model model = train_ivf(training_for(rows.info()), params_.metric, rows, params_.seed, resources);
     return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), Lists(), 0);
   }
@@ -312,14 +317,11 @@ class ListsKind final : public IndexKind {
     return train_ivf_footprint(training_for(rows), params_.metric, rows, resources);
   }
 
-  std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
-                                          const Resources& resources) const override {
+  SharedState added(const IndexState* before, const MatrixView& rows, Ownership,
+                    const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    const Lists segments = grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
-    IndexContent content = state.content().with_rows(first_row + rows.rows());
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
+    return state.with(grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources));
   }
 
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
@@ -330,21 +332,17 @@ class ListsKind final : public IndexKind {
         .then({state.segment_bytes(rows.rows) + state.segment_bytes(joined)});
   }
 
-  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
-                                              const Resources& resources) const override {
+  SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {
     const ListsState& state = lists(before);
     Lists segments;
     for (const SharedSegment& segment : state.segments()) {
       SharedSegment left = without(*segment, kept, state.content().rows, resources);
       if (left->size() > 0) segments.push_back(std::move(left));
     }
-    IndexContent content = state.content().with_rows(kept.count());
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+    return state.with(std::move(segments));
   }
 
-  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
-                                           const Resources& resources) const override {
+  SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const auto* const more = dynamic_cast<const ListsState*>(&other);
     if (more == nullptr) throw_not_alike("the other index has no lists of codes");
@@ -356,12 +354,10 @@ class ListsKind final : public IndexKind {
           std::make_shared<SegmentCopies>(renumbered(*segment->on(Device::cpu(), resources), rows, resources));
       segments = grown(segments, std::move(numbered), resources);
     }
-    IndexContent content = state.content().with_rows(rows + more->content().rows);
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+    return state.with(std::move(segments));
   }
 
-  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+  SharedState restored(IndexParts& parts, const Resources& resources) const override {
     ListParts& own = *parts.lists;
     auto model = std::make_shared<IvfModel>();
     model->metric = params_.metric;

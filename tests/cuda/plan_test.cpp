@@ -499,14 +499,13 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   problem.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
-  const ProductLayout products(product_shape(problem, plan));
   const int64_t batch = plan.product->queries;
   const int64_t piece = plan.product->rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
       {layout.queries.offset, plan.query_batch * 128 * 4},
       {layout.query_norms.offset, plan.query_batch * 8},
       {layout.lists.offset, plan.query_batch * 100 * 8},
-      {layout.products.offset + products.left_bounds.offset, plan.query_tile * 4},
+      {layout.left_bounds.offset, plan.query_tile * 4},
       {layout.rows.offset, piece * 128},
       {layout.row_norms.offset, piece * 8},
       {layout.keys.offset, plan.query_tile * plan.row_tile * 4},
@@ -515,23 +514,23 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.base_terms.offset, piece * 4},
       {layout.centre.offset, 128 * 4},
       {layout.base_facts.offset, 16},
-      {layout.products.offset + products.query_operands.offset, batch * 128 * 2},
-      {layout.products.offset + products.query_facts.offset, batch * 32},
-      {layout.products.offset + products.minima.offset, batch * piece / 64 * 4},
-      {layout.products.offset + products.kth.offset, batch * 4},
-      {layout.products.offset + products.selected.offset, batch * 100 * 4},
-      {layout.products.offset + products.groups.offset, batch * 100 * 4},
-      {layout.products.offset + products.select.offset, second_of(plan).selected->bytes},
-      {layout.products.offset + products.thresholds.offset, batch * 4},
-      {layout.products.offset + products.key_limits.offset, batch * 4},
-      {layout.products.offset + products.group_counts.offset, batch * 4},
-      {layout.products.offset + products.row_counts.offset, batch * 4},
-      {layout.products.offset + products.candidates.offset, batch * second_of(plan).candidates.capacity * 4},
+      {layout.query_operands.offset, batch * 128 * 2},
+      {layout.query_facts.offset, batch * 32},
+      {layout.minima.offset, batch * piece / 64 * 4},
+      {layout.kth.offset, batch * 4},
+      {layout.selected.offset, batch * 100 * 4},
+      {layout.groups.offset, batch * 100 * 4},
+      {layout.select_groups.offset, second_of(plan).selected->bytes},
+      {layout.thresholds.offset, batch * 4},
+      {layout.key_limits.offset, batch * 4},
+      {layout.group_counts.offset, batch * 4},
+      {layout.row_counts.offset, batch * 4},
+      {layout.candidates.offset, batch * second_of(plan).candidates.capacity * 4},
       {layout.found.offset, batch * 100 * 8},
-      {layout.products.offset + products.failed.offset, batch * 4},
-      {layout.products.offset + products.failed_rows.offset, plan.query_tile * 128 * 4},
-      {layout.products.offset + products.failed_norms.offset, plan.query_tile * 8},
-      {layout.products.offset + products.failed_lists.offset, plan.query_tile * 100 * 8},
+      {layout.failed.offset, batch * 4},
+      {layout.failed_rows.offset, plan.query_tile * 128 * 4},
+      {layout.failed_norms.offset, plan.query_tile * 8},
+      {layout.failed_lists.offset, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;

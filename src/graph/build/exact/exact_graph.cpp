@@ -2,7 +2,6 @@
 
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
 #include "graph/lists/counted_work.hpp"
 
