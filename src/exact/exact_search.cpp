@@ -8,7 +8,6 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/result_exit.hpp"
-#include "exact/knn_backend.hpp"
 #include "kernels/select/other_neighbors.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
@@ -100,8 +99,9 @@ void SettledSearch::open(int64_t batch) const {
   input_.queries.open(batch, resources());
 }
 
-void SettledSearch::walk(const Step& step) const {
-  if (task_.gathers()) return walk_gathered(step);
+void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
+  backend.begin(input_.queries.fetch(first_query, queries), first_query);
+  if (task_.gathers()) return scan_gathered(backend, meter);
   // Of a list the backend takes the rows that it wants.
   const bool whole = task_.filter == FilterPath::list;
   const int64_t chunk = whole ? INT64_MAX : plan().base_chunk;
@@ -109,14 +109,15 @@ void SettledSearch::walk(const Step& step) const {
     const int64_t block = input_.base.together(first);
     const PreparedBase* const ready = input_.layouts == nullptr ? nullptr : input_.layouts->of(first);
     const int64_t count = ready != nullptr ? block : std::min(chunk, block);
-    step(input_.base.fetch(first, count), first, ready);
+    backend.scan(input_.base.fetch(first, count), first, ready, meter);
+    meter.poll();
     first += count;
   }
 }
 
 // The rows that the filter keeps, copied together piece by piece and numbered by their place in the list. They are
 // looked at here, where their own numbers are known.
-void SettledSearch::walk_gathered(const Step& step) const {
+void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
   const SearchShape& shape = task_.shape;
@@ -128,7 +129,8 @@ void SettledSearch::walk_gathered(const Step& step) const {
     const RowNumbers numbers{first, kept_.list()};
     if (!shape.base_checked && task_.wish.check_finite) refuse_not_finite("base", rows, numbers, quiet);
     if (!shape.base_checked && shape.metric == Metric::chi_square) refuse_negative("base", rows, numbers, quiet);
-    step(rows, first, nullptr);
+    backend.scan(rows, first, nullptr, meter);
+    meter.poll();
   }
 }
 

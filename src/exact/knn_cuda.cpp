@@ -1,4 +1,4 @@
-// Exact search on a GPU: the steps of knn_backend.hpp.
+// Exact search on a GPU: the steps of search_backend.hpp.
 //
 // Rows go to the device in pieces (or lie there already: a prepared base, a matrix in device memory). The product
 // engine (ProductSearch) searches a piece for a batch of queries at a time and its lists are merged. The
@@ -9,7 +9,7 @@
 
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/product_step_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"

@@ -12,7 +12,7 @@
 #include "core/ordered_number.hpp"
 #include "core/result_exit.hpp"
 #include "core/within_limits.hpp"
-#include "exact/range_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/search_footprint.hpp"
 #include "kernels/select/range_hits.hpp"
 

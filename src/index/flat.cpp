@@ -135,14 +135,7 @@ class FlatState final : public IndexState {
     info.parts.emplace_back("vectors", held.host + held.device);
   }
 
-  IndexBytes bytes() const override {
-    IndexBytes total;
-    for (const auto& segment : vectors_) {
-      total.host += segment->bytes(DeviceKind::cpu);
-      total.device += segment->bytes(DeviceKind::cuda);
-    }
-    return total;
-  }
+  IndexBytes bytes() const override { return {vectors_.bytes(DeviceKind::cpu), vectors_.bytes(DeviceKind::cuda)}; }
 
   const Vectors& vectors() const { return vectors_; }
   bool checked() const { return checked_; }

@@ -138,6 +138,17 @@ void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Reso
   copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
 }
 
+// The one that is searched for such queries; null, or without rows: nothing is found.
+template <typename Impl>
+std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const MatrixView& queries) {
+  std::shared_ptr<const IndexVersion> version = impl.versions.current();
+  impl.refuse_untrained(version.get(), "it is searched");
+  if (const IndexState* const state = state_of(version.get())) {
+    check_queries(state->content(), queries, impl.params.metric);
+  }
+  return version;
+}
+
 }  // namespace
 
 bool IndexAccess::ids_are_rows(const Index& index) {
@@ -169,10 +180,8 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   KnnParams{params.k, own.metric}.validate();
   check_search_params(params.probes, params.refine);
   check_output(out, queries.rows(), params.k);
-  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
+  const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
   if (params.refine_from != nullptr) {
     refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
     check_refine_from(*params.refine_from, state, own);
@@ -206,10 +215,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
                           params.filter, params.result_space, params.allocate};
   whole.validate();
   check_search_params(params.probes, 0);
-  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
+  const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
   if (rows_of(version.get()) == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }

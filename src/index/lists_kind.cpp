@@ -83,9 +83,8 @@ class ListsState final : public IndexState {
   }
 
   IndexBytes bytes() const override {
-    int64_t there = model_->on_gpus->bytes(DeviceKind::cuda);
-    for (const SharedSegment& segment : segments_) there += segment->bytes(DeviceKind::cuda);
-    return {model_->bytes() + codes_bytes(), there};
+    return {model_->bytes() + segments_.bytes(DeviceKind::cpu),
+            model_->on_gpus->bytes(DeviceKind::cuda) + segments_.bytes(DeviceKind::cuda)};
   }
 
   void describe(IndexInfo& info, const LiveRows& live) const override {
@@ -102,7 +101,7 @@ class ListsState final : public IndexState {
     const auto rows = static_cast<double>(live.count());
     info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
     info.parts.emplace_back("centres and code", model_->bytes());
-    info.parts.emplace_back("lists", codes_bytes());
+    info.parts.emplace_back("lists", segments_.bytes(DeviceKind::cpu));
   }
 
   void give_parts(IndexParts& parts, const Resources& resources) const override {
@@ -231,27 +230,16 @@ class ListsState final : public IndexState {
 
   // Of copies of the segments that lie on a GPU alone.
   int64_t copied_bytes() const {
-    int64_t bytes = 0;
-    for (const SharedSegment& segment : segments_) {
-      if (!segment->space().host_readable()) bytes += segment_bytes(segment->size());
-    }
-    return bytes;
+    return segments_.sum([&](const SegmentCopies& segment) {
+      return segment.space().host_readable() ? 0 : segment_bytes(segment.size());
+    });
   }
 
   // Of the segments that no GPU has.
   int64_t bytes_to_come() const {
-    int64_t total = 0;
-    for (const SharedSegment& segment : segments_) {
-      const bool on_gpu = segment->copies().bytes(DeviceKind::cuda) > 0;
-      total += on_gpu ? 0 : segment->copies().bytes(DeviceKind::cpu);
-    }
-    return total;
-  }
-
-  int64_t codes_bytes() const {
-    int64_t total = 0;
-    for (const SharedSegment& segment : segments_) total += segment->bytes(DeviceKind::cpu);
-    return total;
+    return segments_.sum([](const SegmentCopies& segment) {
+      return segment.copies().bytes(DeviceKind::cuda) > 0 ? 0 : segment.copies().bytes(DeviceKind::cpu);
+    });
   }
 
   // All vectors as one segment, also where there are none.

@@ -42,11 +42,7 @@ class CodeStore {
   int64_t rows() const { return codes_.rows(); }
   int64_t bytes() const { return rows() * codec_->format().bytes(); }
   // Of copies on GPUs.
-  int64_t device_bytes() const {
-    int64_t total = codec_there_->bytes(DeviceKind::cuda);
-    for (const auto& segment : codes_) total += segment->bytes(DeviceKind::cuda);
-    return total;
-  }
+  int64_t device_bytes() const { return codec_there_->bytes(DeviceKind::cuda) + codes_.bytes(DeviceKind::cuda); }
 
   // With rows of any dtype, in host memory, behind the others.
   CodeStore added(const MatrixView& rows, const Resources& resources) const {

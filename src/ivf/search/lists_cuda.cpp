@@ -10,7 +10,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/range_loop.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"

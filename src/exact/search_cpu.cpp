@@ -1,15 +1,62 @@
-// Range search on the CPU: whatever the scanner cannot exclude gets its canonical distance, and stays if that is in
-// range. The threshold never falls, so that time grows with what is found.
+// Exact search on the CPU: the scanner finds candidates, and the canonical distance decides among them.
+#include "core/host_array.hpp"
+#include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/cpu_scanner.hpp"
-#include "exact/range_backend.hpp"
+#include "exact/exact_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <span>
 
 namespace kith {
 namespace {
 
+// Every query keeps its k best over all rows scanned.
+class KnnCpu final : public KnnBackend, private CandidateUser {
+ public:
+  KnnCpu(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
+      : k_(task.k),
+        scanner_(task, plan, kept, resources),
+        best_(plan.query_batch * k_, "the nearest so far", resources) {}
+
+  void begin(const MatrixView& queries, int64_t first_query) override {
+    scanner_.load(queries, first_query);
+    std::fill_n(best(0), queries.rows() * k_, kPadding);
+  }
+
+  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
+    scanner_.scan(base, first_row, ready, meter, *this);
+  }
+
+  void finish(uint64_t* neighbors) override { std::copy_n(best(0), scanner_.queries() * k_, neighbors); }
+
+ private:
+  float threshold(int64_t query) const override {
+    const uint64_t kth = best(query)[k_ - 1];
+    if (kth == kPadding) return kInfinity;
+    const float key = key_of_ordered(ordered_of(kth));
+    if (std::isnan(key)) return kInfinity;  // it excludes nothing
+    return key;
+  }
+  bool ties_may_count() const override { return false; }
+  void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {
+    list->make_room(scanner_.scratch(slot), score);
+  }
+  void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
+    list->finish(best(query), first_row, scanner_.scratch(slot), score);
+  }
+
+  uint64_t* best(int64_t query) const { return best_.data() + query * k_; }
+
+  const int64_t k_;
+  CpuScanner scanner_;
+  HostArray<uint64_t> best_;
+};
+
+// Range search: whatever the scanner cannot exclude gets its canonical distance, and stays if that is in
+// range. The threshold never falls, so that time grows with what is found.
 class RangeCpu final : public RangeBackend, private CandidateUser {
  public:
   // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
@@ -93,6 +140,11 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
 
 // The keys that are not above most_, `within` of them, packed with their rows.
 }  // namespace
+
+std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPlan& plan, const KeptRows* kept,
+                                         const Resources& resources) {
+  return std::make_unique<KnnCpu>(task, plan, kept == nullptr ? nullptr : kept->bits(), resources);
+}
 
 std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results) {
   return std::make_unique<RangeCpu>(search, most, results);
