@@ -6,83 +6,11 @@
 #include <kith/metric.hpp>
 
 #include "core/plan_budget.hpp"
-#include "exact/search_task.hpp"
-#include "kernels/matrix/product_plan.hpp"
+#include "exact/cuda_search_plan.hpp"
 
 #include <cstdint>
-#include <optional>
-#include <variant>
 
 namespace kith {
-
-// How a GPU finds a query's neighbours.
-enum class CudaEngine : uint8_t {
-  automatic,
-  product,  // products on the matrix units choose candidates; queries of which they cannot be sure go the other way
-  direct,   // every canonical key
-};
-
-// Rows that a product finds for each query, and so many of them as near as a neighbour can be.
-struct CandidateRoom {
-  int64_t capacity = 0;
-  int64_t room = 0;
-};
-
-// Groups of rows that are selected for each query by their minima.
-struct SelectedGroups {
-  int64_t count = 0;
-  int64_t bytes = 0;  // of the selection's workspace
-};
-
-// How products find the candidates of a query. All but RangeProduct go by the minima of groups of rows.
-
-// Small k: the rows of the selected groups are the candidates.
-struct GroupedProduct {
-  int rows_per_minimum = 64;
-  SelectedGroups selected;
-};
-// Larger k: a second product finds the rows below the k-th minimum.
-struct SecondProduct {
-  int rows_per_minimum = 64;               // 8 where k is large beside the rows
-  std::optional<SelectedGroups> selected;  // none: only the k-th minimum is found
-  CandidateRoom candidates;
-};
-// Few rows and many queries (kernels/rerank/coarse_plan.hpp).
-struct CoarseProduct {
-  int rows_per_minimum = 64;
-  int64_t room = 0;                       // candidates of a query
-  std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
-};
-// All rows within a radius, which one product finds.
-struct RangeProduct {
-  CandidateRoom candidates;
-};
-
-// Of the product engine.
-struct ProductPlan {
-  ProductEngine engine = ProductEngine::automatic;
-  OperandType operands = OperandType::half;
-  bool operands_ready = false;  // a prepared base has them
-  int64_t queries = 0;          // searched at a time
-  int64_t rows = 0;             // of the base, at a time
-  int multiprocessors = 0;
-  std::variant<GroupedProduct, SecondProduct, CoarseProduct, RangeProduct> way;
-  CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
-};
-
-struct KnnCudaPlan : KnnPlan {
-  int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
-  int64_t gather_bytes = 0;  // the same for rows by number, where none is pinned
-  int64_t query_tile = 0;    // of the direct engine, which takes what the product engine leaves
-  int64_t row_tile = 0;
-  int multiprocessors = 0;
-  bool selects_tiles = true;           // of the direct engine, where k is small enough; else lists take less memory
-  int64_t hits = 0;                    // range search: rows found that the device holds at a time
-  std::optional<ProductPlan> product;  // none: the direct engine does it all
-
-  CudaEngine engine() const { return product ? CudaEngine::product : CudaEngine::direct; }
-  int64_t product_queries() const { return product ? product->queries : 0; }
-};
 
 // `always_by_tiles`: and candidates are re-ranked by tiles of rows wherever that can be.
 enum class CoarsePath : uint8_t { automatic, always, always_by_tiles, never };

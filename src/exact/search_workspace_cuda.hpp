@@ -7,7 +7,7 @@
 #include "core/byte_size.hpp"
 #include "core/host_array.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_plan_cuda.hpp"
+#include "exact/cuda_search_plan.hpp"
 #include "exact/search_task.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
