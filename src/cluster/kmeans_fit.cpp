@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t kSubsampleStream = 0;   // the runs' streams begin after it
 constexpr int64_t kCachedBytes = 1 << 20;  // of rows that a thread reads twice
 
-KMeansPlan plan_for(const KMeansShape& shape, const KMeansWish& wish, Device device, const PlanBudget& budget) {
+PlanWithin<KMeansPlan> plan_for(const KMeansShape& shape, const KMeansWish& wish, Device device,
+                                const PlanBudget& budget) {
   return plan_on(
       device, budget, [&](const PlanBudget& left) { return plan_kmeans_cpu(shape, wish, left); },
       [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_kmeans_cuda(shape, wish, gpu, left); });
@@ -186,8 +187,8 @@ Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, c
 
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
   const Device device = resolve_kmeans_device(shape, wish, resources);
-  return plan_and_reserve<KMeansPlan>([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); },
-                                      resources);
+  return plan_and_reserve<KMeansPlan>(
+      "k-means", [&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, const KMeansInput& input,

@@ -1,14 +1,12 @@
 // A plan for a GPU within the memory that is free there.
 //
-// A call does not ask the driver how much that is where the answer cannot matter: a plan is first made
-// as if all of the device's memory were free, and stands where Kith's pool holds what it needs from a call before. Else
-// the driver is asked. Results are the same with any plan.
+// A call does not ask the driver how much that is where the answer cannot matter: a plan is first made as if all of the
+// device's memory were free, and stands where Kith's pool holds what it needs from a call before. Else the driver is
+// asked. Results are the same with any plan.
 #pragma once
 
 #include <kith/device.hpp>
-#include <kith/error.hpp>
 
-#include "core/plan_budget.hpp"
 #include "core/planned.hpp"
 #include "cuda/device_info.hpp"
 
@@ -16,19 +14,16 @@
 
 namespace kith {
 
-// plan_with(gpu, budget) makes the best plan that fits, or throws OutOfMemory; bytes_of(plan) says what it needs.
+// plan_with(gpu, budget) makes the best plan that fits, or the smallest.
 template <typename PlanWith>
 auto plan_on_gpu(Device device, const PlanBudget& budget, const PlanWith& plan_with) {
   const auto within = [&](const DeviceInfo& gpu) {
     PlanBudget smaller = budget;
     smaller.device = std::min(budget.device, gpu.memory_free);
-    return plan_with(gpu, smaller);
+    return PlanWithin{plan_with(gpu, smaller), gpu.memory_free};
   };
-  try {
-    auto plan = within(usable_gpu_when_idle(device));
-    if (bytes_of(plan).device <= idle_pool_bytes(device.index)) return plan;
-  } catch (const OutOfMemory&) {  // the next one says what is free
-  }
+  auto best = within(usable_gpu_when_idle(device));
+  if (bytes_of(best.plan).device <= idle_pool_bytes(device.index)) return best;
   return within(usable_gpu(device));
 }
 

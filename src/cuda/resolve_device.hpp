@@ -37,7 +37,7 @@ Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& space
 template <typename PlanCpu, typename PlanCuda>
 auto plan_on(Device device, const PlanBudget& budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {
   return dispatch(
-      device, [&] { return plan_cpu(budget); }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
+      device, [&] { return PlanWithin{plan_cpu(budget)}; }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
 }
 
 }  // namespace kith

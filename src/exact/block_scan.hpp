@@ -1,5 +1,5 @@
-// One task of a product scan: a block of queries against a range of panels, with the queries' limits lowered as their
-// candidate lists fill.
+// The tasks of a CpuScanner. Of a product scan: a block of queries against a range of panels, with the queries' limits
+// lowered as their candidate lists fill. Of a scan of rows as they lie: all queries against a range of rows.
 #pragma once
 
 #include "core/divide.hpp"
@@ -72,5 +72,11 @@ class BlockScan {
 void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
 // Bytes: values are exact, and so are the candidates' keys.
 void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
+
+// Rows as they lie, the part `split` of them (tile_scan.cpp). `queries`: one after the other, as they are compared.
+// Returns the first row that is not finite, or -1; what follows it is not looked at.
+int64_t scan_tiles(CpuScanner& scanner, const float* queries, int64_t split, int slot, bool check_finite);
+// The same behind the screen of a prepared base, for which the scanner's queries are packed.
+void scan_screened_tiles(CpuScanner& scanner, const float* queries, const PackedRows& ready, int64_t split, int slot);
 
 }  // namespace kith

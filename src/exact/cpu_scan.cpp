@@ -3,7 +3,6 @@
 
 #include "core/divide.hpp"
 #include "exact/block_scan.hpp"
-#include "exact/tile_scan.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
@@ -105,18 +104,12 @@ void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
   const bool screens = plan_.screens && !check_finite && ready != nullptr && ready->format() == PanelFormat::screened;
   if (screens) {  // of an index, whose rows have been looked at
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
-    return parallel_for(splits, *meter_, resources_, [&](int64_t split, int slot) {
-      TileScan scan(*this, queries, split, slot, false);
-      ScreenedTileScan(*this, *ready, split, scan)
-          .run(ready->panel_count() * split / splits, ready->panel_count() * (split + 1) / splits);
-    });
+    return parallel_for(splits, *meter_, resources_,
+                        [&](int64_t split, int slot) { scan_screened_tiles(*this, queries, *ready, split, slot); });
   }
-  const int64_t tiles = divide_up(base_.rows(), TileScan::kTileRows);
   std::vector<int64_t> bad(static_cast<size_t>(splits), -1);
   parallel_for(splits, *meter_, resources_, [&](int64_t split, int slot) {
-    const int64_t first = tiles * split / splits * TileScan::kTileRows;
-    const int64_t end = std::min(tiles * (split + 1) / splits * TileScan::kTileRows, base_.rows());
-    bad[static_cast<size_t>(split)] = TileScan(*this, queries, split, slot, check_finite).run(first, end);
+    bad[static_cast<size_t>(split)] = scan_tiles(*this, queries, split, slot, check_finite);
   });
   for (const int64_t row : bad) {
     if (row >= 0) throw_not_finite("base", first_row_ + row);

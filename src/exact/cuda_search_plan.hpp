@@ -39,14 +39,14 @@ struct GroupedProduct {
 };
 // Larger k: a second product finds the rows below the k-th minimum.
 struct SecondProduct {
-  int rows_per_minimum = 64;  // 8 where k is large beside the rows
+  int rows_per_minimum = 64;               // 8 where k is large beside the rows
   std::optional<SelectedGroups> selected;  // none: only the k-th minimum is found
   CandidateRoom candidates;
 };
 // Few rows and many queries (kernels/rerank/coarse_plan.hpp).
 struct CoarseProduct {
   int rows_per_minimum = 64;
-  int64_t room = 0;                        // candidates of a query
+  int64_t room = 0;                       // candidates of a query
   std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
 };
 // All rows within a radius, which one product finds.
@@ -72,8 +72,8 @@ struct KnnCudaPlan : KnnPlan {
   int64_t query_tile = 0;    // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
   int multiprocessors = 0;
-  bool selects_tiles = true;  // of the direct engine, where k is small enough; else lists take less memory
-  int64_t hits = 0;           // range search: rows found that the device holds at a time
+  bool selects_tiles = true;           // of the direct engine, where k is small enough; else lists take less memory
+  int64_t hits = 0;                    // range search: rows found that the device holds at a time
   std::optional<ProductPlan> product;  // none: the direct engine does it all
 
   CudaEngine engine() const { return product ? CudaEngine::product : CudaEngine::direct; }

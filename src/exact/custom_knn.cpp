@@ -79,26 +79,11 @@ struct CustomLayout : ScratchLayout {
         rows(take<float>(kPanelRows * cols)),
         panel(take<float>(kPanelRows * cols)) {}
 };
-struct Scratch {
-  uint64_t* lists;
-  float* query_rows;
-  float* rows;
-  float* panel;
-
-  static int64_t bytes(int64_t cols, int64_t k) { return CustomLayout(cols, k).bytes; }
-  Scratch(std::byte* memory, int64_t cols, int64_t k) {
-    const CustomLayout layout(cols, k);
-    lists = layout.lists.in(memory);
-    query_rows = layout.query_rows.in(memory);
-    rows = layout.rows.in(memory);
-    panel = layout.panel.in(memory);
-  }
-};
-
 // What a search in so many rows holds beside its results and its filter.
 struct SearchMemory {
   int64_t k;
-  int64_t splits;         // ranges of rows
+  int64_t splits;  // ranges of rows
+  CustomLayout layout;
   int64_t scratch_bytes;  // of a thread
   HostArray<uint64_t> best;
   HostBuffer scratch;
@@ -107,32 +92,35 @@ struct SearchMemory {
       : k(std::min(most, rows)),
         splits(std::clamp<int64_t>(4 * resources.threads() / divide_up(queries, kCustomQueryBlock), 1,
                                    std::max<int64_t>(1, rows / std::max(kCustomRowsPerSplit, 4 * k)))),
-        scratch_bytes(round_up(Scratch::bytes(cols, k), 64)),
+        layout(cols, k),
+        scratch_bytes(round_up(layout.bytes, 64)),
         best(queries * splits * k, "the nearest of every task", resources),
         scratch(resources.threads() * scratch_bytes, "a search by a custom metric", resources) {}
 };
 
-void scan(const Problem& problem, int64_t first_query, int64_t query_count, int64_t split, const Scratch& scratch,
-          uint64_t* best) {
+void scan(const Problem& problem, int64_t first_query, int64_t query_count, int64_t split, const CustomLayout& layout,
+          std::byte* scratch, uint64_t* best) {
   const int64_t cols = problem.base.cols();
-  for (int64_t q = 0; q < query_count; ++q) {
-    widen_row(problem.queries, first_query + q, scratch.query_rows + q * cols);
-  }
+  float* const queries = layout.query_rows.in(scratch);
+  float* const rows = layout.rows.in(scratch);
+  float* const panel = layout.panel.in(scratch);
+  const auto list_of = [&](int64_t q) { return layout.lists.in(scratch) + q * BestList::words(problem.k); };
   std::vector<BestList> lists;
   for (int64_t q = 0; q < query_count; ++q) {
-    lists.emplace_back(scratch.lists + q * BestList::words(problem.k), problem.k).clear();
+    widen_row(problem.queries, first_query + q, queries + q * cols);
+    lists.emplace_back(list_of(q), problem.k).clear();
   }
   const int64_t end = problem.rows * (split + 1) / problem.splits;
   for (int64_t first = problem.rows * split / problem.splits; first < end; first += kPanelRows) {
     const int64_t count = std::min(kPanelRows, end - first);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = problem.list == nullptr ? first + i : problem.list[first + i];
-      widen_row(problem.base, row, scratch.rows + i * cols);
+      widen_row(problem.base, row, rows + i * cols);
     }
-    pack_units(scratch.rows, cols, count, cols, kPanelRows, scratch.panel);
+    pack_units(rows, cols, count, cols, kPanelRows, panel);
     for (int64_t q = 0; q < query_count; ++q) {
       float distances[kPanelRows];
-      problem.metric.distances(problem.metric.metric, scratch.query_rows + q * cols, scratch.panel, cols, distances);
+      problem.metric.distances(problem.metric.metric, queries + q * cols, panel, cols, distances);
       for (int64_t i = 0; i < count; ++i) {
         const auto row = static_cast<uint32_t>(problem.list == nullptr ? first + i : problem.list[first + i]);
         lists[static_cast<size_t>(q)].offer(pack_neighbor(ordered_key(distances[i]), row));
@@ -141,8 +129,7 @@ void scan(const Problem& problem, int64_t first_query, int64_t query_count, int6
   }
   for (int64_t q = 0; q < query_count; ++q) {
     lists[static_cast<size_t>(q)].merge();
-    std::copy_n(scratch.lists + q * BestList::words(problem.k), problem.k,
-                best + ((first_query + q) * problem.splits + split) * problem.k);
+    std::copy_n(list_of(q), problem.k, best + ((first_query + q) * problem.splits + split) * problem.k);
   }
 }
 
@@ -182,8 +169,8 @@ Neighbors search(const PanelMetric& metric, const MatrixView& queries, const Mat
   parallel_for(blocks * memory.splits, meter, resources, [&](int64_t task, int slot) {
     const int64_t first_query = task % blocks * kCustomQueryBlock;
     const int64_t count = std::min(kCustomQueryBlock, queries.rows() - first_query);
-    scan(problem, first_query, count, task / blocks,
-         Scratch(memory.scratch.data() + slot * memory.scratch_bytes, base.cols(), memory.k), memory.best.data());
+    scan(problem, first_query, count, task / blocks, memory.layout, memory.scratch.data() + slot * memory.scratch_bytes,
+         memory.best.data());
     meter.add(count * kept.count() / memory.splits);
     meter.checkpoint();
   });
@@ -210,10 +197,10 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
     const Footprint results = footprint_of<Neighbors>(resources, queries.rows(), params.k)
                                   .beside(KeptRows::footprint(params.filter, base.rows()));
     if (queries.rows() == 0 || base.rows() == 0) return results;
-    return results.beside(
-        footprint_of<SearchMemory>(resources, queries.rows(), base.rows(), base.cols(), params.k));
+    return results.beside(footprint_of<SearchMemory>(resources, queries.rows(), base.rows(), base.cols(), params.k));
   };
-  return within_limits("the search", resources, least, [&] { return search(metric, queries, base, params, resources); });
+  return within_limits("the search", resources, least,
+                       [&] { return search(metric, queries, base, params, resources); });
 }
 
 }  // namespace kith::custom

@@ -1,11 +1,19 @@
 #include "exact/exact_search.hpp"
 
+#include <kith/error.hpp>
 #include <kith/matrix_buffer.hpp>
 
 #include "core/cpu_target.hpp"
+#include "core/dispatch.hpp"
+#include "core/float_mode.hpp"
+#include "core/host_array.hpp"
+#include "core/result_exit.hpp"
+#include "kernels/select/other_neighbors.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace kith {
@@ -91,8 +99,9 @@ void SettledSearch::open(int64_t batch) const {
   input_.queries.open(batch, resources());
 }
 
-void SettledSearch::walk(const Step& step) const {
-  if (task_.gathers()) return walk_gathered(step);
+void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
+  backend.begin(input_.queries.fetch(first_query, queries), first_query);
+  if (task_.gathers()) return scan_gathered(backend, meter);
   // Of a list the backend takes the rows that it wants.
   const bool whole = task_.filter == FilterPath::list;
   const int64_t chunk = whole ? INT64_MAX : plan().base_chunk;
@@ -100,14 +109,15 @@ void SettledSearch::walk(const Step& step) const {
     const int64_t block = input_.base.together(first);
     const PreparedBase* const ready = input_.layouts == nullptr ? nullptr : input_.layouts->of(first);
     const int64_t count = ready != nullptr ? block : std::min(chunk, block);
-    step(input_.base.fetch(first, count), first, ready);
+    backend.scan(input_.base.fetch(first, count), first, ready, meter);
+    meter.poll();
     first += count;
   }
 }
 
 // The rows that the filter keeps, copied together piece by piece and numbered by their place in the list. They are
 // looked at here, where their own numbers are known.
-void SettledSearch::walk_gathered(const Step& step) const {
+void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
   const SearchShape& shape = task_.shape;
@@ -119,13 +129,92 @@ void SettledSearch::walk_gathered(const Step& step) const {
     const RowNumbers numbers{first, kept_.list()};
     if (!shape.base_checked && task_.wish.check_finite) refuse_not_finite("base", rows, numbers, quiet);
     if (!shape.base_checked && shape.metric == Metric::chi_square) refuse_negative("base", rows, numbers, quiet);
-    step(rows, first, nullptr);
+    backend.scan(rows, first, nullptr, meter);
+    meter.poll();
   }
 }
 
 const KeptRows* SettledSearch::kept() const {
   const bool used = task_.filter == FilterPath::mask || task_.filter == FilterPath::list;
   return used ? &kept_ : nullptr;
+}
+
+namespace {
+
+// The packed neighbours of queries first_query, first_query + 1, ...
+void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
+                     const NeighborsView& out) {
+  const ResultExit result(task.shape.metric, numbers);
+  for (int64_t q = 0; q < out.queries; ++q) {
+    const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
+    OtherNeighbors others{neighbors + q * task.k, task.k, itself};
+    for (int64_t i = 0; i < out.k; ++i) {
+      const uint64_t neighbor = others.next();
+      out.ids[q * out.k + i] = result.id(neighbor);
+      out.distances[q * out.k + i] = result.distance(neighbor);
+    }
+  }
+}
+
+// To `out`, which holds the results of all queries, or to the sink where there is one.
+void search_batches(const SettledSearch& search, const NeighborsView& out, const NeighborsSink* sink) {
+  const DefaultFloatMode mode;
+  const SearchTask& task = search.task();
+  const Resources& resources = search.resources();
+  const int64_t batch = search.plan().query_batch;
+  const std::unique_ptr<KnnBackend> backend = dispatch(
+      search.plan().device, [&] { return make_knn_cpu(task, search.plan_as<KnnCpuPlan>(), search.kept(), resources); },
+      [&](int) {
+        return make_knn_cuda(task, search.plan_as<KnnCudaPlan>(), search.kept(), search.metric(), resources);
+      });
+  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
+  const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
+  search.open(batch);
+  Neighbors part = sink == nullptr ? Neighbors() : Neighbors(batch, task.wish.k, resources);
+  ProgressMeter meter("search", task.shape.queries * task.rows, resources);
+  for (int64_t first = 0; first < task.shape.queries; first += batch) {
+    const int64_t count = std::min(batch, task.shape.queries - first);
+    search.scan(*backend, first, count, meter);
+    NeighborsView to = sink == nullptr ? out : part.view();
+    to.queries = count;
+    if (sink == nullptr) {
+      to.ids += first * out.k;
+      to.distances += first * out.k;
+    }
+    if (to.space.host_readable()) {
+      backend->finish(neighbors.data());
+      write_neighbors(task, neighbors.data(), search.numbers(), first, to);
+    } else {
+      backend->finish_on_device(to);
+    }
+    if (sink != nullptr) (*sink)(first, to);
+  }
+  meter.finish();
+}
+
+}  // namespace
+
+void KnnBackend::finish_on_device(const NeighborsView&) {
+  throw InvalidState("this backend has no device memory to write to");
+}
+
+void search_knn(const SettledSearch& search, const NeighborsView& out) { search_batches(search, out, nullptr); }
+
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
+                const Resources& resources) {
+  const SettledSearch search(shape, wish, input, resources);
+  if (search.anything_to_find()) return search_knn(search, out);
+  if (out.space.host_readable()) return write_nothing(shape.metric, out);
+  if (shape.queries > 0) write_nothing_cuda(shape.metric, out, resources);
+}
+
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
+                const Resources& resources) {
+  const SettledSearch search(shape, wish, input, resources);
+  if (search.anything_to_find()) return search_batches(search, {}, &sink);
+  Neighbors nothing(1, wish.k, resources);
+  write_nothing(shape.metric, nothing.view());
+  for (int64_t query = 0; query < shape.queries; ++query) sink(query, nothing.view());
 }
 
 }  // namespace kith

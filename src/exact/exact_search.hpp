@@ -2,26 +2,19 @@
 // for range search, over arrays, files and indexes.
 #pragma once
 
+#include <kith/knn.hpp>
 #include <kith/row_filter.hpp>
 
-#include "core/parallel_for.hpp"
 #include "exact/knn_plan.hpp"
-#include "exact/prepared_base.hpp"
-#include "exact/search_task.hpp"
-#include "rows/kept_rows.hpp"
+#include "exact/search_backend.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
-#include <functional>
 
 namespace kith {
 
-namespace custom {
-struct TileMetric;
-}
-
-// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can get,
-// one for each device.
+// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can
+// get, one for each device.
 class BaseLayouts {
  public:
   virtual ~BaseLayouts() = default;
@@ -73,28 +66,27 @@ class SettledSearch {
   void open(int64_t batch) const;
   // Gives a backend the queries from number `first` on, and all rows that are gone over, in ascending order: whole
   // blocks where they are prepared, else at most a chunk at a time.
-  template <typename Backend>
-  void scan(Backend& backend, int64_t first, int64_t count, ProgressMeter& meter) const {
-    backend.begin(input_.queries.fetch(first, count), first);
-    walk([&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
-      backend.scan(rows, first_row, ready, meter);
-      meter.poll();
-    });
-  }
+  void scan(SearchBackend& backend, int64_t first, int64_t count, ProgressMeter& meter) const;
   // After the search: its memory may serve the results.
   void give_memory_back() { planned_ = PlannedKnn(); }
 
  private:
   void make_plan(FilterPath path, bool prepared, Device device, const Resources& resources);
-  // A run of rows, the first of which is number first_row. `ready` is its layout for the plan's device, or none.
-  using Step = std::function<void(const MatrixView& rows, int64_t first_row, const PreparedBase* ready)>;
-  void walk(const Step& step) const;
-  void walk_gathered(const Step& step) const;
+  void scan_gathered(SearchBackend& backend, ProgressMeter& meter) const;
 
   const SearchInput& input_;
   SearchTask task_;
   KeptRows kept_;
   PlannedKnn planned_;
 };
+
+// The loop of every k-NN search, on every device: batches of queries, pieces of the base, results out.
+// Results of all queries go to the caller's arrays, or batch by batch to a sink.
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
+                const Resources& resources);
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
+                const Resources& resources);
+// The same once it is settled; there is something to find.
+void search_knn(const SettledSearch& search, const NeighborsView& out);
 
 }  // namespace kith

@@ -10,7 +10,7 @@ namespace {
 
 using AnyPlan = decltype(PlannedKnn::plan);
 
-AnyPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
+PlanWithin<AnyPlan> plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
   return plan_on(
       device, budget, [&](const PlanBudget& left) -> AnyPlan { return plan_knn_cpu(task, left); },
       [&](const DeviceInfo& gpu, const PlanBudget& left) -> AnyPlan { return plan_knn_cuda(task, gpu, left); });
@@ -20,8 +20,7 @@ AnyPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
   const auto description = [&] {
-    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.rows,
-                       task.shape.cols);
+    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.rows, task.shape.cols);
   };
   const auto fits = [&](Device device) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
@@ -32,7 +31,9 @@ Device resolve_device(const SearchTask& task, const Resources& resources) {
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
-  return plan_and_reserve<AnyPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  return plan_and_reserve<AnyPlan>(
+      task.within() ? "the range search" : "the search",
+      [&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
 Footprint least_plan(const SearchTask& task, Device device, const Resources& resources) {
@@ -40,7 +41,7 @@ Footprint least_plan(const SearchTask& task, Device device, const Resources& res
 }
 
 int64_t largest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
-  return bytes_of(plan_for(task, device, {kNoLimit, kNoLimit, resources.threads(), cpu_extensions()})).host;
+  return bytes_of(plan_for(task, device, {kNoLimit, kNoLimit, resources.threads(), cpu_extensions()}).plan).host;
 }
 
 }  // namespace kith

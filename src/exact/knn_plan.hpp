@@ -19,7 +19,7 @@ using PlannedKnn = Planned<std::variant<KnnCpuPlan, KnnCudaPlan>>;
 inline const KnnPlan& plan_of(const decltype(PlannedKnn::plan)& plan) {
   return std::visit([](const KnnPlan& any) -> const KnnPlan& { return any; }, plan);
 }
-inline PlanBytes bytes_of(const decltype(PlannedKnn::plan)& plan) {
+inline Footprint bytes_of(const decltype(PlannedKnn::plan)& plan) {
   return {plan_of(plan).host_bytes, plan_of(plan).device_bytes};
 }
 

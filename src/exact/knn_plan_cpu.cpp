@@ -1,7 +1,5 @@
 #include "exact/knn_plan_cpu.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -11,8 +9,6 @@
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -153,10 +149,9 @@ bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
                                  task.wish.k * 12) +
                 list_bytes
           : 0;
-  const int64_t panel_bytes =
-      plan->engine == CpuEngine::panels && !task.prepared && plan->panel_rows > smallest_rows
-          ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)
-          : 0;
+  const int64_t panel_bytes = plan->engine == CpuEngine::panels && !task.prepared && plan->panel_rows > smallest_rows
+                                  ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)
+                                  : 0;
   const int64_t chunk_bytes = plan->base_chunk > smallest_rows ? task.read_bytes(0, plan->base_chunk) : 0;
   const int64_t largest = std::max({split_bytes, batch_bytes, panel_bytes, chunk_bytes});
   if (largest == 0) return false;
@@ -185,8 +180,7 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.list_length = task.within() ? kRangeList : task.k;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
-  plan.base_chunk =
-      task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
+  plan.base_chunk = task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
   plan.panel_rows = std::clamp<int64_t>(kPackedBytes / vector_bytes(plan.format, task.shape.cols), 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
@@ -206,9 +200,9 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
   if (counts_words && task.shape.queries < kCountedUpTo) return CpuEngine::direct;
   if (!task.prepared) {
     const bool counts = format == PanelFormat::bits && task.shape.cols >= kFewestCountedColumns;
-    const bool pays = holds_bytes(format) ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
-                                          : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu))
-                                                .packing_pays(task.shape.queries);
+    const bool pays = holds_bytes(format)
+                          ? task.shape.queries >= (counts ? kCountedUnpackedUpTo : kProductFrom)
+                          : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu)).packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
   if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
@@ -227,27 +221,16 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
     if (plan.host_bytes <= budget.host) return plan;
   }
   plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs no rows
-  if (plan.host_bytes <= budget.host) return plan;
-  if (plan.screens) {  // nor queries for a screen
-    plan = fit_plan(task, budget, CpuEngine::direct, PanelFormat::f32);
-    if (plan.host_bytes <= budget.host) return plan;
-  }
-  const bool nearest = task.wish.what == Wanted::nearest;
-  throw OutOfMemory(
-      fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "
-                  "raise the limit, or lower {}the threads",
-                  nearest ? "search" : "range search", task.rows, task.shape.cols,
-                  nearest ? fmt::format("k = {} and ", task.wish.k) : "", budget.threads,
-                  format_bytes_up(plan.host_bytes), format_bytes(std::max<int64_t>(budget.host, 0)),
-                  nearest ? "k or " : ""),
-      plan.host_bytes);
+  if (plan.host_bytes <= budget.host || !plan.screens) return plan;
+  return fit_plan(task, budget, CpuEngine::direct, PanelFormat::f32);  // nor queries for a screen
 }
 
 Counts work_of(const SearchShape& shape) {
   const double values = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
   const bool products = is_product(key_kind(shape.metric));
-  return {{CostUnit::copied_byte, values * static_cast<double>(size_of(shape.base_dtype))},
-          {products ? CostUnit::ranked_product : CostUnit::f64_step, 2.0 * static_cast<double>(shape.queries) * values}};
+  return {
+      {CostUnit::copied_byte, values * static_cast<double>(size_of(shape.base_dtype))},
+      {products ? CostUnit::ranked_product : CostUnit::f64_step, 2.0 * static_cast<double>(shape.queries) * values}};
 }
 
 }  // namespace kith

@@ -40,7 +40,7 @@ bool pays_to_prepare_cpu(const SearchTask& task);
 // What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
 
-// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+// The smallest plan where nothing fits.
 KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget);
 
 // By which a device is chosen.

@@ -1,7 +1,5 @@
 #include "exact/knn_plan_cuda.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -11,8 +9,6 @@
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <variant>
@@ -82,14 +78,6 @@ int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   return bytes;
 }
 
-[[noreturn]] void throw_too_small(std::string_view which, int64_t needed, int64_t budget) {
-  throw OutOfMemory(
-      fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} is free; "
-                  "raise the limit, free memory or lower k",
-                  format_bytes(needed), which, format_bytes(std::max<int64_t>(budget, 0))),
-      needed);
-}
-
 // Settles what follows from the rest of the plan, and its bytes.
 void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   if (!task.within()) {
@@ -108,7 +96,7 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
 // Rows in range are left on the device: the fewer tiles, the less is put together.
 bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.result_space.host_readable(); }
 
-// Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
+// Every canonical key.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
   const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
@@ -121,9 +109,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.k, kTileKeys);
-  const int64_t tile_keys = leaves_range(task)                ? kTileKeysStaying
+  const int64_t tile_keys = leaves_range(task)         ? kTileKeysStaying
                             : task.k > kFilterLargestK ? kTileKeysLargeK
-                                                             : kTileKeys;
+                                                       : kTileKeys;
   const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   if (task.keys_in_place()) {
@@ -155,7 +143,7 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
     } else if (plan.selects_tiles) {
       plan.selects_tiles = false;
     } else {
-      throw_too_small("device", plan.device_bytes, budget.device);
+      break;
     }
   }
   return plan;
@@ -200,8 +188,7 @@ bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (choice.coarse != CoarsePath::automatic) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.k, task.rows) &&
-         coarse_room(task.k, task.rows, room) >=
-             kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
+         coarse_room(task.k, task.rows, room) >= kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
 }
 
 CoarseProduct plan_coarse_product(const SearchTask& task, const CudaChoice& choice, int64_t most_shared,
@@ -282,8 +269,8 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
                           !enough_groups(task.k, group_count(piece_rows, 1), room) &&
                           !(task.shape.queries > kDirectQueries && needs_parts(task.k, piece_rows, room));
-  const bool many_pairs = task.rows >= kProductFewRows &&
-                          saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
+  const bool many_pairs =
+      task.rows >= kProductFewRows && saturating_multiply(task.shape.queries, task.rows) >= kProductFewPairs;
   const bool enough = task.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
@@ -391,7 +378,7 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
     } else if (plan.query_batch > 1) {
       shrink_batch();
     } else {
-      throw_too_small("host", plan.host_bytes, budget.host);
+      break;
     }
   }
   settle_workspace(task, plan);

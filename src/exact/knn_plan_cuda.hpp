@@ -23,7 +23,7 @@ struct CudaChoice {
   CoarsePath coarse = CoarsePath::automatic;
 };
 
-// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+// The smallest plan where nothing fits.
 KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
                           const CudaChoice& choice = {});
 

@@ -1,8 +1,7 @@
 // Stands in for what searches on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/pairwise_cuda.hpp"
-#include "exact/range_backend.hpp"
 
 namespace kith {
 

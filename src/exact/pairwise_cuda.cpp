@@ -3,9 +3,9 @@
 #include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
-#include "exact/search_workspace_cuda.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 
 #include <algorithm>

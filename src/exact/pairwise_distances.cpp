@@ -27,8 +27,8 @@ namespace {
 
 constexpr int64_t kFewestBlockQueries = 12;
 constexpr int64_t kFewestFloatQueries = 60;  // of f32, which are not widened: rows are packed for each block of queries
-constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
-constexpr int64_t kBlockPairs = 1 << 14;   // at least, where there are rows enough
+constexpr int64_t kBlockValues = 1 << 18;    // of x, widened to f32
+constexpr int64_t kBlockPairs = 1 << 14;     // at least, where there are rows enough
 
 // Memory of each thread beside the arrays.
 struct BlockMemory {
@@ -127,31 +127,29 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
   }
   check_rows_dtype("rows of x", x.dtype(), params.metric);
   check_rows_dtype("rows of y", y.dtype(), params.metric);
-  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(y), params.metric);
+  (void)check_search(RowsInfo(x), RowsInfo(y), params.metric);
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),
                                       out.rows(), out.cols(), x.rows(), y.rows()));
   }
-  if (const ComparedRows rows{"x", x, x.data() == y.data() ? "x" : "y", y}; rows.narrowed()) {
-    const auto compute = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
-      pairwise_distances(some, all, out, params, used);
+  const auto compute = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+    const SearchTask task =
+        search_of(check_search(RowsInfo(some), RowsInfo(all), params.metric),
+                  {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
+    const Device device = resolve_device(task, used);
+    const auto least = [&] {
+      if (device.kind == DeviceKind::cpu) return Footprint{smallest_block(some).bytes_of(used.threads())};
+      return out.empty() ? Footprint() : least_plan(task, device, used);
     };
-    return with_narrowed("the distances", rows, params.metric, resources, compute);
-  }
-  const SearchTask task =
-      search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
-  const Device device = resolve_device(task, resources);
-  const auto least = [&] {
-    if (device.kind == DeviceKind::cpu) return Footprint{smallest_block(x).bytes_of(resources.threads())};
-    return x.rows() > 0 && y.rows() > 0 ? least_plan(task, device, resources) : Footprint();
+    within_limits("the distances", used, least, [&] {
+      dispatch(
+          device, [&] { pairwise_cpu(some, all, out, params, used); },
+          [&](int) {
+            if (!out.empty()) pairwise_cuda(task, plan_knn(task, device, used), some, all, out);
+          });
+    });
   };
-  within_limits("the distances", resources, least, [&] {
-    dispatch(
-        device, [&] { pairwise_cpu(x, y, out, params, resources); },
-        [&](int) {
-          if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(task, plan_knn(task, device, resources), x, y, out);
-        });
-  });
+  with_narrowed("the distances", {"x", x, x.data() == y.data() ? "x" : "y", y}, params.metric, resources, compute);
 }
 
 }  // namespace kith

@@ -14,35 +14,28 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
 void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
                                 const ProductBase& base) const {
   const OperandTask task{queries,
-                         shape_.cols,
-                         shape_.kind,
-                         shape_.product.operands,
+                         task_.shape.cols,
+                         kind_,
+                         product().operands,
                          base.operands.centre,
                          base.operands.facts,
                          at(layout_.query_operands)};
-  launch_query_operands(
-      task,
-      {at(layout_.query_facts), check ? counts_.bad_query : nullptr, static_cast<uint32_t>(first_query)},
-      stream_);
+  uint32_t* const bad_query = check ? &rows_.status()->bad_query : nullptr;
+  launch_query_operands(task, {at(layout_.query_facts), bad_query, static_cast<uint32_t>(first_query)}, stream_);
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
-  return {shape_.product.operands,
-          at(layout_.query_operands),
-          base.operands.operands,
-          base.operands.terms,
-          queries,
-          base.rows.count,
-          chunks_};
+  return {product().operands, at(layout_.query_operands),      base.operands.operands, base.operands.terms, queries,
+          base.rows.count,    operand_chunks(task_, product())};
 }
 
 RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const ProductBase& base) const {
   RerankTask task;
-  task.kind = shape_.kind;
+  task.kind = kind_;
   task.queries = queries;
   task.base = base.rows;
-  task.cols = shape_.cols;
-  task.k = shape_.k;
+  task.cols = task_.shape.cols;
+  task.k = task_.within() ? 0 : task_.k;
   task.first_row = static_cast<uint32_t>(base.first_row);
   task.numbers = base.numbers;
   task.kept = base.kept;
@@ -53,9 +46,9 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
                           RerankTask& rerank) const {
   const int64_t queries = rerank.queries.count;
   KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
-  launch_product<ProductCandidates>(shape_.product.engine, operands_of(queries, base),
-                                    schedule_product(queries, base.rows.count, shape_.product.multiprocessors),
-                                    candidates, stream_);
+  launch_product<ProductCandidates>(product().engine, operands_of(queries, base),
+                                    schedule_product(queries, base.rows.count, product().multiprocessors), candidates,
+                                    stream_);
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;
   rerank.capacity = candidates.capacity;
@@ -67,16 +60,15 @@ DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t
   const GatheredQueries to{at(layout_.failed_rows), unit ? at(layout_.failed_norms) : nullptr,
                            at(layout_.failed_thresholds), at(layout_.failed_limits)};
   launch_gather_failed(
-      failed(), {queries, shape_.cols, at(layout_.thresholds), at(layout_.key_limits), first, count},
-      to, stream_);
-  return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
+      failed(), {queries, task_.shape.cols, at(layout_.thresholds), at(layout_.key_limits), first, count}, to, stream_);
+  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
 }
 
 DeviceRowsView ProductStep::gather_left(const DeviceRowsView& queries, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
   const GatheredQueries to{at(layout_.left_rows), unit ? at(layout_.left_norms) : nullptr};
-  launch_gather_failed(left(), {queries, shape_.cols, nullptr, nullptr, 0, count}, to, stream_);
-  return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
+  launch_gather_failed(left(), {queries, task_.shape.cols, nullptr, nullptr, 0, count}, to, stream_);
+  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
 }
 
 uint32_t ProductStep::read(const uint32_t* count) const {

@@ -1,42 +1,36 @@
 // What k-NN and range search with products have in common: operands of the queries, candidates below thresholds, and
-// the queries that have failed, gathered for another try. It knows shapes, memory and a stream, no search.
+// the queries that have failed, gathered for another try.
 #pragma once
 
-#include "exact/product_base_cuda.hpp"
-#include "exact/product_layout_cuda.hpp"
+#include "exact/search_rows_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace kith {
 
-// On the device, for the host to look at.
-struct ProductCounts {
-  uint32_t* bad_query = nullptr;  // lowered to the first that is not finite
-  uint32_t* failed = nullptr;     // queries of a batch that products are not sure of
-  uint32_t* left = nullptr;       // of those, what a second try leaves to the direct engine
-};
-
 class ProductStep {
- public:
-  // Of device memory.
-  static int64_t bytes(const ProductShape& shape) { return ProductLayout(shape).bytes; }
-
  protected:
-  ProductStep(const ProductShape& shape, std::byte* memory, const ProductCounts& counts, cudaStream_t stream)
-      : shape_(shape), layout_(shape), chunks_(shape.chunks()), stream_(stream), memory_(memory), counts_(counts) {}
+  // What it refers to must outlive it. There are no steps where the plan has no products.
+  explicit ProductStep(const SearchRows& rows)
+      : rows_(rows),
+        task_(rows.task()),
+        plan_(rows.plan()),
+        layout_(rows.layout()),
+        kind_(key_kind(task_.shape.metric)),
+        stream_(rows.stream()) {}
 
   template <typename T>
   T* at(const Slot<T>& slot) const {
-    return slot.in(memory_);
+    return rows_.at(slot);
   }
-  FailedQueries failed() const { return {counts_.failed, at(layout_.failed)}; }
-  FailedQueries left() const { return {counts_.left, at(layout_.left)}; }
+  const ProductPlan& product() const { return *plan_.product; }
+  FailedQueries failed() const { return {&rows_.status()->failed, at(layout_.failed)}; }
+  FailedQueries left() const { return {&rows_.status()->left, at(layout_.left)}; }
 
   void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
@@ -51,7 +45,7 @@ class ProductStep {
   // doubles too.
   bool are_quick_directly(int64_t queries, int64_t rows) const {
     constexpr int64_t kQuickSteps = int64_t{1} << 33;
-    return shape_.product.engine == ProductEngine::wgmma && queries * rows <= kQuickSteps / shape_.cols;
+    return product().engine == ProductEngine::wgmma && queries * rows <= kQuickSteps / task_.shape.cols;
   }
   // Whether that is less time than another try of failed queries takes, which many failures make unlikely to help.
   bool failed_are_quick_directly(int64_t queries, int64_t rows) const {
@@ -61,14 +55,12 @@ class ProductStep {
   // Waits.
   uint32_t read(const uint32_t* count) const;
 
-  const ProductShape shape_;
-  const ProductLayout layout_;
-  const int64_t chunks_;
+  const SearchRows& rows_;
+  const SearchTask& task_;
+  const KnnCudaPlan& plan_;
+  const SearchWorkspace& layout_;
+  const KeyKind kind_;
   const cudaStream_t stream_;
-
- private:
-  std::byte* const memory_;
-  const ProductCounts counts_;
 };
 
 }  // namespace kith

@@ -8,12 +8,12 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
+#include "exact/exact_search.hpp"
 #include "exact/product_step_cuda.hpp"
-#include "exact/range_backend.hpp"
 #include "exact/range_runs.hpp"
 #include "exact/range_runs_cuda.hpp"
-#include "exact/search_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
 #include "kernels/matrix/knn_windows_cuda.hpp"
 #include "kernels/rerank/range_order_cuda.hpp"
 
@@ -28,15 +28,21 @@
 namespace kith {
 namespace {
 
+// The numbers of so many queries that follow each other.
+std::vector<uint32_t> numbers_from(int64_t first, int64_t count) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
+  return numbers;
+}
+
 // What was found for some queries, to the store: on the host, or on the device where there is one.
 class RangeDelivery {
  public:
-  RangeDelivery(const RangeWorkspace& layout, const KnnCudaPlan& plan, const SearchRows& rows, RangeRuns& runs,
-                DeviceRangeRuns* staying)
-      : layout_(layout), plan_(plan), rows_(rows), runs_(runs), staying_(staying) {}
+  RangeDelivery(const RangeWorkspace& layout, const SearchRows& rows, RangeRuns& runs, DeviceRangeRuns* staying)
+      : layout_(layout), rows_(rows), runs_(runs), staying_(staying) {}
 
   RangeTarget target() const {
-    return {rows_.at(layout_.hits), static_cast<uint32_t>(plan_.hits), &rows_.status()->hits,
+    return {rows_.at(layout_.hits), static_cast<uint32_t>(rows_.plan().hits), &rows_.status()->hits,
             rows_.at(layout_.starts), rows_.at(layout_.counts)};
   }
   // Before anything is found for `queries` queries, or found again for those not delivered.
@@ -139,7 +145,6 @@ class RangeDelivery {
   }
 
   const RangeWorkspace& layout_;
-  const KnnCudaPlan& plan_;
   const SearchRows& rows_;
   RangeRuns& runs_;
   DeviceRangeRuns* const staying_;
@@ -147,27 +152,18 @@ class RangeDelivery {
 
 class RangeSearch : private ProductStep {
  public:
-  RangeSearch(const SearchTask& task, const KnnCudaPlan& plan, const RangeWorkspace& workspace, const SearchRows& rows,
-              float most, RangeDelivery& delivery)
-      : ProductStep(product_shape(task, plan), rows.at(workspace.products), rows.product_counts(),
-                    rows.stream()),
-        metric_(task.shape.metric),
-        row_tile_(plan.row_tile),
-        all_rows_(task.shape.rows),
-        keys_(rows.at(workspace.keys)),
-        rows_(rows),
-        most_(most),
-        delivery_(delivery) {}
+  RangeSearch(const SearchRows& rows, float most, RangeDelivery& delivery)
+      : ProductStep(rows), keys_(at(layout_.keys)), most_(most), delivery_(delivery) {}
 
   // Before a batch of so many queries.
   void begin(int64_t queries) { whole_batch_ = queries; }
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
-    round_queries(queries, first, shape_.check_finite, piece);
+    round_queries(queries, first, task_.wish.check_finite, piece);
     RangeWindowTask window;
-    window.kind = shape_.kind;
-    window.type = shape_.product.operands;
-    window.cols = shape_.cols;
+    window.kind = kind_;
+    window.type = product().operands;
+    window.cols = task_.shape.cols;
     window.queries = queries.count;
     window.most = most_;
     window.query_facts = at(layout_.query_facts);
@@ -177,9 +173,7 @@ class RangeSearch : private ProductStep {
     launch_range_windows(window, stream_);
     find(queries, window.thresholds, window.key_limits, piece, failed());
     const SearchStatus done = rows_.read_status(&piece);
-    std::vector<uint32_t> numbers(static_cast<size_t>(queries.count));
-    std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
-    delivery_.take(numbers);
+    delivery_.take(numbers_from(first, queries.count));
     if (done.failed > 0) search_failed(done.failed, queries, first, piece);
   }
 
@@ -187,17 +181,18 @@ class RangeSearch : private ProductStep {
   void search_directly(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
     if (queries.count == 0) return;
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
-      launch_distance(metric_, queries, tile.rows, shape_.cols, keys_, row_tile_, stream_);
+      launch_distance(task_.shape.metric, queries, tile.rows, task_.shape.cols, keys_, plan_.row_tile, stream_);
       RangeTileTask task;
       task.keys = keys_;
-      task.stride = row_tile_;
+      task.stride = plan_.row_tile;
       task.queries = queries.count;
       task.rows = tile.rows.count;
       task.first_row = static_cast<uint32_t>(tile.first_row);
       task.numbers = tile.numbers;
       task.limit = ordered_key(most_);
       if (delivery_.stays()) {
-        const bool all = queries.count == whole_batch_ && tile.rows.count == all_rows_ && tile.numbers == nullptr;
+        const bool all =
+            queries.count == whole_batch_ && tile.rows.count == task_.shape.rows && tile.numbers == nullptr;
         return delivery_.take_tile(task, piece, numbers, all);
       }
       task.target = delivery_.target();
@@ -213,11 +208,9 @@ class RangeSearch : private ProductStep {
 
   // The same of any number of queries, from number `first_query` on.
   void search_all_directly(const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
-    for (int64_t first = 0; first < queries.count; first += shape_.query_tile) {
-      const DeviceRowsView tile = slice_rows(queries, first, std::min(shape_.query_tile, queries.count - first));
-      std::vector<uint32_t> numbers(static_cast<size_t>(tile.count));
-      std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first_query + first));
-      search_directly(tile, numbers, piece);
+    for (int64_t first = 0; first < queries.count; first += plan_.query_tile) {
+      const DeviceRowsView tile = slice_rows(queries, first, std::min(plan_.query_tile, queries.count - first));
+      search_directly(tile, numbers_from(first_query + first, tile.count), piece);
     }
   }
 
@@ -232,11 +225,11 @@ class RangeSearch : private ProductStep {
     DeviceRowsView sample = piece.rows;
     sample.stride *= step;
     sample.count = kSample;
-    const DeviceRowsView some = slice_rows(queries, 0, std::min(shape_.query_tile, queries.count));
-    launch_distance(metric_, some, sample, shape_.cols, keys_, row_tile_, stream_);
+    const DeviceRowsView some = slice_rows(queries, 0, std::min(plan_.query_tile, queries.count));
+    launch_distance(task_.shape.metric, some, sample, task_.shape.cols, keys_, plan_.row_tile, stream_);
     RangeTileTask task;
     task.keys = keys_;
-    task.stride = row_tile_;
+    task.stride = plan_.row_tile;
     task.queries = some.count;
     task.rows = kSample;
     task.limit = ordered_key(most_);
@@ -244,7 +237,7 @@ class RangeSearch : private ProductStep {
   }
 
  private:
-  const CandidateRoom& candidates() const { return std::get<RangeProduct>(shape_.product.way).candidates; }
+  const CandidateRoom& candidates() const { return std::get<RangeProduct>(product().way).candidates; }
 
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
@@ -270,8 +263,8 @@ class RangeSearch : private ProductStep {
     std::vector<uint32_t> numbers = read_numbers(failed().queries, count);
     for (uint32_t& number : numbers) number += static_cast<uint32_t>(first_query);
     const bool quick = are_quick_directly(count, piece.rows.count);  // slices are many tries
-    for (int64_t first = 0; first < count; first += shape_.query_tile) {
-      const int64_t tile = std::min(shape_.query_tile, count - first);
+    for (int64_t first = 0; first < count; first += plan_.query_tile) {
+      const int64_t tile = std::min(plan_.query_tile, count - first);
       const DeviceRowsView gathered = gather_failed(queries, first, tile);
       const std::vector<uint32_t> some(numbers.begin() + first, numbers.begin() + first + tile);
       if (quick) {
@@ -290,7 +283,8 @@ class RangeSearch : private ProductStep {
     const int64_t slice_rows_each = divide_up(wanted, kQueryTile) * kQueryTile;
     round_queries(queries, 0, false, piece);
     for (int64_t first = 0; first < piece.rows.count; first += slice_rows_each) {
-      const ProductBase slice = piece.slice(first, std::min(slice_rows_each, piece.rows.count - first), chunks_);
+      const ProductBase slice =
+          piece.slice(first, std::min(slice_rows_each, piece.rows.count - first), operand_chunks(task_, product()));
       find(queries, at(layout_.failed_thresholds), at(layout_.failed_limits), slice, left());
       const int64_t remaining = read(left().count);
       delivery_.take(numbers);
@@ -301,12 +295,8 @@ class RangeSearch : private ProductStep {
     }
   }
 
-  const Metric metric_;
-  const int64_t row_tile_;
-  const int64_t all_rows_;
   int64_t whole_batch_ = 0;
   uint32_t* const keys_;
-  const SearchRows& rows_;
   const float most_;
   RangeDelivery& delivery_;
 };
@@ -322,8 +312,8 @@ class RangeCuda final : public RangeBackend {
         staying_(task_.wish.result_space.host_readable()
                      ? nullptr
                      : std::make_unique<DeviceRangeRuns>(task_.shape.rows, rows_.shared_context(), results)),
-        delivery_(layout_, plan_, rows_, runs_, staying_.get()),
-        search_(task_, plan_, layout_, rows_, most, delivery_) {}
+        delivery_(layout_, rows_, runs_, staying_.get()),
+        search_(rows_, most, delivery_) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(plan_.device.index);
@@ -355,9 +345,7 @@ class RangeCuda final : public RangeBackend {
           search_.search(batch, first, piece);
         } else {
           if (first == 0) (void)rows_.read_status(&piece);
-          std::vector<uint32_t> numbers(static_cast<size_t>(batch.count));
-          std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
-          search_.search_directly(batch, numbers, piece);
+          search_.search_directly(batch, numbers_from(first, batch.count), piece);
         }
         meter.add(batch.count * piece.rows.count);
         meter.poll();

@@ -7,12 +7,12 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
-#include "core/ordered_number.hpp"
-#include "core/named_limit.hpp"
-#include "core/result_exit.hpp"
 #include "core/metric_unit.hpp"
+#include "core/named_limit.hpp"
+#include "core/ordered_number.hpp"
+#include "core/result_exit.hpp"
 #include "core/within_limits.hpp"
-#include "exact/range_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/search_footprint.hpp"
 #include "kernels/select/range_hits.hpp"
 
@@ -155,7 +155,8 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
 // does not.
 std::optional<RangeNeighbors> write_sorted(const SearchShape& shape, const uint32_t* numbers, RangeBackend& backend,
                                            ProgressMeter& meter, const Resources& resources) {
-  const int64_t bytes = footprint_of<Neighbors>(resources, backend.counted(), int64_t{1}).host + 64 * (shape.queries + 1);
+  const int64_t bytes =
+      footprint_of<Neighbors>(resources, backend.counted(), int64_t{1}).host + 64 * (shape.queries + 1);
   if (bytes > resources.host_memory()->available()) return std::nullopt;
   RangeNeighbors result(shape.queries, backend.counted(), resources);
   const ResultExit exit(shape.metric, numbers);

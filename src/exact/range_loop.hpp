@@ -21,8 +21,8 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources);
 
-// The one exit of range searches: what was found for queries one after the other, as ids and distances. `numbers`: of the
-// rows, where these are not their ids.
+// The one exit of range searches: what was found for queries one after the other, as ids and distances. `numbers`: of
+// the rows, where these are not their ids.
 RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const uint32_t* numbers, int64_t queries,
                           const Resources& resources);
 

@@ -67,7 +67,7 @@ class DeviceRangeRuns {
   bool by_row_ = true;  // all parts are
   bool single_ = true;  // no query has two runs
   bool overflowed_ = false;
-  std::optional<RangeWord> words_;  // the form of the only part
+  std::optional<RangeWord> words_;     // the form of the only part
   DeviceArray<uint64_t> sorted_with_;  // what its words are sorted with
   DeviceBuffer sort_memory_;           // the sort's own
   const uint64_t* sorted_ = nullptr;

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_footprint.hpp"
@@ -33,16 +32,14 @@ RangeNeighbors::RangeNeighbors(int64_t queries, int64_t found, MemorySpace space
 
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
-  const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
-  if (const ComparedRows rows{"queries", queries, "base", base}; rows.narrowed()) {
-    const auto search = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
-      return range_search(some, all, params, used);
-    };
-    return with_narrowed("the search", rows, params.metric, resources, search);
-  }
-  ViewSource query_rows(queries);
-  ViewSource base_rows(base);
-  return search_range(shape, params, {query_rows, {base_rows}, params.filter}, resources);
+  (void)check_range(RowsInfo(queries), RowsInfo(base), params);
+  return with_narrowed("the search", {"queries", queries, "base", base}, params.metric, resources,
+                       [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+                         ViewSource query_rows(some);
+                         ViewSource base_rows(all);
+                         const SearchShape shape = check_range(RowsInfo(some), RowsInfo(all), params);
+                         return search_range(shape, params, {query_rows, {base_rows}, params.filter}, used);
+                       });
 }
 
 void range_search(const VectorFile& queries, const VectorFile& base, const RangeSink& sink, const RangeParams& params,
@@ -53,17 +50,11 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
     throw InvalidArgument("the results of files go to a sink, in host memory; leave result_space as it is");
   }
   const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
-  const auto least = [&] {
-    return Footprint{queries.memory_bytes() + base.memory_bytes()}.beside(
-        range_footprint(shape, wish, params.filter, resources));
-  };
-  within_limits("the search", resources, least, [&] {
-    const ReadMemory query_memory = queries.reserve_memory(resources);
-    const ReadMemory base_memory = base.reserve_memory(resources);
-    FileSource query_rows(queries);
-    FileSource base_rows(base);
-    search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
-  });
+  search_files(
+      queries, base, resources, [&] { return range_footprint(shape, wish, params.filter, resources); },
+      [&](RowSource& query_rows, RowSource& base_rows) {
+        search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
+      });
 }
 
 }  // namespace kith

@@ -3,8 +3,8 @@
 #include <kith/vector_file.hpp>
 
 #include "core/named_limit.hpp"
-#include "exact/search_checks.hpp"
 #include "exact/knn_plan.hpp"
+#include "exact/search_checks.hpp"
 #include "kernels/select/range_hits.hpp"
 #include "rows/kept_rows.hpp"
 

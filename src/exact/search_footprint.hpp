@@ -6,8 +6,9 @@
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 
-#include "core/footprint.hpp"
+#include "core/within_limits.hpp"
 #include "exact/search_task.hpp"
+#include "rows/row_source.hpp"
 
 namespace kith {
 
@@ -19,8 +20,22 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
 Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
                           const Resources& resources);
 
-// Call after a range search in files ran out of memory and what it had found was freed: searches again, counts only, and
-// throws a NamedLimit that holds all results.
+// Searches in files, `least` beside what these take themselves: search(queries, base) goes over them.
+template <typename Least, typename Search>
+void search_files(const VectorFile& queries, const VectorFile& base, const Resources& resources, const Least& least,
+                  const Search& search) {
+  const auto all = [&] { return Footprint{queries.memory_bytes() + base.memory_bytes()}.beside(least()); };
+  within_limits("the search", resources, all, [&] {
+    const ReadMemory query_memory = queries.reserve_memory(resources);
+    const ReadMemory base_memory = base.reserve_memory(resources);
+    FileSource query_rows(queries);
+    FileSource base_rows(base);
+    search(query_rows, base_rows);
+  });
+}
+
+// Call after a range search in files ran out of memory and what it had found was freed: searches again, counts only,
+// and throws a NamedLimit that holds all results.
 [[noreturn]] KITH_EXPORT void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base,
                                                      const RangeParams& params, const Resources& resources);
 

@@ -4,9 +4,9 @@
 
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "rows/kept_rows_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 #include <string>

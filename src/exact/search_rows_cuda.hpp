@@ -10,8 +10,8 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/rows_ahead.hpp"
-#include "exact/knn_backend.hpp"
-#include "exact/product_step_cuda.hpp"
+#include "exact/search_backend.hpp"
+#include "exact/product_base_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
@@ -44,16 +44,17 @@ class SearchRows {
   SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept, const SearchWorkspace& layout,
              const Resources& resources, RowNames names = {});
 
+  const SearchTask& task() const { return task_; }
+  const KnnCudaPlan& plan() const { return plan_; }
+  const SearchWorkspace& layout() const { return layout_; }
   const DeviceContext& context() const { return *context_; }
   std::shared_ptr<const DeviceContext> shared_context() const { return context_; }
   cudaStream_t stream() const { return context_->stream(); }
-  std::byte* workspace() const { return workspace_.data(); }
   template <typename T>
   T* at(const Slot<T>& slot) const {
     return slot.in(workspace_.data());
   }
   SearchStatus* status() const { return at(layout_.status); }
-  ProductCounts product_counts() const { return {&status()->bad_query, &status()->failed, &status()->left}; }
 
   // A batch of queries; resets the status.
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
@@ -62,8 +63,8 @@ class SearchRows {
   // rows are looked at before, or not at all.
   uint32_t* unchecked_rows() const { return checks_base() && leaves_checks() ? &status()->bad_row : nullptr; }
 
-  // The rows of a run of the base, piece by piece; `with_operands` where there will be products, else make_ready() makes
-  // a piece's.
+  // The rows of a run of the base, piece by piece; `with_operands` where there will be products, else make_ready()
+  // makes a piece's.
   void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
                       const std::function<void(const ProductBase&)>& use, bool with_operands = true);
   void make_ready(bool prepared, ProductBase& piece) const;

@@ -8,10 +8,10 @@
 #include "core/host_array.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/cuda_search_plan.hpp"
-#include "exact/product_layout_cuda.hpp"
 #include "exact/search_task.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/rerank_task.hpp"
 #include "kernels/select/select_plan.hpp"
 #include "rows/kept_rows.hpp"
@@ -19,40 +19,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 
 namespace kith {
-
-// The memory of the direct engine's selection. Pure arithmetic, for plans too.
-
-// The most that a tile has.
-struct TileSelectShape {
-  int64_t queries = 0;
-  int64_t rows = 0;
-  int64_t k = 0;  // 0: lists are kept instead
-  int multiprocessors = 0;
-
-  bool suits() const { return k > 0 && k <= kFilterLargestK; }
-};
-
-struct TileSelectLayout : WorkspaceLayout {
-  Slot<float> keys;        // queries x k
-  Slot<int32_t> columns;   // queries x k
-  Slot<uint64_t> found;    // queries x k neighbours
-  Slot<std::byte> select;  // for selection
-
-  explicit TileSelectLayout(const TileSelectShape& shape) {
-    if (!shape.suits()) return;
-    keys = take<float>(shape.queries, shape.k);
-    columns = take<int32_t>(shape.queries, shape.k);
-    found = take<uint64_t>(shape.queries, shape.k);
-    // Tiles of fewer queries are cut into slices, no more than about two for each multiprocessor, and merged; short
-    // ones are sorted in memory.
-    const int64_t whole = plan_select({shape.queries, shape.rows, shape.k}, shape.multiprocessors).workspace_bytes;
-    const int64_t cut = int64_t{4} * shape.multiprocessors;
-    const int64_t sorted = shape.k > kRegistersLongestRow ? shape.queries : 0;
-    select = take<std::byte>(whole + (cut + sorted) * array_bytes<uint64_t>(shape.k));
-  }
-};
 
 // What the host looks at when a batch is done.
 struct SearchStatus {
@@ -78,16 +47,9 @@ inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
   return plan.product && !rows_stay(task) && task.base_in_memory() && task.rows > plan.product->rows;
 }
 
-inline ProductShape product_shape(const SearchTask& task, const KnnCudaPlan& plan) {
-  ProductShape shape;
-  shape.kind = key_kind(task.shape.metric);
-  shape.cols = task.shape.cols;
-  shape.k = task.within() ? 0 : task.k;
-  shape.query_dtype = task.shape.query_dtype;
-  shape.check_finite = task.wish.check_finite;
-  shape.query_tile = plan.query_tile;
-  shape.product = plan.product.value_or(ProductPlan());
-  return shape;
+// Of a product's operand.
+inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product) {
+  return operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
 }
 
 struct SearchWorkspace : WorkspaceLayout {
@@ -102,12 +64,43 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<uint32_t> keys;         // query_tile x row_tile
   Slot<SearchStatus> status;
 
-  // Of products: operands of a piece, product.rows, and what a batch of queries takes.
+  // Of products: operands of a piece, product.rows.
   Slot<std::byte> base_operands;
   Slot<uint32_t> base_terms;  // f32 or i32, for each row of its tiles; where rows are masked, theirs
   Slot<float> centre;         // cols
   Slot<BaseFacts> base_facts;
-  Slot<std::byte> products;   // a ProductLayout
+
+  // Of products with a batch of queries, product.queries.
+  Slot<std::byte> query_operands;
+  Slot<QueryFacts> query_facts;  // batch
+  Slot<float> thresholds;        // batch
+  Slot<uint32_t> key_limits;     // batch
+  Slot<uint32_t> row_counts;     // batch
+  Slot<uint32_t> candidates;     // batch x capacity
+  Slot<uint32_t> failed;         // batch
+
+  // Of queries that have failed, which are tried again query_tile at a time, and those left to the direct engine.
+  Slot<std::byte> failed_rows;  // query_tile x cols, as they came
+  Slot<double> failed_norms;
+  Slot<float> failed_thresholds;
+  Slot<uint32_t> failed_limits;
+  Slot<uint32_t> failed_counts;
+  Slot<uint32_t> left;
+  Slot<std::byte> left_rows;  // query_tile x cols, as they came
+  Slot<double> left_norms;
+
+  // Of the nearest: groups of rows are chosen first.
+  Slot<float> minima;                // batch x groups
+  Slot<std::byte> coarse;            // of the coarse path, in the place of minima and what follows from them
+  Slot<float> kth;                   // batch: each query's k-th smallest minimum, for a second product
+  Slot<float> selected;              // batch x selected
+  Slot<int32_t> groups;              // batch x selected
+  Slot<std::byte> select_groups;     // for selection
+  Slot<int32_t> group_counts;        // batch
+  Slot<uint64_t> failed_lists;       // query_tile x k neighbours
+  Slot<uint32_t> failed_candidates;  // query_tile x retry.capacity
+  Slot<uint64_t> left_lists;         // query_tile x k neighbours
+  Slot<uint32_t> left_bounds;        // query_tile keys
 
   SearchWorkspace(const SearchTask& task, const KnnCudaPlan& plan) {
     const bool masked = task.filter == FilterPath::mask;
@@ -126,45 +119,109 @@ struct SearchWorkspace : WorkspaceLayout {
     ranks = take<uint32_t>(KeptRows::ranks_for(filtered_rows));
     keys = take<uint32_t>(task.keys_in_place() ? 0 : plan.query_tile, plan.row_tile);
     status = take<SearchStatus>(1);
-    if (plan.product) take_products(task, product_shape(task, plan));
+    if (plan.product) take_products(task, plan);
   }
 
  private:
-  void take_products(const SearchTask& task, const ProductShape& shape) {
-    const ProductPlan& product = shape.product;
+  void take_products(const SearchTask& task, const KnnCudaPlan& plan) {
+    const ProductPlan& product = *plan.product;
+    const int64_t tile_bytes = saturating_multiply(operand_chunks(task, product), kTileChunkBytes);
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
     const int64_t new_terms = task.filter == FilterPath::mask ? product.rows : new_operands;
-    base_operands =
-        take<std::byte>(operand_tiles(new_operands), saturating_multiply(shape.chunks(), kTileChunkBytes));
+    base_operands = take<std::byte>(operand_tiles(new_operands), tile_bytes);
     base_terms = take<uint32_t>(operand_tiles(new_terms) * kOperandTile);
     centre = take<float>(task.shape.cols);
     base_facts = take<BaseFacts>(1);
-    products = take_layout(ProductLayout(shape));
+
+    const int64_t batch = product.queries;
+    const int64_t norms = task.shape.metric == Metric::cosine ? plan.query_tile : 0;
+    query_operands = take<std::byte>(operand_tiles(batch), tile_bytes);
+    query_facts = take<QueryFacts>(batch);
+    thresholds = take<float>(batch);
+    key_limits = take<uint32_t>(batch);
+    row_counts = take<uint32_t>(batch);
+    candidates = take<uint32_t>(batch, std::visit(Capacity(), product.way));
+    failed = take<uint32_t>(batch);
+    failed_rows = take_rows(plan.query_tile, task.shape.cols, task.shape.query_dtype);
+    failed_norms = take<double>(norms);
+    failed_thresholds = take<float>(plan.query_tile);
+    failed_limits = take<uint32_t>(plan.query_tile);
+    failed_counts = take<uint32_t>(plan.query_tile);
+    left = take<uint32_t>(plan.query_tile);
+    left_rows = take_rows(plan.query_tile, task.shape.cols, task.shape.query_dtype);
+    left_norms = take<double>(norms);
+    if (task.within()) return;
+    const SelectedGroups chosen = std::visit([&](const auto& way) { return take_minima(product, way); }, product.way);
+    kth = take<float>(batch);
+    selected = take<float>(batch, chosen.count);
+    groups = take<int32_t>(batch, chosen.count);
+    select_groups = take<std::byte>(chosen.bytes);
+    group_counts = take<int32_t>(batch);
+    failed_lists = take<uint64_t>(plan.query_tile, task.k);
+    failed_candidates = take<uint32_t>(plan.query_tile, product.retry.capacity);
+    left_lists = take<uint64_t>(plan.query_tile, task.k);
+    left_bounds = take<uint32_t>(plan.query_tile);
   }
+
+  struct Capacity {
+    int64_t operator()(const GroupedProduct&) const { return 0; }
+    int64_t operator()(const CoarseProduct&) const { return 0; }
+    int64_t operator()(const SecondProduct& way) const { return way.candidates.capacity; }
+    int64_t operator()(const RangeProduct& way) const { return way.candidates.capacity; }
+  };
+
+  SelectedGroups take_minima(const ProductPlan& product, const GroupedProduct& way) {
+    minima = take<float>(product.queries, part_count(product.rows, way.rows_per_minimum));
+    return way.selected;
+  }
+  SelectedGroups take_minima(const ProductPlan& product, const SecondProduct& way) {
+    minima = take<float>(product.queries, part_count(product.rows, way.rows_per_minimum));
+    return way.selected.value_or(SelectedGroups());
+  }
+  SelectedGroups take_minima(const ProductPlan& product, const CoarseProduct& way) {
+    const int64_t list_room = way.row_tile_bytes ? way.room : 0;
+    coarse = take<std::byte>(product.queries, coarse_bytes(1, product.rows, way.rows_per_minimum, list_room));
+    return {};
+  }
+  SelectedGroups take_minima(const ProductPlan&, const RangeProduct&) { return {}; }
 };
 
-// The device memory of a k-NN search: beside what every search has (search_workspace_cuda.hpp) its lists.
-
-// Of the direct engine, which takes what the product engine leaves.
-inline TileSelectShape tile_select_shape(const SearchTask& task, const KnnCudaPlan& plan) {
-  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.k : 0, plan.multiprocessors};
+// Whether the direct engine, which takes what the product engine leaves, selects the nearest of a tile at once; else it
+// keeps lists.
+inline bool selects_tiles(const SearchTask& task, const KnnCudaPlan& plan) {
+  return plan.selects_tiles && task.k > 0 && task.k <= kFilterLargestK;
 }
 
+// The device memory of a k-NN search: beside what every search has its lists.
 struct KnnWorkspace : SearchWorkspace {
-  Slot<uint64_t> lists;    // query_batch x k neighbours
-  Slot<uint32_t> bounds;   // of the direct engine: query_batch keys
-  Slot<uint64_t> found;    // of products: the neighbours in one piece, batch x k
-  Slot<std::byte> select;  // a TileSelectLayout
+  Slot<uint64_t> lists;   // query_batch x k neighbours
+  Slot<uint32_t> bounds;  // of the direct engine: query_batch keys
+  Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
+
+  // Of a tile that is selected from: query_tile x k each, and what selection takes.
+  Slot<float> tile_keys;
+  Slot<int32_t> tile_columns;
+  Slot<uint64_t> tile_found;
+  Slot<std::byte> select_tile;
 
   KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
     lists = take<uint64_t>(plan.query_batch, task.k);
     bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
     found = take<uint64_t>(plan.product_queries(), task.k);
-    select = take_layout(TileSelectLayout(tile_select_shape(task, plan)));
+    if (!selects_tiles(task, plan)) return;
+    tile_keys = take<float>(plan.query_tile, task.k);
+    tile_columns = take<int32_t>(plan.query_tile, task.k);
+    tile_found = take<uint64_t>(plan.query_tile, task.k);
+    // Tiles of fewer queries are cut into slices, no more than about two for each multiprocessor, and merged; short
+    // ones are sorted in memory.
+    const int64_t whole = plan_select({plan.query_tile, plan.row_tile, task.k}, plan.multiprocessors).workspace_bytes;
+    const int64_t cut = int64_t{4} * plan.multiprocessors;
+    const int64_t sorted = task.k > kRegistersLongestRow ? plan.query_tile : 0;
+    select_tile = take<std::byte>(whole + (cut + sorted) * array_bytes<uint64_t>(task.k));
   }
 };
 
-// The device memory of a range search: beside what every search has (search_workspace_cuda.hpp) the rows found, until
+// The device memory of a range search: beside what every search has the rows found, until
 // they are brought to the host.
 struct RangeWorkspace : SearchWorkspace {
   Slot<uint64_t> hits;    // plan.hits neighbours

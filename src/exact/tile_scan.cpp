@@ -1,9 +1,11 @@
-#include "exact/tile_scan.hpp"
-
+// A scan of rows as they lie, and the same behind the screen of a prepared base.
+#include "core/divide.hpp"
 #include "core/infinity.hpp"
+#include "exact/block_scan.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/screen.hpp"
 #include "kernels/select/set_bytes.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -11,10 +13,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 namespace kith {
 namespace {
 
+constexpr int64_t kTileRows = kColumnRows;
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
 constexpr double kWorthwhile = 0.5;  // of all rows, read although they were screened
@@ -131,8 +135,8 @@ class QuickTest {
     const float limit = limit_;
     // All are tested at once, without branches, which compilers do by vectors; few pass, and which cannot be predicted.
     const auto keep = [&](const auto& excluded) {
-      static_assert(TileScan::kTileRows % 8 == 0);
-      alignas(8) uint8_t passes[TileScan::kTileRows];
+      static_assert(kTileRows % 8 == 0);
+      alignas(8) uint8_t passes[kTileRows];
       for (int64_t i = 0; i < rows; ++i) passes[i] = !excluded(values[i], facts[i]);
       for (int64_t i = rows; i % 8 != 0; ++i) passes[i] = 0;
       int64_t count = 0;
@@ -148,9 +152,8 @@ class QuickTest {
           return (limit > 0) & known & (value > -kInfinity) & ((value <= 0) | (value * value < limit * fact));
         });
       case KeyKind::linf:
-        return keep([=](float value, float fact) {
-          return (value > limit) & (value < kInfinity) & (fact < kInfinity);
-        });
+        return keep(
+            [=](float value, float fact) { return (value > limit) & (value < kInfinity) & (fact < kInfinity); });
       default: return keep([=](float value, float) { return (value > limit) & (value < kInfinity); });
     }
   }
@@ -160,176 +163,241 @@ class QuickTest {
   float limit_ = 0;
 };
 
+// One task: all queries against a range of rows, tile by tile, so that a tile is read from memory once; short rows are
+// put side by side first. What the error bounds do not exclude goes to the queries' lists.
+class TileScan {
+ public:
+  // `queries`: one after the other, as they are compared.
+  TileScan(CpuScanner& scanner, const float* queries, int64_t split, int slot, bool check_finite)
+      : scanner_(scanner),
+        queries_(queries),
+        split_(split),
+        slot_(slot),
+        check_finite_(check_finite),
+        takes_bytes_(takes_bytes(scanner)),
+        side_by_side_(!takes_bytes_ && puts_side_by_side(scanner)) {}
+
+  // Returns the first row that is not finite, or -1; what follows it is not looked at.
+  int64_t run(int64_t first, int64_t end) {
+    const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / scanner_.base().cols());
+    int64_t tiles = 0;
+    for (int64_t tile = first; tile < end; tile += kTileRows) {
+      const int64_t count = std::min(kTileRows, end - tile);
+      const MatrixView rows = scanner_.base().slice(tile, count);
+      if (side_by_side_) put_side_by_side(rows);
+      for (int64_t q = 0; q < scanner_.queries(); ++q) {
+        // Those of products are of the rows alone, and known after the first query.
+        float* const facts = q > 0 && is_product(scanner_.kind()) ? nullptr : facts_;
+        if (side_by_side_) {
+          scan_columns_cpu(scanner_.kind(), queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
+        } else {
+          scan_rows(q, rows, facts);
+        }
+        if (const int64_t bad = take_tile(q, rows, tile); bad >= 0) return bad;
+      }
+      scanner_.meter().add(scanner_.queries() * count);
+      if (++tiles % between_checkpoints == 0) scanner_.meter().checkpoint();
+    }
+    return -1;
+  }
+
+  // One query against at most kTileRows rows, of which the first is number `first`. Returns as run().
+  int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
+    scan_rows(query, rows, facts_);
+    return take_tile(query, rows, first);
+  }
+
+ private:
+  // Whether rows of bytes are multiplied as they are, with the queries that are bytes too.
+  static bool takes_bytes(CpuScanner& scanner) {
+    const MatrixView& base = scanner.base();
+    return has_byte_scan() && base.dtype() == DType::u8 && is_product(scanner.kind()) &&
+           base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
+  }
+
+  // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more
+  // columns it takes more than one query to make up for the transposition.
+  static bool puts_side_by_side(CpuScanner& scanner) {
+    const int64_t cols = scanner.base().cols();
+    const int64_t most = scanner.queries() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide;
+    return scanner.kind() != KeyKind::hamming && cols <= most;
+  }
+
+  void put_side_by_side(const MatrixView& rows) {
+    const int64_t cols = rows.cols();
+    const auto pack = [&](const float* floats, int64_t stride) {
+      pack_units(floats, stride, rows.rows(), cols, kTileRows, columns_);
+    };
+    if (rows.dtype() == DType::f32) return pack(static_cast<const float*>(rows.data()), rows.row_stride());
+    float widened[kMostColumnsSideBySide * kTileRows];
+    if (rows.row_stride() == cols) {  // as one row, which short ones do not end
+      widen_row(MatrixView(rows.data(), rows.dtype(), {1, rows.rows() * cols, rows.rows() * cols}), 0, widened);
+    } else {
+      for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, widened + i * cols);
+    }
+    pack(widened, cols);
+  }
+
+  // Fills values_, and `facts` unless it is null.
+  void scan_rows(int64_t query, const MatrixView& rows, float* facts) {
+    uint8_t bytes[kMostDotColumns];
+    const CanonicalQuery own = scanner_.canonical(query);
+    if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
+      const double scale = scanner_.kind() == KeyKind::cosine ? own.inverse_norm : 1.0;
+      scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, facts);
+    } else {
+      scan_rows_cpu(scanner_.kind(), queries_ + query * rows.cols(), rows, values_, facts);
+    }
+  }
+
+  // From what is in values_ and facts_: of all rows, and of those from `begin` to `end`.
+  int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first) {
+    CandidateList& list = scanner_.list(query, split_);
+    scanner_.exchange_threshold(query, &list);
+    // Without a threshold every row passes: so few at first that they give one.
+    const bool opens = list.threshold() == kInfinity && !scanner_.user().takes_keys();
+    const int64_t few = opens ? std::min(scanner_.plan().list_length + kFirstRows, rows.rows()) : 0;
+    if (few > 0) {
+      if (const int64_t bad = take_rows(query, rows, first, 0, few); bad >= 0) return bad;
+      if (few < rows.rows() && list.threshold() == kInfinity) scanner_.make_room(query, split_, slot_);
+    }
+    return take_rows(query, rows, first, few, rows.rows());
+  }
+
+  int64_t take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end) {
+    const double squared_norm = scanner_.squared_norm(query);
+    const KeyBounds bounds(scanner_.kind(), rows.cols(), squared_norm);
+    CandidateList& list = scanner_.list(query, split_);
+    float threshold = list.threshold();
+    uint16_t left[kTileRows];
+    const float* const values = values_ + begin;
+    const float* const facts = facts_ + begin;
+    const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, facts, end - begin);
+    int64_t count = quick.run(values, facts, end - begin, left);
+    if (const KthAgain again(scanner_.base(), list); again) {
+      count = std::remove_if(left, left + count, [&](uint16_t i) { return again(first + begin + i); }) - left;
+    }
+    float some_values[kTileRows];
+    float some_facts[kTileRows];
+    for (int64_t n = 0; n < count; ++n) some_values[n] = values[left[n]];
+    for (int64_t n = 0; n < count; ++n) some_facts[n] = facts[left[n]];
+    float lower[kTileRows];
+    float upper[kTileRows];
+    bounds.bound(some_values, some_facts, count, lower, upper);
+    for (int64_t n = 0; n < count; ++n) {
+      const int64_t i = begin + left[n];
+      const bool counts = !(lower[n] > threshold) && scanner_.keeps_row(first + i);
+      const bool known = lower[n] > -kInfinity;
+      if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
+      list.push_if(counts, lower[n], upper[n], static_cast<uint32_t>(first + i));
+      if (counts && scanner_.plan().list_length == 1) list.share_threshold(threshold = std::min(threshold, upper[n]));
+      if (list.has_room()) continue;
+      scanner_.make_room(query, split_, slot_);
+      threshold = list.threshold();
+    }
+    return -1;
+  }
+
+  CpuScanner& scanner_;
+  const float* const queries_;
+  const int64_t split_;
+  const int slot_;
+  const bool check_finite_;
+  const bool takes_bytes_;
+  const bool side_by_side_;
+  float columns_[kMostColumnsSideBySide * kTileRows];
+  float values_[kTileRows];
+  float facts_[kTileRows] = {};
+};
+
+// The same behind the screen of a prepared base: the rows that it does not rule out, in stretches of panels, where it
+// is of use.
+class ScreenedTileScan final : private PanelHits {
+ public:
+  // `scan` does what is left of the work. The queries are packed for `packed`.
+  ScreenedTileScan(CpuScanner& scanner, const PackedRows& packed, int64_t split, TileScan& scan)
+      : scanner_(scanner),
+        base_(packed.screen_panels()),
+        rows_per_panel_(packed.rows_per_panel()),
+        split_(split),
+        scan_(scan),
+        limits_(static_cast<size_t>(scanner.queries() + kMostQueriesPerPanel), -kInfinity),
+        queries_(scanner.packed().screen_panels(0, scanner.queries(), limits_.data())),
+        use_(kWorthwhile) {}
+
+  void run(int64_t first_panel, int64_t end_panel) {
+    for (int64_t panel = first_panel; panel < end_panel; panel += ScreenUse::kStretch) {
+      const int64_t panels = std::min(ScreenUse::kStretch, end_panel - panel);
+      const int64_t first = panel * rows_per_panel_;
+      const int64_t end = std::min(first + panels * rows_per_panel_, scanner_.base().rows());
+      for (int64_t q = 0; q < scanner_.queries(); ++q) set_limit(q);
+      if (std::isinf(limits_[0]) || !use_.screens_next()) {
+        scan_.run(first, end);
+        continue;
+      }
+      read_ = 0;
+      scan_rounded_panels(queries_, base_, panel, panels, *this);
+      use_.count((end - first) * scanner_.queries(), read_);
+      scanner_.meter().add(scanner_.queries() * (end - first));
+      scanner_.meter().checkpoint();
+    }
+  }
+
+ private:
+  void on_hit(int64_t query, int64_t panel, const float* rounded) override {
+    const int64_t first = panel * rows_per_panel_;
+    const int64_t count = std::min(rows_per_panel_, scanner_.base().rows() - first);
+    const float limit = queries_.limit(query, base_, panel);
+    const auto passes = [&](int64_t i) { return !(rounded[i] > limit); };  // a NaN does
+    int64_t passed = 0;
+    for (int64_t i = 0; i < count; ++i) passed += passes(i);
+    if (passed * kAlone >= count) {
+      read_ += count;
+      scan_.scan_tile(query, scanner_.base().slice(first, count), first);
+    } else {
+      read_ += passed * kAlone;
+      for (int64_t i = 0; i < count; ++i) {
+        if (passes(i)) scan_.scan_tile(query, scanner_.base().slice(first + i, 1), first + i);
+      }
+    }
+    set_limit(query);
+  }
+
+  // On value + offset, which is the key, or its square.
+  void set_limit(int64_t query) {
+    CandidateList& list = scanner_.list(query, split_);
+    scanner_.exchange_threshold(query, &list);
+    const float most = scanner_.kind() == KeyKind::l2 ? square_above(list.limit()) : list.limit();
+    limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(query);
+  }
+
+  CpuScanner& scanner_;
+  const RoundedBase base_;
+  const int64_t rows_per_panel_;
+  const int64_t split_;
+  TileScan& scan_;
+  std::vector<float> limits_;
+  const RoundedQueries queries_;
+  ScreenUse use_;
+  int64_t read_ = 0;  // rows, in this stretch
+};
+
 }  // namespace
 
-int64_t TileScan::run(int64_t first, int64_t end) {
-  const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / scanner_.base().cols());
-  int64_t tiles = 0;
-  for (int64_t tile = first; tile < end; tile += kTileRows) {
-    const int64_t count = std::min(kTileRows, end - tile);
-    const MatrixView rows = scanner_.base().slice(tile, count);
-    if (side_by_side_) put_side_by_side(rows);
-    for (int64_t q = 0; q < scanner_.queries(); ++q) {
-      // Those of products are of the rows alone, and known after the first query.
-      float* const facts = q > 0 && is_product(scanner_.kind()) ? nullptr : facts_;
-      if (side_by_side_) {
-        scan_columns_cpu(scanner_.kind(), queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
-      } else {
-        scan_rows(q, rows, facts);
-      }
-      if (const int64_t bad = take_tile(q, rows, tile); bad >= 0) return bad;
-    }
-    scanner_.meter().add(scanner_.queries() * count);
-    if (++tiles % between_checkpoints == 0) scanner_.meter().checkpoint();
-  }
-  return -1;
+int64_t scan_tiles(CpuScanner& scanner, const float* queries, int64_t split, int slot, bool check_finite) {
+  const int64_t rows = scanner.base().rows();
+  const int64_t tiles = divide_up(rows, kTileRows);
+  const int64_t splits = scanner.plan().row_splits;
+  const int64_t first = tiles * split / splits * kTileRows;
+  const int64_t end = std::min(tiles * (split + 1) / splits * kTileRows, rows);
+  return TileScan(scanner, queries, split, slot, check_finite).run(first, end);
 }
 
-int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  scan_rows(query, rows, facts_);
-  return take_tile(query, rows, first);
-}
-
-void TileScan::scan_rows(int64_t query, const MatrixView& rows, float* facts) {
-  uint8_t bytes[kMostDotColumns];
-  const CanonicalQuery own = scanner_.canonical(query);
-  if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
-    const double scale = scanner_.kind() == KeyKind::cosine ? own.inverse_norm : 1.0;
-    scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, facts);
-  } else {
-    scan_rows_cpu(scanner_.kind(), queries_ + query * rows.cols(), rows, values_, facts);
-  }
-}
-
-bool TileScan::takes_bytes(CpuScanner& scanner) {
-  const MatrixView& base = scanner.base();
-  return has_byte_scan() && base.dtype() == DType::u8 && is_product(scanner.kind()) &&
-         base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
-}
-
-// Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns
-// it takes more than one query to make up for the transposition.
-bool TileScan::puts_side_by_side(CpuScanner& scanner) {
-  const int64_t cols = scanner.base().cols();
-  const int64_t most = scanner.queries() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide;
-  return scanner.kind() != KeyKind::hamming && cols <= most;
-}
-
-void TileScan::put_side_by_side(const MatrixView& rows) {
-  const int64_t cols = rows.cols();
-  const auto pack = [&](const float* floats, int64_t stride) {
-    pack_units(floats, stride, rows.rows(), cols, kTileRows, columns_);
-  };
-  if (rows.dtype() == DType::f32) return pack(static_cast<const float*>(rows.data()), rows.row_stride());
-  float widened[kMostColumnsSideBySide * kTileRows];
-  if (rows.row_stride() == cols) {  // as one row, which short ones do not end
-    widen_row(MatrixView(rows.data(), rows.dtype(), {1, rows.rows() * cols, rows.rows() * cols}), 0, widened);
-  } else {
-    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, widened + i * cols);
-  }
-  pack(widened, cols);
-}
-
-int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  CandidateList& list = scanner_.list(query, split_);
-  scanner_.exchange_threshold(query, &list);
-  // Without a threshold every row passes: so few at first that they give one.
-  const bool opens = list.threshold() == kInfinity && !scanner_.user().takes_keys();
-  const int64_t few = opens ? std::min(scanner_.plan().list_length + kFirstRows, rows.rows()) : 0;
-  if (few > 0) {
-    if (const int64_t bad = take_rows(query, rows, first, 0, few); bad >= 0) return bad;
-    if (few < rows.rows() && list.threshold() == kInfinity) scanner_.make_room(query, split_, slot_);
-  }
-  return take_rows(query, rows, first, few, rows.rows());
-}
-
-int64_t TileScan::take_rows(int64_t query, const MatrixView& rows, int64_t first, int64_t begin, int64_t end) {
-  const double squared_norm = scanner_.squared_norm(query);
-  const KeyBounds bounds(scanner_.kind(), rows.cols(), squared_norm);
-  CandidateList& list = scanner_.list(query, split_);
-  float threshold = list.threshold();
-  uint16_t left[kTileRows];
-  const float* const values = values_ + begin;
-  const float* const facts = facts_ + begin;
-  const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, facts, end - begin);
-  int64_t count = quick.run(values, facts, end - begin, left);
-  if (const KthAgain again(scanner_.base(), list); again) {
-    count = std::remove_if(left, left + count, [&](uint16_t i) { return again(first + begin + i); }) - left;
-  }
-  float some_values[kTileRows];
-  float some_facts[kTileRows];
-  for (int64_t n = 0; n < count; ++n) some_values[n] = values[left[n]];
-  for (int64_t n = 0; n < count; ++n) some_facts[n] = facts[left[n]];
-  float lower[kTileRows];
-  float upper[kTileRows];
-  bounds.bound(some_values, some_facts, count, lower, upper);
-  for (int64_t n = 0; n < count; ++n) {
-    const int64_t i = begin + left[n];
-    const bool counts = !(lower[n] > threshold) && scanner_.keeps_row(first + i);
-    const bool known = lower[n] > -kInfinity;
-    if (!known && counts && check_finite_ && !row_is_finite(rows, i)) return first + i;
-    list.push_if(counts, lower[n], upper[n], static_cast<uint32_t>(first + i));
-    if (counts && scanner_.plan().list_length == 1) list.share_threshold(threshold = std::min(threshold, upper[n]));
-    if (list.has_room()) continue;
-    scanner_.make_room(query, split_, slot_);
-    threshold = list.threshold();
-  }
-  return -1;
-}
-
-ScreenedTileScan::ScreenedTileScan(CpuScanner& scanner, const PackedRows& packed, int64_t split, TileScan& scan)
-    : scanner_(scanner),
-      base_(packed.screen_panels()),
-      rows_per_panel_(packed.rows_per_panel()),
-      split_(split),
-      scan_(scan),
-      limits_(static_cast<size_t>(scanner.queries() + kMostQueriesPerPanel), -kInfinity),
-      queries_(scanner.packed().screen_panels(0, scanner.queries(), limits_.data())),
-      use_(kWorthwhile) {}
-
-void ScreenedTileScan::run(int64_t first_panel, int64_t end_panel) {
-  for (int64_t panel = first_panel; panel < end_panel; panel += ScreenUse::kStretch) {
-    const int64_t panels = std::min(ScreenUse::kStretch, end_panel - panel);
-    const int64_t first = panel * rows_per_panel_;
-    const int64_t end = std::min(first + panels * rows_per_panel_, scanner_.base().rows());
-    for (int64_t q = 0; q < scanner_.queries(); ++q) set_limit(q);
-    if (std::isinf(limits_[0]) || !use_.screens_next()) {
-      scan_.run(first, end);
-      continue;
-    }
-    read_ = 0;
-    scan_rounded_panels(queries_, base_, panel, panels, *this);
-    use_.count((end - first) * scanner_.queries(), read_);
-    scanner_.meter().add(scanner_.queries() * (end - first));
-    scanner_.meter().checkpoint();
-  }
-}
-
-void ScreenedTileScan::on_hit(int64_t query, int64_t panel, const float* rounded) {
-  const int64_t first = panel * rows_per_panel_;
-  const int64_t count = std::min(rows_per_panel_, scanner_.base().rows() - first);
-  const float limit = queries_.limit(query, base_, panel);
-  const auto passes = [&](int64_t i) { return !(rounded[i] > limit); };  // a NaN does
-  int64_t passed = 0;
-  for (int64_t i = 0; i < count; ++i) passed += passes(i);
-  if (passed * kAlone >= count) {
-    read_ += count;
-    scan_.scan_tile(query, scanner_.base().slice(first, count), first);
-  } else {
-    read_ += passed * kAlone;
-    for (int64_t i = 0; i < count; ++i) {
-      if (passes(i)) scan_.scan_tile(query, scanner_.base().slice(first + i, 1), first + i);
-    }
-  }
-  set_limit(query);
-}
-
-// On value + offset, which is the key, or its square.
-void ScreenedTileScan::set_limit(int64_t query) {
-  CandidateList& list = scanner_.list(query, split_);
-  scanner_.exchange_threshold(query, &list);
-  const float most = scanner_.kind() == KeyKind::l2 ? square_above(list.limit()) : list.limit();
-  limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(query);
+void scan_screened_tiles(CpuScanner& scanner, const float* queries, const PackedRows& ready, int64_t split, int slot) {
+  const int64_t splits = scanner.plan().row_splits;
+  TileScan scan(scanner, queries, split, slot, false);
+  ScreenedTileScan(scanner, ready, split, scan)
+      .run(ready.panel_count() * split / splits, ready.panel_count() * (split + 1) / splits);
 }
 
 }  // namespace kith

@@ -6,7 +6,6 @@
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_loop.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
@@ -136,14 +135,7 @@ class FlatState final : public IndexState {
     info.parts.emplace_back("vectors", held.host + held.device);
   }
 
-  IndexBytes bytes() const override {
-    IndexBytes total;
-    for (const auto& segment : vectors_) {
-      total.host += segment->bytes(DeviceKind::cpu);
-      total.device += segment->bytes(DeviceKind::cuda);
-    }
-    return total;
-  }
+  IndexBytes bytes() const override { return {vectors_.bytes(DeviceKind::cpu), vectors_.bytes(DeviceKind::cuda)}; }
 
   const Vectors& vectors() const { return vectors_; }
   bool checked() const { return checked_; }
@@ -200,8 +192,8 @@ class FlatKind final : public IndexKind {
  public:
   explicit FlatKind(const IndexParams& params) : params_(params) {}
 
-  std::shared_ptr<const IndexState> added(const IndexState* state, const MatrixView& rows, Ownership ownership,
-                                          const Resources& resources) const override {
+  SharedState added(const IndexState* state, const MatrixView& rows, Ownership ownership,
+                    const Resources& resources) const override {
     const FlatState* const before = flat(state);
     const Vectors old = vectors_of(before);
     const bool borrow = ownership == Ownership::borrow;
@@ -219,8 +211,7 @@ class FlatKind final : public IndexKind {
     return {(old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows) * rows.row_bytes()};
   }
 
-  std::shared_ptr<const IndexState> compacted(const IndexState& state, const KeptRows& kept,
-                                              const Resources& resources) const override {
+  SharedState compacted(const IndexState& state, const KeptRows& kept, const Resources& resources) const override {
     const auto& before = static_cast<const FlatState&>(state);
     Vectors left;
     bool checked = before.checked();
@@ -238,8 +229,7 @@ class FlatKind final : public IndexKind {
   }
 
   // Segments are shared with the other index. Small ones are merged as those of an add are.
-  std::shared_ptr<const IndexState> merged(const IndexState* state, const IndexState& other,
-                                           const Resources& resources) const override {
+  SharedState merged(const IndexState* state, const IndexState& other, const Resources& resources) const override {
     const FlatState* const before = flat(state);
     const auto* const more = dynamic_cast<const FlatState*>(&other);
     if (more == nullptr) throw_not_alike("the other index keeps something else than the vectors as they are");
@@ -256,7 +246,7 @@ class FlatKind final : public IndexKind {
     return std::make_shared<FlatState>(content, params_, std::move(vectors), checked);
   }
 
-  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+  SharedState restored(IndexParts& parts, const Resources& resources) const override {
     Vectors vectors;
     bool checked = true;
     for (PartMatrix& rows : parts.flat) {

@@ -50,9 +50,7 @@ IdTable IdTable::numbered(int64_t count, const Resources& resources) const {
 }
 
 int64_t IdTable::bytes() const {
-  int64_t total = 0;
-  for (const auto& segment : ids_) total += segment->bytes();
-  return total;
+  return ids_.sum([](const RowIds& segment) { return segment.bytes(); });
 }
 
 int64_t IdTable::id(int64_t row) const {
@@ -132,7 +130,8 @@ IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resou
 int64_t IdTable::added_bytes(bool given, int64_t count) const {
   const int64_t bits = live_.all() ? 0 : LiveRows::bytes_for(live_.stored() + count);
   if (!given && plain() && next_id_ == live_.stored()) return bits;
-  return bits + (live_.stored() + count) * static_cast<int64_t>(sizeof(int64_t) + sizeof(uint32_t)) + array_bytes<int64_t>(count);
+  return bits + (live_.stored() + count) * static_cast<int64_t>(sizeof(int64_t) + sizeof(uint32_t)) +
+         array_bytes<int64_t>(count);
 }
 
 IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resources) const {

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -22,81 +24,43 @@ constexpr NameTable<Kind, 4> kTransformNames{{{{Kind::linear, "linear"},
                                                {Kind::padding, "padding"}}}};
 constexpr int64_t kMostTransforms = 1000;  // more than anybody has, few enough for names of sections
 
-// --- writing
+// --- the values of lines, as text and back
 
-class AboutText {
- public:
-  template <typename T>
-  void line(std::string_view key, const T& value) {
-    text_ += fmt::format("{} {}\n", key, value);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-std::string code_text(const CodecParts& codec) {
+template <typename T>
+const T& text_of(const T& value) {
+  return value;
+}
+int text_of(bool value) { return value ? 1 : 0; }
+std::string_view text_of(Metric metric) { return name_of(metric); }
+std::string_view text_of(DType dtype) { return name_of(dtype); }
+std::string text_of(const CodecParts& codec) {
   const CodeRecipe recipe = codec.recipe();
   return recipe.code->text(recipe, codec.format.cols);
 }
-
-void write_transforms(AboutText& text, const std::vector<TransformParts>& transforms) {
-  text.line("transforms", transforms.size());
-  for (const TransformParts& transform : transforms) {
-    text.line("transform", fmt::format("{} {} {} {}", kTransformNames.name(transform.kind),
-                                       transform.name.empty() ? "-" : transform.name, transform.in, transform.out));
-  }
+std::string text_of(const SearchOptions& search) {
+  return fmt::format("{} {} {}", search.sweeps, search.perturbed, search.random_order ? "random" : "fixed");
+}
+std::string text_of(const TransformParts& transform) {
+  return fmt::format("{} {} {} {}", kTransformNames.name(transform.kind), transform.name.empty() ? "-" : transform.name,
+                     transform.in, transform.out);
 }
 
-// --- reading
-
-class AboutReader {
- public:
-  explicit AboutReader(std::string_view text) : left_(text) {}
-
-  bool is_next(std::string_view key) const {
-    return left_.size() > key.size() && left_.substr(0, key.size()) == key && left_[key.size()] == ' ';
-  }
-  std::string_view line(std::string_view key) {
-    const size_t end = left_.find('\n');
-    if (!is_next(key) || end == std::string_view::npos)
-      throw AboutProblem(fmt::format("no line '{}' where it should be", key));
-    const std::string_view value = left_.substr(key.size() + 1, end - key.size() - 1);
-    left_.remove_prefix(end + 1);
-    return value;
-  }
-  template <typename T = int64_t>
-  T number(std::string_view key) {
-    return Words(line(key)).number<T>();
-  }
-
- private:
-  std::string_view left_;
-};
-
-// The name's value, by one of Kith's own parsers.
-template <typename Parse>
-auto parse_name(std::string_view name, const Parse& parse) {
-  try {
-    return parse(name);
-  } catch (const InvalidArgument& error) {
-    throw AboutProblem(error.what());
-  }
+template <typename T>
+void parse(std::string_view text, T& value) {
+  value = Words(text).number<T>();
 }
-
-CodecParts parse_code(std::string_view line) {
-  const auto [recipe, cols] = parse_name(line, [](std::string_view text) { return parse_code_line(text); });
-  CodecParts codec;
+void parse(std::string_view text, bool& value) { value = Words(text).number<int64_t>() != 0; }
+void parse(std::string_view text, std::string& value) { value = text; }
+void parse(std::string_view text, Metric& metric) { metric = parse_metric(text); }
+void parse(std::string_view text, DType& dtype) { dtype = parse_dtype(text); }
+void parse(std::string_view text, CodecParts& codec) {
+  const auto [recipe, cols] = parse_code_line(text);
   codec.format = {recipe.code->kind(), cols, recipe.dtype, recipe.bits, recipe.parts, recipe.norm};
   codec.code = recipe.code;
   codec.effort = recipe.effort;
-  return codec;
 }
-
-SearchOptions parse_search(std::string_view line) {
-  Words words(line);
-  SearchOptions search;
+void parse(std::string_view text, SearchOptions& search) {
+  Words words(text);
   search.sweeps = words.number<int64_t>();
   search.perturbed = words.number<int64_t>();
   const std::string_view order = words.next();
@@ -105,143 +69,170 @@ SearchOptions parse_search(std::string_view line) {
   if (search.sweeps < 1 || search.perturbed < 0 || search.perturbed > kMostCodebooks) {
     throw AboutProblem(fmt::format("{} sweeps and {} perturbed codes", search.sweeps, search.perturbed));
   }
-  return search;
+}
+void parse(std::string_view text, TransformParts& transform) {
+  Words words(text);
+  transform.kind = kTransformNames.parse(words.next(), "transform");
+  const std::string_view name = words.next();
+  transform.name = name == "-" ? "" : name;
+  transform.in = words.number<int64_t>();
+  transform.out = words.number<int64_t>();
 }
 
-std::vector<TransformParts> read_transforms(AboutReader& reader) {
-  const auto count = reader.number("transforms");
-  if (count < 0 || count > kMostTransforms) throw AboutProblem(fmt::format("{} transforms", count));
-  std::vector<TransformParts> transforms(static_cast<size_t>(count));
-  for (TransformParts& transform : transforms) {
-    Words words(reader.line("transform"));
-    transform.kind =
-        parse_name(words.next(), [](std::string_view name) { return kTransformNames.parse(name, "transform"); });
-    const std::string_view name = words.next();
-    transform.name = name == "-" ? "" : name;
-    transform.in = words.number<int64_t>();
-    transform.out = words.number<int64_t>();
+// --- lines
+
+class AboutWriter {
+ public:
+  template <typename T>
+  void line(std::string_view key, const T& value) {
+    about_.text += fmt::format("{} {}\n", key, text_of(value));
   }
-  return transforms;
+  // A line that came with version 2, where the value is not the usual one.
+  template <typename T>
+  void later_line(std::string_view key, const T& value, const T& usual) {
+    if (value == usual) return;
+    line(key, value);
+    about_.version = kContainerVersion;
+  }
+  void code_line(std::string_view key, const CodecParts& codec) {
+    line(key, codec);
+    if (codec.format.norm != CodeNorm::decoded) about_.version = kContainerVersion;
+  }
+  void count_line(std::string_view key, const std::vector<TransformParts>& values) { line(key, values.size()); }
+  // Whether parts are there, whose lines begin with this key.
+  template <typename T>
+  bool has(std::string_view, const std::optional<T>& parts) const {
+    return parts.has_value();
+  }
+  AboutText take() { return std::move(about_); }
+
+ private:
+  AboutText about_{{}, kFirstContainerVersion};
+};
+
+class AboutReader {
+ public:
+  explicit AboutReader(std::string_view text) : left_(text) {}
+
+  template <typename T>
+  void line(std::string_view key, T& value) {
+    try {
+      parse(next(key), value);
+    } catch (const InvalidArgument& error) {
+      throw AboutProblem(error.what());
+    }
+  }
+  template <typename T>
+  void later_line(std::string_view key, T& value, const T&) {
+    if (is_next(key)) line(key, value);
+  }
+  void code_line(std::string_view key, CodecParts& codec) { line(key, codec); }
+  void count_line(std::string_view key, std::vector<TransformParts>& values) {
+    int64_t count = 0;
+    line(key, count);
+    if (count < 0 || count > kMostTransforms) throw AboutProblem(fmt::format("{} {}", count, key));
+    values.resize(static_cast<size_t>(count));
+  }
+  template <typename T>
+  bool has(std::string_view key, std::optional<T>& parts) const {
+    if (is_next(key)) parts.emplace();
+    return parts.has_value();
+  }
+
+ private:
+  bool is_next(std::string_view key) const {
+    return left_.size() > key.size() && left_.substr(0, key.size()) == key && left_[key.size()] == ' ';
+  }
+  std::string_view next(std::string_view key) {
+    const size_t end = left_.find('\n');
+    if (!is_next(key) || end == std::string_view::npos) {
+      throw AboutProblem(fmt::format("no line '{}' where it should be", key));
+    }
+    const std::string_view value = left_.substr(key.size() + 1, end - key.size() - 1);
+    left_.remove_prefix(end + 1);
+    return value;
+  }
+
+  std::string_view left_;
+};
+
+// The lines of each kind of parts, in their order: written from parts that are const, read into others.
+template <typename About, typename Parts>
+void asked_lines(About& about, Parts& parts) {
+  about.later_line("check_finite", parts.check_finite, true);
+  about.later_line("seed", parts.seed, uint64_t{0});
 }
 
-void require_same(std::string_view text, std::string_view again) {
-  if (text != again) throw AboutProblem("the text is not as Kith writes it");
+template <typename About, typename Transforms>
+void transform_lines(About& about, Transforms& transforms) {
+  about.count_line("transforms", transforms);
+  for (auto& transform : transforms) about.line("transform", transform);
+}
+
+template <typename About, typename Parts>
+requires std::is_same_v<std::remove_const_t<Parts>, QuantizerParts>
+void lines_of(About& about, Parts& parts) {
+  about.code_line("codec", parts.codec);
+  asked_lines(about, parts);
+  about.later_line("search", parts.search, SearchOptions());
+}
+
+template <typename About, typename Parts>
+requires std::is_same_v<std::remove_const_t<Parts>, SavedTransforms>
+void lines_of(About& about, Parts& parts) {
+  about.later_line("steps", parts.steps, std::string());
+  asked_lines(about, parts);
+  transform_lines(about, parts.transforms);
+}
+
+template <typename About, typename Parts>
+requires std::is_same_v<std::remove_const_t<Parts>, IndexParts>
+void lines_of(About& about, Parts& parts) {
+  about.line("factory", parts.factory);
+  about.line("metric", parts.metric);
+  about.line("dtype", parts.dtype);
+  about.line("check_finite", parts.check_finite);
+  about.line("cols", parts.cols);
+  about.line("rows", parts.rows);
+  about.line("next_id", parts.next_id);
+  about.line("probes", parts.probes);
+  about.later_line("prepare", parts.prepare, true);
+  about.later_line("expected_rows", parts.expected_rows, int64_t{0});
+  about.later_line("seed", parts.seed, uint64_t{0});
+  transform_lines(about, parts.transforms);
+  if (about.has("lists", parts.lists)) {
+    about.line("lists", parts.lists->lists);
+    about.line("residual", parts.lists->residual);
+    about.code_line("codec", parts.lists->codec);
+  }
+  if (about.has("refine_codec", parts.refine)) {
+    about.code_line("refine_codec", parts.refine->codec);
+    about.line("refine_factor", parts.refine->factor);
+  }
 }
 
 }  // namespace
 
-std::string about_codec(const QuantizerParts& parts) {
-  AboutText text;
-  text.line("codec", code_text(parts.codec));
-  if (!parts.check_finite) text.line("check_finite", 0);
-  if (parts.seed != 0) text.line("seed", parts.seed);
-  if (parts.search != SearchOptions()) {
-    text.line("search", fmt::format("{} {} {}", parts.search.sweeps, parts.search.perturbed,
-                                    parts.search.random_order ? "random" : "fixed"));
-  }
-  return text.take();
+template <typename Parts>
+AboutText about_parts(const Parts& parts) {
+  AboutWriter about;
+  lines_of(about, parts);
+  return about.take();
 }
+template AboutText about_parts(const IndexParts&);
+template AboutText about_parts(const QuantizerParts&);
+template AboutText about_parts(const SavedTransforms&);
 
-std::string about_transforms(const SavedTransforms& parts) {
-  AboutText text;
-  if (!parts.steps.empty()) text.line("steps", parts.steps);
-  if (!parts.check_finite) text.line("check_finite", 0);
-  if (parts.seed != 0) text.line("seed", parts.seed);
-  write_transforms(text, parts.transforms);
-  return text.take();
-}
-
-std::string about_index(const IndexParts& parts) {
-  AboutText text;
-  text.line("factory", parts.factory);
-  text.line("metric", name_of(parts.metric));
-  text.line("dtype", name_of(parts.dtype));
-  text.line("check_finite", static_cast<int>(parts.check_finite));
-  text.line("cols", parts.cols);
-  text.line("rows", parts.rows);
-  text.line("next_id", parts.next_id);
-  text.line("probes", parts.probes);
-  if (!parts.prepare) text.line("prepare", 0);
-  if (parts.expected_rows != 0) text.line("expected_rows", parts.expected_rows);
-  if (parts.seed != 0) text.line("seed", parts.seed);
-  write_transforms(text, parts.transforms);
-  if (parts.lists) {
-    text.line("lists", parts.lists->lists);
-    text.line("residual", static_cast<int>(parts.lists->residual));
-    text.line("codec", code_text(parts.lists->codec));
-  }
-  if (parts.refine) {
-    text.line("refine_codec", code_text(parts.refine->codec));
-    text.line("refine_factor", parts.refine->factor);
-  }
-  return text.take();
-}
-
-uint32_t about_version(const IndexParts& parts) {
-  const bool plain_code = !parts.lists || parts.lists->codec.format.norm == CodeNorm::decoded;
-  const bool plain = parts.prepare && parts.expected_rows == 0 && parts.seed == 0 && plain_code;
-  return plain ? kFirstContainerVersion : kContainerVersion;
-}
-
-uint32_t about_version(const QuantizerParts& parts) {
-  return parts.check_finite && parts.seed == 0 && parts.search == SearchOptions() ? kFirstContainerVersion : kContainerVersion;
-}
-
-uint32_t about_version(const SavedTransforms& parts) {
-  const bool plain = parts.steps.empty() && parts.check_finite && parts.seed == 0;
-  return plain ? kFirstContainerVersion : kContainerVersion;
-}
-
-QuantizerParts parse_about_codec(std::string_view text) {
-  AboutReader reader(text);
-  QuantizerParts parts;
-  parts.codec = parse_code(reader.line("codec"));
-  if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
-  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
-  if (reader.is_next("search")) parts.search = parse_search(reader.line("search"));
-  require_same(text, about_codec(parts));
+template <typename Parts>
+Parts parse_about(std::string_view text) {
+  AboutReader about(text);
+  Parts parts;
+  lines_of(about, parts);
+  if (text != about_parts(parts).text) throw AboutProblem("the text is not as Kith writes it");
   return parts;
 }
-
-SavedTransforms parse_about_transforms(std::string_view text) {
-  AboutReader reader(text);
-  SavedTransforms parts;
-  if (reader.is_next("steps")) parts.steps = reader.line("steps");
-  if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
-  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
-  parts.transforms = read_transforms(reader);
-  require_same(text, about_transforms(parts));
-  return parts;
-}
-
-IndexParts parse_about_index(std::string_view text) {
-  AboutReader reader(text);
-  IndexParts parts;
-  parts.factory = reader.line("factory");
-  parts.metric = parse_name(reader.line("metric"), parse_metric);
-  parts.dtype = parse_name(reader.line("dtype"), parse_dtype);
-  parts.check_finite = reader.number("check_finite") != 0;
-  parts.cols = reader.number("cols");
-  parts.rows = reader.number("rows");
-  parts.next_id = reader.number("next_id");
-  parts.probes = reader.number("probes");
-  if (reader.is_next("prepare")) parts.prepare = reader.number("prepare") != 0;
-  if (reader.is_next("expected_rows")) parts.expected_rows = reader.number("expected_rows");
-  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
-  parts.transforms = read_transforms(reader);
-  if (reader.is_next("lists")) {
-    ListParts& lists = parts.lists.emplace();
-    lists.lists = reader.number("lists");
-    lists.residual = reader.number("residual") != 0;
-    lists.codec = parse_code(reader.line("codec"));
-  }
-  if (reader.is_next("refine_codec")) {
-    RefineParts& refine = parts.refine.emplace();
-    refine.codec = parse_code(reader.line("refine_codec"));
-    refine.factor = reader.number<float>("refine_factor");
-  }
-  require_same(text, about_index(parts));
-  return parts;
-}
+template IndexParts parse_about(std::string_view);
+template QuantizerParts parse_about(std::string_view);
+template SavedTransforms parse_about(std::string_view);
 
 }  // namespace kith

@@ -10,21 +10,19 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace kith {
 
-std::string about_index(const IndexParts& parts);
-// The first version of the container that knows every line of it.
-uint32_t about_version(const IndexParts& parts);
-uint32_t about_version(const QuantizerParts& parts);
-uint32_t about_version(const SavedTransforms& parts);
-std::string about_codec(const QuantizerParts& parts);
-std::string about_transforms(const SavedTransforms& parts);
+struct AboutText {
+  std::string text;
+  uint32_t version = 0;  // the first of the container that knows every line of it
+};
 
-// Give parts without their arrays; throw AboutProblem.
-IndexParts parse_about_index(std::string_view text);
-QuantizerParts parse_about_codec(std::string_view text);
-SavedTransforms parse_about_transforms(std::string_view text);
+// Of IndexParts, QuantizerParts and SavedTransforms.
+template <typename Parts>
+AboutText about_parts(const Parts& parts);
+// Gives parts without their arrays; throws AboutProblem.
+template <typename Parts>
+Parts parse_about(std::string_view text);
 
 }  // namespace kith

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <type_traits>
 
 namespace kith {
 namespace {
@@ -21,16 +22,9 @@ constexpr int64_t kMostAboutBytes = 1 << 20;
 
 // --- saving
 
-ContainerWriter::Piece piece_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
 template <typename T>
 void add_array(ContainerWriter& writer, std::string_view name, SectionType type, const PartArray<T>& values) {
   writer.add(name, type, {values.size()}, {values.bytes()});
-}
-
-void add_floats(ContainerWriter& writer, std::string_view name, std::vector<int64_t> shape,
-                const std::vector<float>& values) {
-  writer.add(name, SectionType::f32, std::move(shape), {std::as_bytes(std::span(values))});
 }
 
 std::string norm_section(std::string_view codec) { return fmt::format("{}.norms", codec); }
@@ -74,12 +68,12 @@ void add_blocks(ContainerWriter& writer, std::string_view name, DType dtype, int
 void add_transforms(ContainerWriter& writer, const std::vector<TransformParts>& transforms) {
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformParts& transform = transforms[i];
-    if (!transform.matrix.empty()) {
-      add_floats(writer, transform_section(i, "matrix"), {transform.out, transform.in}, transform.matrix);
-    }
-    if (!transform.offset.empty()) {
-      add_floats(writer, transform_section(i, "offset"), {transform.out}, transform.offset);
-    }
+    const auto add = [&](std::string_view what, std::vector<int64_t> shape, const std::vector<float>& values) {
+      if (values.empty()) return;
+      writer.add(transform_section(i, what), SectionType::f32, std::move(shape), {std::as_bytes(std::span(values))});
+    };
+    add("matrix", {transform.out, transform.in}, transform.matrix);
+    add("offset", {transform.out}, transform.offset);
   }
 }
 
@@ -94,6 +88,18 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
     add_array(writer, "rows", SectionType::u32, lists.rows);
   }
   add_codes(writer, "codes", lists.codes, rows, lists.codec.format);
+}
+
+// A file of one kind: what it says of its parts, and the sections that add(writer) adds.
+template <typename Parts, typename Add>
+void save(std::string_view kind, const Parts& parts, const std::string& path, const Resources& resources,
+          const Add& add) {
+  const AboutText about = about_parts(parts);
+  ContainerWriter writer(kind, about.version);
+  writer.add("about", SectionType::text, {static_cast<int64_t>(about.text.size())},
+             {std::as_bytes(std::span(about.text))});
+  add(writer);
+  writer.write(path, resources);
 }
 
 // --- loading
@@ -143,17 +149,11 @@ class PartsReader {
     return values;
   }
   // Small and kept in a vector; too small a limit is found before it is made.
-  std::vector<float> floats(std::string_view name, const std::vector<int64_t>& shape) {
-    const Section& section = expect(name, SectionType::f32, shape);
+  template <typename T = float>
+  std::vector<T> vector(std::string_view name, const std::vector<int64_t>& shape) {
+    const Section& section = expect(name, std::is_same_v<T, double> ? SectionType::f64 : SectionType::f32, shape);
     const Reservation room(section.bytes, 0, resources_);
-    std::vector<float> values(static_cast<size_t>(section.bytes) / sizeof(float));
-    file_.read(section, values.data(), resources_);
-    return values;
-  }
-  std::vector<double> doubles(std::string_view name, int64_t count) {
-    const Section& section = expect(name, SectionType::f64, {count});
-    const Reservation room(section.bytes, 0, resources_);
-    std::vector<double> values(static_cast<size_t>(count));
+    std::vector<T> values(static_cast<size_t>(section.bytes) / sizeof(T));
     file_.read(section, values.data(), resources_);
     return values;
   }
@@ -208,9 +208,9 @@ CodecParts read_codec(PartsReader& reader, std::string_view name, CodecParts cod
   check_code_format(codec);
   const std::vector<int64_t> shape = codec.recipe().code->shape(codec.format);
   if (shape.empty()) return codec;
-  codec.values = reader.floats(name, shape);
+  codec.values = reader.vector(name, shape);
   if (const int64_t norms = norm_value_count(codec.format.norm); norms > 0) {
-    const std::vector<float> values = reader.floats(norm_section(name), {norms});
+    const std::vector<float> values = reader.vector(norm_section(name), {norms});
     codec.values.insert(codec.values.end(), values.begin(), values.end());
   }
   return codec;
@@ -222,9 +222,9 @@ void read_transforms(PartsReader& reader, std::vector<TransformParts>& transform
     const std::string matrix = transform_section(i, "matrix");
     const std::string offset = transform_section(i, "offset");
     if (transform.kind == TransformParts::Kind::linear) {
-      transform.matrix = reader.floats(matrix, {transform.out, transform.in});
+      transform.matrix = reader.vector(matrix, {transform.out, transform.in});
     }
-    if (reader.has(offset)) transform.offset = reader.floats(offset, {transform.out});
+    if (reader.has(offset)) transform.offset = reader.vector(offset, {transform.out});
   }
 }
 
@@ -253,15 +253,23 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
   }
 }
 
-void require_version(const PartsReader& reader, uint32_t version) {
-  if (reader.version() == version) return;
-  throw AboutProblem(
-      fmt::format("what it says is of version {}, and the file of version {}", version, reader.version()));
+// A file of one kind: what it says of its parts, and the sections that read(reader, parts) reads.
+template <typename Parts, typename Read>
+Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read) {
+  PartsReader reader(path, kind, resources);
+  Parts parts;
+  reader.naming_the_file([&] {
+    parts = parse_about<Parts>(reader.about());
+    if (const uint32_t version = about_parts(parts).version; reader.version() != version) {
+      throw AboutProblem(
+          fmt::format("what it says is of version {}, and the file of version {}", version, reader.version()));
+    }
+    read(reader, parts);
+  });
+  return parts;
 }
 
 void read_index(PartsReader& reader, IndexParts& parts) {
-  parts = parse_about_index(reader.about());
-  require_version(reader, about_version(parts));
   read_transforms(reader, parts.transforms);
   if (parts.lists) {
     read_lists(reader, parts);
@@ -274,7 +282,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
     parts.refine->codec = read_codec(reader, "refine.codec", std::move(parts.refine->codec));
     parts.refine->codes = read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format);
   }
-  if (reader.has("subtracted")) parts.subtracted = reader.doubles("subtracted", parts.cols);
+  if (reader.has("subtracted")) parts.subtracted = reader.vector<double>("subtracted", {parts.cols});
   reader.finish();
   check_parts(parts, reader.resources());
 }
@@ -283,37 +291,32 @@ void read_index(PartsReader& reader, IndexParts& parts) {
 
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources) {
   check_parts(parts, resources);
-  const std::string about = about_index(parts);
-  ContainerWriter writer("index", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
-  add_transforms(writer, parts.transforms);
-  if (parts.lists) {
-    add_lists(writer, *parts.lists, parts.rows);
-  } else {
-    const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
-    add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
-  }
-  if (!parts.ids.empty()) add_array(writer, "ids", SectionType::i64, parts.ids);
-  if (parts.refine) {
-    add_codec(writer, "refine.codec", parts.refine->codec);
-    add_codes(writer, "refine.codes", parts.refine->codes, parts.rows, parts.refine->codec.format);
-  }
-  if (!parts.subtracted.empty()) {
-    writer.add("subtracted", SectionType::f64, {parts.cols}, {std::as_bytes(std::span(parts.subtracted))});
-  }
-  writer.write(path, resources);
+  save("index", parts, path, resources, [&](ContainerWriter& writer) {
+    add_transforms(writer, parts.transforms);
+    if (parts.lists) {
+      add_lists(writer, *parts.lists, parts.rows);
+    } else {
+      const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
+      add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
+    }
+    if (!parts.ids.empty()) add_array(writer, "ids", SectionType::i64, parts.ids);
+    if (parts.refine) {
+      add_codec(writer, "refine.codec", parts.refine->codec);
+      add_codes(writer, "refine.codes", parts.refine->codes, parts.rows, parts.refine->codec.format);
+    }
+    if (!parts.subtracted.empty()) {
+      writer.add("subtracted", SectionType::f64, {parts.cols}, {std::as_bytes(std::span(parts.subtracted))});
+    }
+  });
 }
 
 IndexParts load_parts(const std::string& path, const Resources& resources) {
-  PartsReader reader(path, "index", resources);
-  IndexParts parts;
-  reader.naming_the_file([&] { read_index(reader, parts); });
-  return parts;
+  return load<IndexParts>(path, "index", resources, read_index);
 }
 
 int64_t load_bytes(const std::string& path, const Resources& resources) {
   PartsReader reader(path, "index", resources);
-  const IndexParts parts = parse_about_index(reader.about());
+  const IndexParts parts = parse_about<IndexParts>(reader.about());
   // Row numbers of a single list, ids by number, and the checks of both.
   int64_t bytes = reader.bytes() + parts.rows / 8 + 64;
   if (parts.lists && parts.lists->lists <= 1) bytes += array_bytes<uint32_t>(parts.rows);
@@ -330,46 +333,29 @@ int64_t load_bytes(const std::string& path, const Resources& resources) {
 
 void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources) {
   check_codec(parts.codec, "codec");
-  const std::string about = about_codec(parts);
-  ContainerWriter writer("codec", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
-  add_codec(writer, "codec", parts.codec);
-  writer.write(path, resources);
+  save("codec", parts, path, resources, [&](ContainerWriter& writer) { add_codec(writer, "codec", parts.codec); });
 }
 
 QuantizerParts load_codec(const std::string& path, const Resources& resources) {
-  PartsReader reader(path, "codec", resources);
-  QuantizerParts parts;
-  reader.naming_the_file([&] {
-    parts = parse_about_codec(reader.about());
-    require_version(reader, about_version(parts));
+  return load<QuantizerParts>(path, "codec", resources, [](PartsReader& reader, QuantizerParts& parts) {
     parts.codec = read_codec(reader, "codec", std::move(parts.codec));
     reader.finish();
     check_codec(parts.codec, "codec");
   });
-  return parts;
 }
 
 void save_transforms(const SavedTransforms& parts, const std::string& path, const Resources& resources) {
   check_transforms(parts.transforms);
-  const std::string about = about_transforms(parts);
-  ContainerWriter writer("transforms", about_version(parts));
-  writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {piece_of(about)});
-  add_transforms(writer, parts.transforms);
-  writer.write(path, resources);
+  save("transforms", parts, path, resources,
+       [&](ContainerWriter& writer) { add_transforms(writer, parts.transforms); });
 }
 
 SavedTransforms load_transforms(const std::string& path, const Resources& resources) {
-  PartsReader reader(path, "transforms", resources);
-  SavedTransforms parts;
-  reader.naming_the_file([&] {
-    parts = parse_about_transforms(reader.about());
-    require_version(reader, about_version(parts));
+  return load<SavedTransforms>(path, "transforms", resources, [](PartsReader& reader, SavedTransforms& parts) {
     read_transforms(reader, parts.transforms);
     reader.finish();
     check_transforms(parts.transforms);
   });
-  return parts;
 }
 
 }  // namespace kith

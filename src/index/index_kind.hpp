@@ -22,7 +22,7 @@ class IndexKind {
   // Whether there must be a trained state before rows are added.
   virtual bool needs_training() const { return false; }
   // A state without rows. Values are checked here.
-  virtual std::shared_ptr<const IndexState> trained(RowSource&, const Resources&) const {
+  virtual SharedState trained(RowSource&, const Resources&) const {
     throw InvalidState("this kind of index needs no training");
   }
   // What that takes on the host at least, for an error that names the limit; nothing: not known.
@@ -31,25 +31,24 @@ class IndexKind {
   // The state `before` with `rows` behind its own. `before` is of this kind and stays as it is; it is null where there
   // is none, which a kind that needs training never sees. There is at least one row; shape, dtype and place fit those
   // before. Values have been checked in host memory, and are to be checked here, or at the search, in a device's.
-  virtual std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership ownership,
-                                                  const Resources& resources) const = 0;
+  virtual SharedState added(const IndexState* before, const MatrixView& rows, Ownership ownership,
+                            const Resources& resources) const = 0;
   // What that takes on the host at least, with the new state, of rows in host memory.
   virtual Footprint add_footprint(const IndexState*, const RowsInfo&, const Resources&) const { return {}; }
 
   // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
   // bits. Removed rows are marked by the Index; this drops them.
-  virtual std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
-                                                      const Resources& resources) const = 0;
+  virtual SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const = 0;
 
   // The state `before` with all rows of `other`, a state of some index with the same metric and columns, behind its
   // own. InvalidArgument by throw_not_alike() where `other` is of another kind, or was trained to other values.
   // `before` is null as in added().
-  virtual std::shared_ptr<const IndexState> merged(const IndexState*, const IndexState&, const Resources&) const {
+  virtual SharedState merged(const IndexState*, const IndexState&, const Resources&) const {
     throw Unsupported("this kind of index cannot be merged");
   }
 
   // From what give_parts() has put there, which was checked.
-  virtual std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const = 0;
+  virtual SharedState restored(IndexParts& parts, const Resources& resources) const = 0;
 };
 
 // For two indexes that cannot be merged.

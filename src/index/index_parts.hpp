@@ -2,8 +2,8 @@
 // parts; whoever reads or writes files knows nothing of states and kinds.
 #pragma once
 
+#include <kith/index.hpp>
 #include <kith/matrix_buffer.hpp>
-#include <kith/metric.hpp>
 
 #include "core/host_array.hpp"
 #include "quantize/code_encoder.hpp"
@@ -145,13 +145,8 @@ struct RefineParts {
   float factor = 0;  // candidates for each neighbour by default; 0: chosen by the index
 };
 
-struct IndexParts {
+struct IndexParts : IndexParams {
   std::string factory;
-  Metric metric = Metric::l2;
-  bool check_finite = true;
-  bool prepare = true;
-  int64_t expected_rows = 0;
-  uint64_t seed = 0;
   int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add

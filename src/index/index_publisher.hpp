@@ -5,7 +5,9 @@
 // index; writing to it from there is InvalidState, since it would wait for itself.
 #pragma once
 
-#include "index/index_version.hpp"
+#include "index/id_table.hpp"
+#include "index/index_state.hpp"
+#include "rows/narrowed_rows.hpp"
 
 #include <condition_variable>
 #include <functional>
@@ -15,6 +17,13 @@
 #include <vector>
 
 namespace kith {
+
+// Its state, the ids of the rows in it, and what those have lost. What is published together is seen together.
+struct IndexVersion {
+  SharedState state;
+  IdTable ids;
+  Offset offset = {};  // of all vectors and queries, told by the first that were trained on or added
+};
 
 class IndexPublisher {
  public:

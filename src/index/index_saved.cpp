@@ -48,12 +48,8 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   const std::shared_ptr<const IndexVersion> current = impl.versions.current();
   impl.refuse_untrained(current.get(), "it is saved");
   IndexParts parts;
+  static_cast<IndexParams&>(parts) = impl.params;
   parts.factory = impl.factory;
-  parts.metric = impl.params.metric;
-  parts.check_finite = impl.params.check_finite;
-  parts.prepare = impl.params.prepare;
-  parts.expected_rows = impl.params.expected_rows;
-  parts.seed = impl.params.seed;
   if (state_of(current.get()) == nullptr) return parts;
   const IndexVersion version = compacted(*impl.kind, *current, resources);
   const IndexContent& content = version.state->content();
@@ -74,7 +70,7 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
 namespace {
 
 // Of the factory string, which goes with what there is.
-std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts, const IndexParams& params) {
+std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
   FactorySpec spec;
   try {
     spec = parse_factory(parts.factory);
@@ -88,18 +84,13 @@ std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts, const IndexPar
     throw PartsProblem("about",
                        fmt::format("the index '{}' does not have the parts that it is made of", parts.factory));
   }
-  return make_kind(spec, params);
+  return make_kind(spec, parts);
 }
 
 }  // namespace
 
 Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
-  const IndexParams params{.metric = parts.metric,
-                           .check_finite = parts.check_finite,
-                           .prepare = parts.prepare,
-                           .expected_rows = parts.expected_rows,
-                           .seed = parts.seed};
-  Index index = make(kind_of(parts, params), parts.factory, params);
+  Index index = make(kind_of(parts), parts.factory, parts);
   if (parts.cols == 0) return index;
   Index::Impl& impl = *index.impl_;
   const bool own_ids = parts.ids.size() > 0;

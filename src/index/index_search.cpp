@@ -138,24 +138,15 @@ void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Reso
   copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
 }
 
-SearchParams for_candidates(const SearchParams& params, int64_t rows) {
-  SearchParams coarse = params;
-  coarse.k = candidates_for(params.refine > 0 ? params.refine : kDefaultRefine, params.k, rows);
-  return coarse;
-}
-
-void search_and_refine_from(const VectorFile& file, const IndexVersion& version, const MatrixView& queries,
-                            const NeighborsView& out, const SearchParams& params, const IndexParams& own,
-                            const Resources& resources) {
-  const FileVectors vectors(file, version, own, resources);
-  const HostRows on_host(queries, resources);
-  const HostNeighbors results(out, resources);
-  const SearchParams coarse = for_candidates(params, rows_of(&version));
-  const auto search = [&](const MatrixView& some, const NeighborsView& candidates, const Resources& used) {
-    version.state->search(some, candidates, coarse, used);
-  };
-  search_and_refine({vectors, own.metric, coarse.k}, search, on_host.view(), results.view(), resources);
-  results.deliver(resources);
+// The one that is searched for such queries; null, or without rows: nothing is found.
+template <typename Impl>
+std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const MatrixView& queries) {
+  std::shared_ptr<const IndexVersion> version = impl.versions.current();
+  impl.refuse_untrained(version.get(), "it is searched");
+  if (const IndexState* const state = state_of(version.get())) {
+    check_queries(state->content(), queries, impl.params.metric);
+  }
+  return version;
 }
 
 }  // namespace
@@ -189,10 +180,8 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   KnnParams{params.k, own.metric}.validate();
   check_search_params(params.probes, params.refine);
   check_output(out, queries.rows(), params.k);
-  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
+  const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
   if (params.refine_from != nullptr) {
     refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
     check_refine_from(*params.refine_from, state, own);
@@ -208,7 +197,9 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
     if (params.refine_from != nullptr) {
-      search_and_refine_from(*params.refine_from, *version, narrowed.view(), out, of_rows, own, used);
+      const FileVectors vectors(*params.refine_from, *version, own, used);
+      const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
+      search_and_refine(task, vectors, narrowed.view(), out, used);
     } else {
       state->search(narrowed.view(), out, of_rows, used);
     }
@@ -224,10 +215,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
                           params.filter, params.result_space, params.allocate};
   whole.validate();
   check_search_params(params.probes, 0);
-  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  impl_->refuse_untrained(version.get(), "it is searched");
+  const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
-  if (state != nullptr) check_queries(state->content(), queries, own.metric);
   if (rows_of(version.get()) == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }

@@ -14,11 +14,12 @@
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
+#include <memory>
 
 namespace kith {
 
-// What every kind holds. Training or the first add fixes all but the number of rows and, while there are none, where they
-// lie.
+// What every kind holds. Training or the first add fixes all but the number of rows and, while there are none, where
+// they lie.
 struct IndexContent {
   int64_t rows = 0;
   int64_t cols = 0;  // of the caller's vectors
@@ -67,6 +68,8 @@ class IndexState {
  private:
   const IndexContent content_;
 };
+
+using SharedState = std::shared_ptr<const IndexState>;
 
 // The content after `added` rows came to `before`, which is null where they are the first.
 inline IndexContent content_after(const IndexState* before, const MatrixView& added) {

@@ -32,6 +32,12 @@ namespace {
 
 using Lists = Segments<SegmentCopies>;
 
+// Where all segments lie; the host's memory where that is not one place.
+MemorySpace place_of(const Lists& lists) {
+  const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
+  return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
+}
+
 class ListsState final : public IndexState {
  public:
   using Model = std::shared_ptr<const IvfModel>;
@@ -77,9 +83,8 @@ class ListsState final : public IndexState {
   }
 
   IndexBytes bytes() const override {
-    int64_t there = model_->on_gpus->bytes(DeviceKind::cuda);
-    for (const SharedSegment& segment : segments_) there += segment->bytes(DeviceKind::cuda);
-    return {model_->bytes() + codes_bytes(), there};
+    return {model_->bytes() + segments_.bytes(DeviceKind::cpu),
+            model_->on_gpus->bytes(DeviceKind::cuda) + segments_.bytes(DeviceKind::cuda)};
   }
 
   void describe(IndexInfo& info, const LiveRows& live) const override {
@@ -96,7 +101,7 @@ class ListsState final : public IndexState {
     const auto rows = static_cast<double>(live.count());
     info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
     info.parts.emplace_back("centres and code", model_->bytes());
-    info.parts.emplace_back("lists", codes_bytes());
+    info.parts.emplace_back("lists", segments_.bytes(DeviceKind::cpu));
   }
 
   void give_parts(IndexParts& parts, const Resources& resources) const override {
@@ -118,9 +123,14 @@ class ListsState final : public IndexState {
     parts.probes = probes_;
   }
 
+  // The same with other segments.
+  SharedState with(Lists segments) const {
+    IndexContent content = this->content().with_rows(segments.rows());
+    content.space = place_of(segments);
+    return std::make_shared<ListsState>(content, params_, model_, std::move(segments), probes_);
+  }
   const Model& model() const { return model_; }
   const Lists& segments() const { return segments_; }
-  int64_t probes() const { return probes_; }
   // What a segment of so many vectors takes on the host.
   int64_t segment_bytes(int64_t rows) const {
     return ListSegment::bytes_for(model_->lists(), rows, model_->codec->format().bytes());
@@ -220,27 +230,16 @@ class ListsState final : public IndexState {
 
   // Of copies of the segments that lie on a GPU alone.
   int64_t copied_bytes() const {
-    int64_t bytes = 0;
-    for (const SharedSegment& segment : segments_) {
-      if (!segment->space().host_readable()) bytes += segment_bytes(segment->size());
-    }
-    return bytes;
+    return segments_.sum([&](const SegmentCopies& segment) {
+      return segment.space().host_readable() ? 0 : segment_bytes(segment.size());
+    });
   }
 
   // Of the segments that no GPU has.
   int64_t bytes_to_come() const {
-    int64_t total = 0;
-    for (const SharedSegment& segment : segments_) {
-      const bool on_gpu = segment->copies().bytes(DeviceKind::cuda) > 0;
-      total += on_gpu ? 0 : segment->copies().bytes(DeviceKind::cpu);
-    }
-    return total;
-  }
-
-  int64_t codes_bytes() const {
-    int64_t total = 0;
-    for (const SharedSegment& segment : segments_) total += segment->bytes(DeviceKind::cpu);
-    return total;
+    return segments_.sum([](const SegmentCopies& segment) {
+      return segment.copies().bytes(DeviceKind::cuda) > 0 ? 0 : segment.copies().bytes(DeviceKind::cpu);
+    });
   }
 
   // All vectors as one segment, also where there are none.
@@ -260,12 +259,6 @@ class ListsState final : public IndexState {
   mutable std::once_flag counted_;
   mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for
 };
-
-// Where all segments lie; the host's memory where that is not one place.
-MemorySpace place_of(const Lists& lists) {
-  const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
-  return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
-}
 
 // The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory,
 // far faster than it codes, and searches few segments sooner: there few are left.
@@ -303,7 +296,7 @@ class ListsKind final : public IndexKind {
 
   bool needs_training() const override { return true; }
 
-  std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
+  SharedState trained(RowSource& rows, const Resources& resources) const override {
     ListsState::Model model = train_ivf(training_for(rows.info()), params_.metric, rows, params_.seed, resources);
     return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), Lists(), 0);
   }
@@ -312,14 +305,11 @@ class ListsKind final : public IndexKind {
     return train_ivf_footprint(training_for(rows), params_.metric, rows, resources);
   }
 
-  std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
-                                          const Resources& resources) const override {
+  SharedState added(const IndexState* before, const MatrixView& rows, Ownership,
+                    const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    const Lists segments = grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
-    IndexContent content = state.content().with_rows(first_row + rows.rows());
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
+    return state.with(grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources));
   }
 
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
@@ -330,21 +320,17 @@ class ListsKind final : public IndexKind {
         .then({state.segment_bytes(rows.rows) + state.segment_bytes(joined)});
   }
 
-  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
-                                              const Resources& resources) const override {
+  SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {
     const ListsState& state = lists(before);
     Lists segments;
     for (const SharedSegment& segment : state.segments()) {
       SharedSegment left = without(*segment, kept, state.content().rows, resources);
       if (left->size() > 0) segments.push_back(std::move(left));
     }
-    IndexContent content = state.content().with_rows(kept.count());
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+    return state.with(std::move(segments));
   }
 
-  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
-                                           const Resources& resources) const override {
+  SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const auto* const more = dynamic_cast<const ListsState*>(&other);
     if (more == nullptr) throw_not_alike("the other index has no lists of codes");
@@ -356,12 +342,10 @@ class ListsKind final : public IndexKind {
           std::make_shared<SegmentCopies>(renumbered(*segment->on(Device::cpu(), resources), rows, resources));
       segments = grown(segments, std::move(numbered), resources);
     }
-    IndexContent content = state.content().with_rows(rows + more->content().rows);
-    content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+    return state.with(std::move(segments));
   }
 
-  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+  SharedState restored(IndexParts& parts, const Resources& resources) const override {
     ListParts& own = *parts.lists;
     auto model = std::make_shared<IvfModel>();
     model->metric = params_.metric;

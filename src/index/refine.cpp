@@ -6,6 +6,7 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
+#include "index/host_rows.hpp"
 #include "index/index_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -62,10 +63,10 @@ class RowComparer {
   HostArray<uint32_t> places_;
 };
 
-void refine(const RefineTask& task, const MatrixView& queries, const NeighborsView& candidates,
+void refine(const RefineVectors& vectors, Metric metric, const MatrixView& queries, const NeighborsView& candidates,
             const NeighborsView& out, const Resources& resources) {
-  const RowComparer comparer(task.vectors, task.metric, queries.cols(), resources);
-  const ResultExit exit(task.metric);
+  const RowComparer comparer(vectors, metric, queries.cols(), resources);
+  const ResultExit exit(metric);
   ProgressMeter meter("refine", queries.rows(), resources);
   parallel_for(queries.rows(), meter, resources, [&](int64_t query, int slot) {
     int64_t* const rows = candidates.ids + query * candidates.k;
@@ -82,32 +83,42 @@ void refine(const RefineTask& task, const MatrixView& queries, const NeighborsVi
 
 }  // namespace
 
-int64_t candidates_for(int64_t factor, int64_t k, int64_t rows) {
-  return factor > rows / k ? std::max(rows, k) : factor * k;
+RefineTask::RefineTask(const IndexState& state, const SearchParams& params, int64_t usual, int64_t rows, Metric unit)
+    : first(state), coarse(params), metric(unit) {
+  const int64_t factor = params.refine > 0 ? params.refine : usual;
+  coarse.k = factor > rows / params.k ? std::max(rows, params.k) : factor * params.k;
 }
 
-void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
+void search_and_refine(const RefineTask& task, const RefineVectors& vectors, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources) {
+  const HostRows rows(queries, resources);
+  const HostNeighbors results(out, resources);
   if (out.queries == 0) return;
-  const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, task.candidates).host;
+  const int64_t candidates = task.coarse.k;
+  const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates).host;
   if (only_counts(resources)) {
-    const NeighborsView some{out.ids, out.distances, out.queries, task.candidates};
-    const Footprint first = footprint_of_call(resources, [&](const Resources& used) { search(queries, some, used); });
-    const Footprint second = footprint_of<RowComparer>(resources, task.vectors, task.metric, queries.cols());
+    const NeighborsView some{out.ids, out.distances, out.queries, candidates};
+    const Footprint first = footprint_of_call(
+        resources, [&](const Resources& used) { task.first.search(rows.view(), some, task.coarse, used); });
+    const Footprint second = footprint_of<RowComparer>(resources, vectors, task.metric, queries.cols());
     return count_work(beside_share(first.then(second), kCandidateShare, each), resources);
   }
   const int64_t fit = resources.host_memory()->available() / kCandidateShare / each;
-  const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / task.candidates, fit), 1, out.queries);
-  Neighbors candidates(together, task.candidates, resources);
+  const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / candidates, fit), 1, out.queries);
+  Neighbors found(together, candidates, resources);
   for (int64_t first = 0; first < out.queries; first += together) {
     const int64_t count = std::min(together, out.queries - first);
-    NeighborsView some = candidates.view();
+    NeighborsView some = found.view();
     some.queries = count;
-    const MatrixView part = queries.slice(first, count);
-    search(part, some, resources);
-    refine(task, part, some, {out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space},
-           resources);
+    NeighborsView to = results.view();
+    to.ids += first * out.k;
+    to.distances += first * out.k;
+    to.queries = count;
+    const MatrixView part = rows.view().slice(first, count);
+    task.first.search(part, some, task.coarse, resources);
+    refine(vectors, task.metric, part, some, to, resources);
   }
+  results.deliver(resources);
 }
 
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,

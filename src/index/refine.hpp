@@ -14,8 +14,9 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "index/index_state.hpp"
+
 #include <cstdint>
-#include <functional>
 
 namespace kith {
 
@@ -29,21 +30,18 @@ class RefineVectors {
 
 inline constexpr int64_t kDefaultRefine = 4;  // times k
 
-// How many candidates a query has: `factor` times k, or all rows where these are fewer.
-int64_t candidates_for(int64_t factor, int64_t k, int64_t rows);
-
+// What a second look begins with.
 struct RefineTask {
-  const RefineVectors& vectors;
-  Metric metric = Metric::l2;
-  int64_t candidates = 0;  // of a query, at least out.k
+  // Of params.refine times k candidates, `usual` times where that says nothing, or all rows where these are fewer.
+  RefineTask(const IndexState& state, const SearchParams& params, int64_t usual, int64_t rows, Metric metric);
+
+  const IndexState& first;  // that finds the candidates,
+  SearchParams coarse;      // so many
+  Metric metric;
 };
 
-// Rows near some queries to room for task.candidates of each, padded: the first search.
-using CandidateSearch =
-    std::function<void(const MatrixView& queries, const NeighborsView& candidates, const Resources& resources)>;
-
-// Queries of any dtype, and `out`, are in host memory. What is found are rows.
-void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
+// Queries of any dtype. What is found are rows.
+void search_and_refine(const RefineTask& task, const RefineVectors& vectors, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources);
 
 // Of what was found within a radius, in host memory, that which is within it by these vectors too. `near` is used up.

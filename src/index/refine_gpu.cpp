@@ -32,8 +32,8 @@ class QueriesOnDevice {
   QueriesOnDevice(int device, const MatrixView& queries, int64_t together, const Resources& resources)
       : device_(device), all_(queries), resources_(resources) {
     if (is_there(queries)) return;
-    memory_ = allocate_on_device(array_bytes<float>(together * queries.cols()), "queries on the device", device,
-                                 resources);
+    memory_ =
+        allocate_on_device(array_bytes<float>(together * queries.cols()), "queries on the device", device, resources);
   }
 
   MatrixView load(int64_t first, int64_t count) const {
@@ -80,10 +80,11 @@ bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidate
   return known && !format.adds_codewords() && candidates <= kMostCandidates && bytes <= kSharedBytes;
 }
 
-void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
-                              const MatrixView& queries, const NeighborsView& out, const Resources& resources) {
+void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, const MatrixView& queries,
+                              const NeighborsView& out, const Resources& resources) {
   if (out.queries == 0) return;
   const int device = codes.device;
+  const int64_t candidates = task.coarse.k;
   const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates + out.k).host +
                        QueriesOnDevice::bytes_for_each(queries);
   const int64_t room =
@@ -100,11 +101,11 @@ void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t cand
     const MatrixView some = there.load(first, count);
     NeighborsView near = found.view();
     near.queries = count;
-    search(some, near, resources);
+    task.first.search(some, near, task.coarse, resources);
     const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space};
     NeighborsView to = to_host ? refined.view() : part;
     to.queries = count;
-    refine_on_gpu(codes, metric, some, near, to, resources);
+    refine_on_gpu(codes, task.metric, some, near, to, resources);
     if (to_host) copy_neighbors(to, part, resources);
     meter.add(count);
   }

@@ -76,10 +76,10 @@ struct GpuCodes {
 // Whether such candidates are compared on a GPU: a block sorts a query's in shared memory.
 bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidates);
 
-// As search_and_refine(). Queries of any dtype and `out` are on the host or on the codes' device. `search` is given f32
-// queries and room for candidates on that device.
-void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
-                              const MatrixView& queries, const NeighborsView& out, const Resources& resources);
+// As search_and_refine(). Queries of any dtype and `out` are on the host or on the codes' device. The first search is
+// given f32 queries and room for candidates on that device.
+void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, const MatrixView& queries,
+                              const NeighborsView& out, const Resources& resources);
 
 // Of the candidates, rows padded with -1, the first out.k by (distance, row). All on the codes' device, queries f32.
 // Returns when it is done.

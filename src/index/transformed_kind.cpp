@@ -28,6 +28,31 @@ using Chain = std::shared_ptr<const TransformChain>;
 // Of the memory that is free, for transformed vectors: the search behind needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
+constexpr std::string_view kTransformedPurpose = "transformed vectors";
+
+// f32 rows in the memory where others lie.
+class FloatRows {
+ public:
+  FloatRows() = default;
+  FloatRows(MemorySpace space, int64_t rows, int64_t cols, const Resources& resources) {
+    if (space.host_readable()) {
+      here_ = MatrixBuffer(DType::f32, rows, cols, kTransformedPurpose, resources);
+      view_ = here_.mutable_view();
+    } else {
+      there_ = allocate_on_device(array_bytes<float>(rows * cols), kTransformedPurpose, space.device, resources);
+      view_ = {there_.get(), DType::f32, {rows, cols, cols}, space};
+    }
+  }
+
+  int64_t rows() const { return view_.rows(); }
+  MutableMatrixView first(int64_t count) const { return view_.slice(0, count); }
+
+ private:
+  MatrixBuffer here_;
+  std::shared_ptr<std::byte> there_;
+  MutableMatrixView view_;
+};
+
 // Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
 // limit of the host's no more than leave room for behind(rows), where that is given.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
@@ -45,18 +70,10 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   const bool limited = here && behind && counts_memory(resources);
   while (limited && piece > 1 && behind(piece).host > left - piece * row_bytes) piece = divide_up(piece, 2);
-  constexpr std::string_view kPurpose = "transformed vectors";
-  MatrixBuffer buffer;
-  std::shared_ptr<std::byte> there;
-  if (here) {
-    buffer = MatrixBuffer(DType::f32, std::min(piece, rows.rows()), cols, kPurpose, resources);
-  } else {
-    there = allocate_on_device(std::min(piece, rows.rows()) * row_bytes, kPurpose, device, resources);
-  }
+  const FloatRows transformed(rows.space(), std::min(piece, rows.rows()), cols, resources);
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
-    const MutableMatrixView out = here ? buffer.mutable_view().slice(0, count)
-                                       : MutableMatrixView(there.get(), DType::f32, {count, cols, cols}, rows.space());
+    const MutableMatrixView out = transformed.first(count);
     chain.apply(rows.slice(first, count), out, resources);
     use(out, first);
   }
@@ -84,15 +101,16 @@ class TransformedSource final : public RowSource {
   void open(int64_t most, const Resources& resources) override {
     resources_ = resources;
     rows_.open(most, resources);
-    if (!rows_.space().host_readable()) return;
-    buffer_ = MatrixBuffer(DType::f32, std::min(most, rows_.rows()), chain_.out(), "transformed vectors", resources);
+    if (rows_.space().host_readable()) {
+      buffer_ = FloatRows({}, std::min(most, rows_.rows()), chain_.out(), resources);
+    }
   }
   MatrixView fetch(int64_t first, int64_t count) override {
-    if (!rows_.space().host_readable()) return fetch_there(first, count);
-    if (buffer_.rows() < count) {
-      buffer_ = MatrixBuffer(DType::f32, count, chain_.out(), "transformed vectors", resources_);
+    const MemorySpace space = rows_.space();
+    if (!space.host_readable() || buffer_.rows() < count) {
+      buffer_ = FloatRows(space.host_readable() ? MemorySpace() : space, count, chain_.out(), resources_);
     }
-    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
+    const MutableMatrixView out = buffer_.first(count);
     chain_.apply(rows_.fetch(first, count), out, resources_);
     return out;
   }
@@ -108,20 +126,10 @@ class TransformedSource final : public RowSource {
   }
 
  private:
-  MatrixView fetch_there(int64_t first, int64_t count) {
-    const MemorySpace space = rows_.space();
-    const int64_t bytes = count * chain_.out() * static_cast<int64_t>(sizeof(float));
-    there_ = allocate_on_device(bytes, "transformed vectors", space.device, resources_);
-    const MutableMatrixView out(there_.get(), DType::f32, {count, chain_.out(), chain_.out()}, space);
-    chain_.apply(rows_.fetch(first, count), out, resources_);
-    return out;
-  }
-
   const TransformChain& chain_;
   RowSource& rows_;
   Resources resources_;
-  MatrixBuffer buffer_;               // for rows on the host
-  std::shared_ptr<std::byte> there_;  // for rows on a GPU
+  FloatRows buffer_;
 };
 
 // Results of a range search that was made some queries at a time, put together. Memory: that of the results twice, for
@@ -167,7 +175,7 @@ IndexContent outer_content(const TransformChain& chain, const IndexState& inner)
 
 class TransformedState final : public IndexState {
  public:
-  TransformedState(Chain chain, std::shared_ptr<const IndexState> inner, const IndexParams& params)
+  TransformedState(Chain chain, SharedState inner, const IndexParams& params)
       : IndexState(outer_content(*chain, *inner)),
         chain_(std::move(chain)),
         inner_(std::move(inner)),
@@ -244,7 +252,7 @@ class TransformedState final : public IndexState {
   }
 
   const Chain& chain() const { return chain_; }
-  const std::shared_ptr<const IndexState>& inner() const { return inner_; }
+  const SharedState& inner() const { return inner_; }
 
  private:
   // As the transforms leave them, for calls that are counted.
@@ -259,7 +267,7 @@ class TransformedState final : public IndexState {
   }
 
   const Chain chain_;
-  const std::shared_ptr<const IndexState> inner_;
+  const SharedState inner_;
   const IndexParams params_;
 };
 
@@ -273,19 +281,14 @@ class TransformedKind final : public IndexKind {
 
   bool needs_training() const override { return true; }
 
-  std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
+  SharedState trained(RowSource& rows, const Resources& resources) const override {
     const auto chain =
         std::make_shared<const TransformChain>(train_transforms(transforms_, rows, params_.seed, resources));
     TransformedSource source(*chain, rows);
-    std::shared_ptr<const IndexState> inner;
-    if (inner_->needs_training()) {
-      inner = inner_->trained(source, resources);
-    } else {
-      IndexParts nothing;
-      nothing.cols = chain->out();
-      inner = inner_->restored(nothing, resources);
-    }
-    return std::make_shared<TransformedState>(chain, std::move(inner), params_);
+    if (inner_->needs_training()) return made(chain, inner_->trained(source, resources));
+    IndexParts nothing;
+    nothing.cols = chain->out();
+    return made(chain, inner_->restored(nothing, resources));
   }
 
   // What is trained behind the transforms takes rows through them, piece by piece.
@@ -295,14 +298,14 @@ class TransformedKind final : public IndexKind {
     return inner_->needs_training() ? first.beside(inner_->training_footprint(inside, resources).times(2)) : first;
   }
 
-  std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
-                                          const Resources& resources) const override {
+  SharedState added(const IndexState* before, const MatrixView& rows, Ownership,
+                    const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
-    std::shared_ptr<const IndexState> inner = state.inner();
+    SharedState inner = state.inner();
     for_transformed(*state.chain(), rows, resources, [&](const MatrixView& some, int64_t) {
       inner = inner_->added(inner.get(), some, Ownership::copy, resources);
     });
-    return std::make_shared<TransformedState>(state.chain(), std::move(inner), params_);
+    return made(state.chain(), std::move(inner));
   }
 
   // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.
@@ -315,31 +318,30 @@ class TransformedKind final : public IndexKind {
         .beside(state.chain()->footprint(rows, resources));
   }
 
-  std::shared_ptr<const IndexState> compacted(const IndexState& before, const KeptRows& kept,
-                                              const Resources& resources) const override {
+  SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {
     const TransformedState& state = transformed(before);
-    return std::make_shared<TransformedState>(state.chain(), inner_->compacted(*state.inner(), kept, resources),
-                                              params_);
+    return made(state.chain(), inner_->compacted(*state.inner(), kept, resources));
   }
 
-  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
-                                           const Resources& resources) const override {
+  SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
     const auto* const more = dynamic_cast<const TransformedState*>(&other);
     if (more == nullptr || !same_transforms(*state.chain(), *more->chain())) {
       throw_not_alike("their transforms differ");
     }
-    return std::make_shared<TransformedState>(state.chain(),
-                                              inner_->merged(state.inner().get(), *more->inner(), resources), params_);
+    return made(state.chain(), inner_->merged(state.inner().get(), *more->inner(), resources));
   }
 
-  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+  SharedState restored(IndexParts& parts, const Resources& resources) const override {
     const auto chain = std::make_shared<const TransformChain>(TransformChain::from_parts(parts.transforms, resources));
-    std::shared_ptr<const IndexState> inner = inner_->restored(parts, resources);
-    return std::make_shared<TransformedState>(chain, std::move(inner), params_);
+    return made(chain, inner_->restored(parts, resources));
   }
 
  private:
+  SharedState made(Chain chain, SharedState inner) const {
+    return std::make_shared<TransformedState>(std::move(chain), std::move(inner), params_);
+  }
+
   const std::vector<TransformSpec> transforms_;
   const std::shared_ptr<const IndexKind> inner_;
   const IndexParams params_;

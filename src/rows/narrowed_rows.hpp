@@ -86,13 +86,12 @@ struct ComparedRows {
   const MatrixView& queries;
   std::string_view base_name;
   const MatrixView& base;
-
-  bool narrowed() const { return is_narrowed(queries) || is_narrowed(base); }
 };
 
 template <typename Call>
 decltype(auto) with_narrowed(std::string_view job, const ComparedRows& rows, Metric metric, const Resources& resources,
                              const Call& call) {
+  if (!is_narrowed(rows.queries) && !is_narrowed(rows.base)) return call(rows.queries, rows.base, resources);
   return within_limits(job, resources, [&](const Resources& used) {
     const NarrowedRows base(rows.base_name, rows.base, metric, used);
     const NarrowedRows queries(rows.query_name, rows.queries, base.offset(), OfRounding::silent, used);

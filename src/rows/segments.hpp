@@ -72,6 +72,16 @@ class Segments {
   auto begin() const { return shared_.begin(); }
   auto end() const { return shared_.end(); }
   int64_t first_row(size_t segment) const { return segment == 0 ? 0 : ends_[segment - 1]; }
+  // Of what of(segment) says.
+  template <typename Of>
+  int64_t sum(const Of& of) const {
+    int64_t total = 0;
+    for (const Shared& segment : shared_) total += of(*segment);
+    return total;
+  }
+  int64_t bytes(DeviceKind kind) const {
+    return sum([=](const T& segment) { return segment.bytes(kind); });
+  }
   size_t number_of(int64_t row) const {
     return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
   }

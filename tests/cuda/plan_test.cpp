@@ -123,13 +123,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
       SearchTask problem = million();
       problem.shape.metric = metric;
       problem.k = problem.wish.k = k;
-      int64_t smallest = 0;
-      try {
-        plan_within(problem, 0);
-        FAIL() << "a plan for no memory";
-      } catch (const OutOfMemory& error) {
-        smallest = error.bytes_needed();
-      }
+      const int64_t smallest = plan_within(problem, 0).device_bytes;
       EXPECT_GT(smallest, k * 8);
       for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
         const KnnCudaPlan plan = plan_within(problem, budget);
@@ -137,18 +131,8 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
         EXPECT_LE(plan.device_bytes, budget);
       }
       EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
-      EXPECT_THROW(plan_within(problem, smallest - 1), OutOfMemory);
+      EXPECT_EQ(plan_within(problem, smallest - 1).device_bytes, smallest);
     }
-  }
-}
-
-TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
-  try {
-    plan_within(million(), 1000);
-    FAIL();
-  } catch (const OutOfMemory& error) {
-    EXPECT_NE(std::string(error.what()).find("device memory"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("1000 B"), std::string::npos) << error.what();
   }
 }
 
@@ -161,13 +145,11 @@ TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
         problem.shape.rows = problem.rows = 2147483647;
         problem.k = problem.wish.k = k;
         SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
-        try {
-          const KnnCudaPlan plan = plan_within(problem, room);
+        const KnnCudaPlan plan = plan_within(problem, room);
+        if (plan.device_bytes <= room) {
           expect_sound(problem, plan);
-          EXPECT_LE(plan.device_bytes, room);
-        } catch (const OutOfMemory& error) {
-          EXPECT_GT(error.bytes_needed(), room);
-          EXPECT_NE(std::string(error.what()).find("lower k"), std::string::npos) << error.what();
+        } else {
+          EXPECT_EQ(plan_within(problem, 0).device_bytes, plan.device_bytes);
         }
       }
     }
@@ -488,7 +470,7 @@ TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
     EXPECT_LE(plan.host_bytes, limit);
     EXPECT_GE(plan.host_bytes, plan.base_chunk * 128 * 4 + plan.query_batch * (128 * 4 + 10 * 20));
   }
-  EXPECT_THROW(plan_within(problem, 138 * kGiB, 100), OutOfMemory);
+  EXPECT_GT(plan_within(problem, 138 * kGiB, 100).host_bytes, 100);
 }
 
 TEST(CudaPlan, ExtremeShapes) {
@@ -517,14 +499,13 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   problem.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
-  const ProductLayout products(product_shape(problem, plan));
   const int64_t batch = plan.product->queries;
   const int64_t piece = plan.product->rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
       {layout.queries.offset, plan.query_batch * 128 * 4},
       {layout.query_norms.offset, plan.query_batch * 8},
       {layout.lists.offset, plan.query_batch * 100 * 8},
-      {layout.products.offset + products.left_bounds.offset, plan.query_tile * 4},
+      {layout.left_bounds.offset, plan.query_tile * 4},
       {layout.rows.offset, piece * 128},
       {layout.row_norms.offset, piece * 8},
       {layout.keys.offset, plan.query_tile * plan.row_tile * 4},
@@ -533,23 +514,23 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.base_terms.offset, piece * 4},
       {layout.centre.offset, 128 * 4},
       {layout.base_facts.offset, 16},
-      {layout.products.offset + products.query_operands.offset, batch * 128 * 2},
-      {layout.products.offset + products.query_facts.offset, batch * 32},
-      {layout.products.offset + products.minima.offset, batch * piece / 64 * 4},
-      {layout.products.offset + products.kth.offset, batch * 4},
-      {layout.products.offset + products.selected.offset, batch * 100 * 4},
-      {layout.products.offset + products.groups.offset, batch * 100 * 4},
-      {layout.products.offset + products.select.offset, second_of(plan).selected->bytes},
-      {layout.products.offset + products.thresholds.offset, batch * 4},
-      {layout.products.offset + products.key_limits.offset, batch * 4},
-      {layout.products.offset + products.group_counts.offset, batch * 4},
-      {layout.products.offset + products.row_counts.offset, batch * 4},
-      {layout.products.offset + products.candidates.offset, batch * second_of(plan).candidates.capacity * 4},
+      {layout.query_operands.offset, batch * 128 * 2},
+      {layout.query_facts.offset, batch * 32},
+      {layout.minima.offset, batch * piece / 64 * 4},
+      {layout.kth.offset, batch * 4},
+      {layout.selected.offset, batch * 100 * 4},
+      {layout.groups.offset, batch * 100 * 4},
+      {layout.select_groups.offset, second_of(plan).selected->bytes},
+      {layout.thresholds.offset, batch * 4},
+      {layout.key_limits.offset, batch * 4},
+      {layout.group_counts.offset, batch * 4},
+      {layout.row_counts.offset, batch * 4},
+      {layout.candidates.offset, batch * second_of(plan).candidates.capacity * 4},
       {layout.found.offset, batch * 100 * 8},
-      {layout.products.offset + products.failed.offset, batch * 4},
-      {layout.products.offset + products.failed_rows.offset, plan.query_tile * 128 * 4},
-      {layout.products.offset + products.failed_norms.offset, plan.query_tile * 8},
-      {layout.products.offset + products.failed_lists.offset, plan.query_tile * 100 * 8},
+      {layout.failed.offset, batch * 4},
+      {layout.failed_rows.offset, plan.query_tile * 128 * 4},
+      {layout.failed_norms.offset, plan.query_tile * 8},
+      {layout.failed_lists.offset, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;
@@ -626,13 +607,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
     problem.wish.what = Wanted::within;
     problem.k = 256;
     problem.wish.k = 0;
-    int64_t smallest = 0;
-    try {
-      plan_within(problem, 0);
-      FAIL() << "a plan for no memory";
-    } catch (const OutOfMemory& error) {
-      smallest = error.bytes_needed();
-    }
+    const int64_t smallest = plan_within(problem, 0).device_bytes;
     for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
       const KnnCudaPlan plan = plan_within(problem, budget);
       EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);

@@ -3,7 +3,7 @@
 
 #include "cuda/parity.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
+#include "exact/exact_search.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // Products of all rows with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their canonical
 // keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for by
 // themselves: few of them directly; many by products again, which mark all centres about as near where these are not
-// many, or by exact search (exact/knn_backend.hpp). Few centres of few columns are
+// many, or by exact search (exact/search_backend.hpp). Few centres of few columns are
 // compared with every row in one pass instead (few_centres_cuda.hpp), and so are all where there is little to do.
 //
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
@@ -14,7 +14,7 @@
 #include "cluster/search/centre_search_plan.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/search_backend.hpp"
 #include "kernels/assign/nearest_centre_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 

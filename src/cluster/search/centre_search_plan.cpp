@@ -1,7 +1,5 @@
 #include "cluster/search/centre_search_plan.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/divide.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
@@ -66,15 +64,8 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   if (plan.has_products() && shape.centres <= kMostMarkedCentres) return plan;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
-  PlanBudget left = budget;
   // Such rows have many centres about as near: more candidates than the coarse path has room for.
-  const CudaChoice choice{.coarse = CoarsePath::never};
-  try {
-    plan.exact = plan_knn_cuda(search, device, left, choice);
-  } catch (const OutOfMemory& error) {
-    left.device = error.bytes_needed();
-    plan.exact = plan_knn_cuda(search, device, left, choice);
-  }
+  plan.exact = plan_knn_cuda(search, device, budget, {.coarse = CoarsePath::never});
   return plan;
 }
 

@@ -1,15 +1,11 @@
 #include "cluster/steps/kmeans_plan.hpp"
 
-#include <kith/error.hpp>
-
 #include "cluster/data/data_survey.hpp"
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "core/byte_size.hpp"
 #include "kernels/assign/assign_cpu.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "rows/row_source.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -102,16 +98,9 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
     plan.host_bytes = footprint_of_plan(shape, wish, plan, resources).host;
     if (plan.host_bytes <= budget.host) return plan;
     if (wish.sampled_rows > 0 && std::exchange(plan.start_stays, false)) continue;
-    if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
+    if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) return plan;
     plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
   }
-  throw OutOfMemory(
-      fmt::format(
-          "k-means of {} x {} vectors to {} centres with {} threads needs at least {}, and the host memory limit "
-          "leaves {}; raise the limit, or lower the clusters, the sample or the threads",
-          shape.rows, shape.cols, shape.clusters, budget.threads, format_bytes(plan.host_bytes),
-          format_bytes(std::max<int64_t>(budget.host, 0))),
-      plan.host_bytes);
 }
 
 }  // namespace kith

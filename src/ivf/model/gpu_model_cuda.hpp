@@ -24,6 +24,8 @@ class GpuCentres {
   GpuCentres(int device, Metric metric, const MatrixView& centres, const Resources& resources);
 
   const float* data() const { return static_cast<const float*>(view_.data()); }
+  const MatrixView& view() const { return view_; }
+  const PreparedBase& layout() const { return *layout_; }
   int64_t bytes() const { return memory_.bytes() + layout_->bytes(); }
 
   // The `count` nearest lists of each row, nearest first, as exact search orders them: rows x count list numbers and as

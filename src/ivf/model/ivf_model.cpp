@@ -45,7 +45,8 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
   const KMeansParams params = centre_params(training, metric, lists, seed);
   const CounterRng rng(seed, kCentreStream);
   const bool here = rows.space().host_readable();
-  if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, resources)) {
+  const auto fitting = [&] { return centre_training_footprint(params, rows.info(), training.rows, resources); };
+  if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, fitting, resources)) {
     return train_centres_streamed(params, metric, rows, training.rows, rng, resources);
   }
   TrainingSample sample(rows, training.rows, rng, resources);

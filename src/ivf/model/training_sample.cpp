@@ -165,8 +165,11 @@ MatrixBuffer TrainingSample::on_host(const Resources& resources) && {
   return copy;
 }
 
-bool sample_fits(int64_t rows, int64_t cols, const Resources& resources) {
-  return rows <= resources.host_memory()->available() / kShare / array_bytes<float>(cols);
+bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& beside, const Resources& resources) {
+  const MemoryBudget& budget = *resources.host_memory();
+  const int64_t left = budget.available();
+  if (rows > left / kShare / array_bytes<float>(cols)) return false;
+  return budget.limit() == kNoLimit || beside().host <= left - array_bytes<float>(rows * cols);
 }
 
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
@@ -234,7 +237,10 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const C
 std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                         int64_t most, const CounterRng& rng, uint64_t seed,
                                         const Resources& resources) {
-  if (!sample_fits(std::min(rows.rows(), most), rows.info().cols, resources)) {
+  const auto training = [&] {
+    return code_training_footprint(code, vectors.centres.rows(), vectors.metric, rows.info(), most, resources);
+  };
+  if (!sample_fits(std::min(rows.rows(), most), rows.info().cols, training, resources)) {
     return train_code_streamed(code, vectors, rows, most, rng, seed, resources);
   }
   MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);

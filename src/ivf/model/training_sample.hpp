@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace kith {
@@ -48,8 +49,8 @@ class TrainingSample {
 // instead of being held, and give the same centres and codes, bit for bit.
 //
 // Memory: 4 bytes for each drawn row, a piece of rows, and what k-means and the code keep for themselves.
-// Whether a sample of so many rows as f32 leaves enough of the limit for what is done with it.
-bool sample_fits(int64_t rows, int64_t cols, const Resources& resources);
+// Whether a sample of so many rows as f32 leaves enough of the limit for what is done with it: `beside` at least.
+bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& beside, const Resources& resources);
 
 // k-means over up to `most` rows drawn from `rows`, as f32, made unit length for cosine.
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,

@@ -26,8 +26,8 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
   ProgressMeter meter("search", queries.rows(), resources);
   ListsRound round{queries.rows(), searcher.task().probes, false, queries.dtype(), queries.space(), result_space};
   while (!pending.empty()) {
-    const Planned<ListsPlan> planned =
-        plan_and_reserve<ListsPlan>([&](const PlanBudget& budget) { return searcher.plan(round, budget); }, resources);
+    const Planned<ListsPlan> planned = plan_and_reserve<ListsPlan>(
+        "a search of the lists", [&](const PlanBudget& budget) { return searcher.plan(round, budget); }, resources);
     const auto batch = static_cast<size_t>(batches_of(planned.plan).query_batch);
     const std::unique_ptr<ListsBackend> backend = searcher.begin(round, planned.plan, planned.resources());
     const HostArray<uint64_t> packed(static_cast<int64_t>(std::min(batch, pending.size())) * packed_each,

@@ -21,6 +21,7 @@
 
 #include "core/parallel_for.hpp"
 #include "core/planned.hpp"
+#include "exact/knn_plan_cuda.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "ivf/search/ivf_search_plan.hpp"
@@ -28,6 +29,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -53,6 +55,7 @@ struct ListsCpuPlan : ListsBatches {
   ListProductShape scan;
 };
 struct ListsCudaPlan : ListsBatches {
+  std::optional<KnnCudaPlan> ranking;  // of lists by their centres; none: there is one list without
   std::vector<IvfSearchPlan> parts;  // of each segment, for the nearest neighbours
   int64_t scan_bytes = 0;            // of the largest
   int64_t hits = 0;                  // in range, that there is room for at a time
@@ -62,7 +65,7 @@ using ListsPlan = std::variant<ListsCpuPlan, ListsCudaPlan>;
 inline const ListsBatches& batches_of(const ListsPlan& plan) {
   return std::visit([](const auto& of) -> const ListsBatches& { return of; }, plan);
 }
-inline PlanBytes bytes_of(const ListsPlan& plan) {
+inline Footprint bytes_of(const ListsPlan& plan) {
   return {batches_of(plan).host_bytes, batches_of(plan).device_bytes};
 }
 
@@ -89,8 +92,7 @@ class ListSearcher {
   virtual int64_t lists() const = 0;
   // What a search of so many queries takes of the host at least, where that is known.
   virtual Footprint least(int64_t) const { return {}; }
-  // The best plan within the budget, or OutOfMemory with the bytes of the least one.
-  virtual ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const = 0;
+  virtual PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const = 0;
   virtual std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                               const Resources& planned) const = 0;
 };

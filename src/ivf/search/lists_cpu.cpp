@@ -116,10 +116,6 @@ ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t q
     plan.query_batch = divide_up(plan.query_batch, 2);
     plan.host_bytes = bytes(plan.query_batch);
   }
-  if (plan.host_bytes > budget.host) {
-    throw OutOfMemory(fmt::format("a search of the lists takes at least {}", format_bytes_up(plan.host_bytes)),
-                      plan.host_bytes);
-  }
   return plan;
 }
 
@@ -133,7 +129,7 @@ Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t que
   const auto of = [&](int64_t count) {
     return CodeWords::footprint(model.codec->format(), wanted_words(model, count))
         .beside(least_plan(
-            [&](const PlanBudget& budget) { return ListsPlan(plan_search(model, wish, count, budget, resources)); },
+            [&](const PlanBudget& budget) { return PlanWithin{plan_search(model, wish, count, budget, resources)}; },
             resources));
   };
   return of(queries).then(of(1));
@@ -248,8 +244,8 @@ class CpuSearcher final : public ListSearcher {
     return search_ivf_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, queries, resources_);
   }
 
-  ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const override {
-    return plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, budget, resources_);
+  PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {
+    return {plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, budget, resources_)};
   }
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override {

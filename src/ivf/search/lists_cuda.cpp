@@ -9,7 +9,8 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
-#include "exact/knn_plan_cuda.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/range_loop.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
@@ -42,37 +43,32 @@ struct RoundShape {
   bool stages = false;      // queries come by way of host memory
   bool brings = false;      // queries do not lie on the device as they are
   bool may_be_short = false;
+  bool writes_singly = false;  // results lie on the device, in the places of queries that do not follow each other
 };
 
-// The arrays of a batch.
-struct RoundMemory {
-  RoundMemory(const RoundShape& shape, int64_t batch, const std::shared_ptr<const DeviceContext>& context,
-              const Resources& resources)
-      : staged(shape.stages ? batch * shape.cols : 0, "queries as f32", resources),
-        rows(shape.brings ? batch * shape.cols : 0, "queries on the device", context, resources),
-        lists(batch * shape.slots, "the queries' lists", context, resources),
-        distances(batch * shape.slots, "the queries' lists", context, resources),
-        probes(batch * shape.slots, "the queries' lists", context, resources),
-        short_queries(shape.may_be_short ? batch + 1 : 0, "queries searched again", context, resources),
-        found(batch * shape.k * shape.found_lists, "the neighbours found", context, resources) {}
+// The arrays of a batch on the device, in one block of memory: to take one from the device takes longer than most of what
+// a search of few queries does on the host.
+struct RoundLayout : WorkspaceLayout {
+  RoundLayout(const RoundShape& shape, int64_t batch, int64_t scan_bytes = 0)
+      : rows(take<float>(shape.brings ? batch : 0, shape.cols)),
+        lists(take<int64_t>(batch, shape.slots)),
+        distances(take<float>(batch, shape.slots)),
+        probes(take<uint64_t>(batch, shape.slots)),
+        short_queries(take<uint32_t>(shape.may_be_short ? batch + 1 : 0)),
+        found(take<uint64_t>(batch, shape.k * shape.found_lists)),
+        written_ids(take<int64_t>(shape.writes_singly ? batch : 0, shape.k)),
+        written_distances(take<float>(shape.writes_singly ? batch : 0, shape.k)),
+        scan(take<std::byte>(scan_bytes)) {}
 
-  HostArray<float> staged;
-  DeviceArray<float> rows;
-  DeviceArray<int64_t> lists;
-  DeviceArray<float> distances;
-  DeviceArray<uint64_t> probes;
-  DeviceArray<uint32_t> short_queries;  // their number, and their places
-  DeviceArray<uint64_t> found;
-};
-
-// Neighbours on their way to the places of single queries.
-struct WrittenMemory {
-  WrittenMemory(int64_t neighbors, const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
-      : ids(neighbors, "the neighbours found", context, resources),
-        distances(neighbors, "the neighbours found", context, resources) {}
-
-  DeviceArray<int64_t> ids;
-  DeviceArray<float> distances;
+  Slot<float> rows;  // queries
+  Slot<int64_t> lists;
+  Slot<float> distances;
+  Slot<uint64_t> probes;
+  Slot<uint32_t> short_queries;  // their number, and their places
+  Slot<uint64_t> found;
+  Slot<int64_t> written_ids;  // of neighbours on their way to the places of single queries
+  Slot<float> written_distances;
+  Slot<std::byte> scan;
 };
 
 // Where hits are put on the device.
@@ -133,7 +129,7 @@ class CudaSearcher final : public ListSearcher {
   int64_t lists() const override { return lists_; }
   const Resources& resources() const { return resources_; }
 
-  ListsPlan plan(const ListsRound& round, const PlanBudget& budget) const override;
+  PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override;
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override;
 
@@ -178,10 +174,10 @@ class CudaSearcher final : public ListSearcher {
             .found_lists = parts_.size() > 1 ? 3 : 1,
             .stages = on_host && (round.again || round.dtype != DType::f32),
             .brings = on_host || round.again,
-            .may_be_short = task_.fewest > 0};
+            .may_be_short = task_.fewest > 0,
+            .writes_singly = round.again && !round.result_space.host_readable()};
   }
-  Footprint batch_footprint(const ListsRound& round, int64_t batch) const;
-  Footprint ranking_footprint(const ListsRound& round, int64_t batch, const DeviceInfo& gpu, PlanBudget budget) const;
+  SearchTask ranking_task(const ListsRound& round, int64_t queries) const;
   ListsCudaPlan plan_batch(const ListsRound& round, int64_t batch, int64_t most, int64_t for_ranking,
                            const DeviceInfo& gpu, const PlanBudget& budget) const;
 
@@ -199,72 +195,60 @@ class CudaSearcher final : public ListSearcher {
   std::vector<ScanTerms> terms_;  // of each part
 };
 
-Footprint CudaSearcher::batch_footprint(const ListsRound& round, int64_t batch) const {
-  const bool to_host = round.result_space.host_readable();
-  const int64_t gathered = round.again ? array_bytes<uint32_t>(batch) : 0;  // numbers of queries
-  return footprint_of<RoundMemory>(resources_, round_shape(round), batch, context_)
-      .beside(array_footprint<uint64_t>(to_host ? batch : 0, task_.k))
-      .beside(footprint_of<WrittenMemory>(resources_, round.again && !to_host ? batch * task_.k : 0, context_))
-      .beside({0, gathered});
-}
-
-// What the ranking of lists, an exact search of the centres, takes of a budget for the device.
-Footprint CudaSearcher::ranking_footprint(const ListsRound& round, int64_t batch, const DeviceInfo& gpu,
-                                          PlanBudget budget) const {
-  if (model_.centres() == nullptr) return {};
+// The ranking of lists: an exact search of the centres.
+SearchTask CudaSearcher::ranking_task(const ListsRound& round, int64_t queries) const {
   SearchShape shape;
-  shape.queries = batch;
+  shape.queries = queries;
   shape.rows = lists_;
   shape.cols = round_shape(round).cols;
   shape.metric = metric_;
   shape.query_space = shape.base_space = MemorySpace::cuda(context_->device());
   shape.base_checked = true;
-  SearchTask ranking =
-      search_of(shape, {.k = round.slots, .check_finite = task_.check_finite, .result_space = shape.base_space});
-  ranking.prepared = true;
-  budget.host = kNoLimit;
-  const auto planned = [&] {
-    const KnnCudaPlan plan = plan_knn_cuda(ranking, gpu, budget);
-    return Footprint{plan.host_bytes, plan.device_bytes};
-  };
-  try {
-    return planned().times(2);  // a plan takes half of what it finds, where that will do
-  } catch (const OutOfMemory& least) {
-    budget.device = least.bytes_needed();
-    return planned();
-  }
+  const bool check = task_.check_finite && !round.again;  // of queries that follow each other
+  SearchTask task = search_of(shape, {.k = round.slots, .check_finite = check, .result_space = shape.base_space});
+  task.prepared = true;
+  return task;
 }
 
 // `for_ranking`: the device memory that ranking may plan with.
 ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, int64_t most, int64_t for_ranking,
                                        const DeviceInfo& gpu, const PlanBudget& budget) const {
-  PlanBudget ranking = budget;
-  ranking.device = for_ranking;
-  Footprint needed = batch_footprint(round, batch).beside(ranking_footprint(round, batch, gpu, ranking));
+  const RoundShape shape = round_shape(round);
+  const bool to_host = round.result_space.host_readable();
+  const int64_t gathered = round.again ? array_bytes<uint32_t>(batch) : 0;  // numbers of queries
   ListsCudaPlan plan;
   plan.query_batch = batch;
-  if (task_.most) {
-    needed = needed.beside(footprint_of<HitMemory>(resources_, batch, int64_t{0}, context_));
-    plan.hits = std::max<int64_t>(1, (most - needed.device) / kHitBytes);
-    needed = needed.beside({0, plan.hits * kHitBytes});
+  plan.host_bytes = array_bytes<float>(shape.stages ? batch * shape.cols : 0) +
+                    array_bytes<uint64_t>(to_host ? batch * task_.k : 0);
+  plan.device_bytes = saturating_add(RoundLayout(shape, batch).bytes, gathered);
+  if (model_.centres() != nullptr) {
+    plan.ranking = plan_knn_cuda(ranking_task(round, batch), gpu, {kNoLimit, for_ranking, budget.threads, budget.cpu});
+    plan.host_bytes += plan.ranking->host_bytes;
+    plan.device_bytes = saturating_add(plan.device_bytes, plan.ranking->device_bytes);
   }
-  const int64_t left = std::max<int64_t>(0, most - needed.device);
-  for (size_t p = 0; !task_.most && p < parts_.size(); ++p) {
+  if (task_.most) {
+    plan.device_bytes += footprint_of<HitMemory>(resources_, batch, int64_t{0}, context_).device;
+    plan.hits = std::max<int64_t>(1, (most - plan.device_bytes) / kHitBytes);
+    plan.device_bytes += plan.hits * kHitBytes;
+    return plan;
+  }
+  const int64_t left = std::max<int64_t>(0, most - plan.device_bytes);
+  for (size_t p = 0; p < parts_.size(); ++p) {
     plan.parts.push_back(plan_ivf_search(shape_of(p, batch, round.slots), left));
     plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
   }
-  plan.host_bytes = needed.host;
-  plan.device_bytes = saturating_add(needed.device, plan.scan_bytes);
+  plan.device_bytes = saturating_add(plan.device_bytes, plan.scan_bytes);
   return plan;
 }
 
-// Batches take up to a third of the memory, or a sixth where hits may be many, and ranking up to a third; the scan the
+// Batches take up to a third of the memory, or a sixth where hits may be many, and ranking up to a sixth; the scan the
 // rest.
-ListsPlan CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) const {
+PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) const {
   return plan_on_gpu(Device::cuda(context_->device()), given, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
+    constexpr int64_t kSome = 256;  // so many that little is lost between arrays
     const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
     const int64_t wanted = std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, task_.k), 1, round.queries);
-    const int64_t each = std::max<int64_t>(1, batch_footprint(round, 1).device);
+    const int64_t each = divide_up(RoundLayout(round_shape(round), kSome).bytes, kSome);
     int64_t batch = std::clamp<int64_t>(most / (task_.most ? 6 : 3) / each, 1, wanted);
     const auto fits = [&](const ListsCudaPlan& plan) {
       return plan.device_bytes <= most && plan.host_bytes <= budget.host;
@@ -275,12 +259,6 @@ ListsPlan CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) c
       plan = plan_batch(round, batch, most, most / 6, gpu, budget);
     }
     if (!fits(plan)) plan = plan_batch(round, 1, most, 0, gpu, budget);
-    const int64_t lacking = plan.device_bytes > budget.device ? plan.device_bytes
-                            : plan.host_bytes > budget.host   ? plan.host_bytes
-                                                              : 0;
-    if (lacking > 0) {
-      throw OutOfMemory(fmt::format("a search of the lists takes at least {}", format_bytes_up(lacking)), lacking);
-    }
     return ListsPlan(std::move(plan));
   });
 }
@@ -295,8 +273,12 @@ class CudaBackend final : public ListsBackend {
         resources_(planned.with_progress({})),
         context_(search.context_),
         shape_(search.round_shape(round)),
-        memory_(shape_, plan.query_batch, context_, planned),
-        scan_(plan.scan_bytes, "the search of lists", context_, planned) {}
+        staged_(shape_.stages ? plan.query_batch * shape_.cols : 0, "queries as f32", planned),
+        layout_(shape_, plan.query_batch, plan.scan_bytes),
+        memory_(layout_.bytes, "the search of lists", context_, planned) {
+    if (!plan.ranking) return;
+    ranking_ = make_knn_cuda(search.ranking_task(round, plan.query_batch), *plan.ranking, resources_);
+  }
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
     numbers_ = numbers;
@@ -308,25 +290,28 @@ class CudaBackend final : public ListsBackend {
       now_ = queries.slice(numbers.front(), count);
       return;
     } else {
-      gather_floats_cuda(queries, {numbers.begin(), numbers.end()}, memory_.rows.data(), resources_);
+      gather_floats_cuda(queries, {numbers.begin(), numbers.end()}, at(layout_.rows), resources_);
     }
-    now_ = {memory_.rows.data(), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
+    now_ = {at(layout_.rows), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
   }
 
   std::vector<uint32_t> rank() override {
-    if (search_.model_.centres() == nullptr) {  // one list
-      context_->fill(memory_.probes.data(), 0, count());
+    if (ranking_ == nullptr) {  // one list
+      context_->fill(at(layout_.probes), 0, count());
       return {};
     }
-    const bool check = task_.check_finite && !round_.again;  // of queries that follow each other
-    naming_rows(
-        "query",
-        [&] {
-          search_.model_.centres()->nearest(now_, round_.slots, check, memory_.lists.data(), memory_.distances.data(),
-                                            resources_);
-        },
-        numbers_.front());
-    launch_pack_probes(memory_.lists.data(), count() * round_.slots, memory_.probes.data(), context_->stream());
+    const GpuCentres& centres = *search_.model_.centres();
+    ProgressMeter meter("rank", count() * search_.lists_, resources_);
+    const int64_t step = plan_.ranking->query_batch;
+    for (int64_t first = 0; first < count(); first += step) {
+      const int64_t some = std::min(step, count() - first);
+      const int64_t to = first * round_.slots;
+      ranking_->begin(now_.slice(first, some), numbers_.front() + first);
+      ranking_->scan(centres.view(), 0, &centres.layout(), meter);
+      ranking_->finish_on_device(
+          {at(layout_.lists) + to, at(layout_.distances) + to, some, round_.slots, now_.space()});
+    }
+    launch_pack_probes(at(layout_.lists), count() * round_.slots, at(layout_.probes), context_->stream());
     return limit_probes();
   }
 
@@ -344,13 +329,13 @@ class CudaBackend final : public ListsBackend {
     if (follow_each_other()) {
       launch_write_neighbors(search_.metric_, found, to(numbers_.front(), count()), context_->stream());
     } else {  // few, as a rule
-      const WrittenMemory written(count() * k, context_, resources_);
-      launch_write_neighbors(search_.metric_, found,
-                             {written.ids.data(), written.distances.data(), count(), k, out.space}, context_->stream());
+      int64_t* const ids = at(layout_.written_ids);
+      float* const distances = at(layout_.written_distances);
+      launch_write_neighbors(search_.metric_, found, {ids, distances, count(), k, out.space}, context_->stream());
       for (int64_t i = 0; i < count(); ++i) {
         const NeighborsView one = to(numbers_[static_cast<size_t>(i)], 1);
-        context_->copy_values(one.ids, written.ids.data() + i * k, k);
-        context_->copy_values(one.distances, written.distances.data() + i * k, k);
+        context_->copy_values(one.ids, ids + i * k, k);
+        context_->copy_values(one.distances, distances + i * k, k);
       }
     }
     context_->synchronize();
@@ -379,20 +364,24 @@ class CudaBackend final : public ListsBackend {
   }
 
  private:
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
+  }
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
   bool follow_each_other() const { return int64_t{numbers_.back()} - numbers_.front() + 1 == count(); }
 
   void bring(const MatrixView& queries) {
     const int64_t cols = shape_.cols;
-    if (memory_.staged.size() > 0) {
+    if (staged_.size() > 0) {
       for (int64_t i = 0; i < count(); ++i) {
-        widen_row(queries, numbers_[static_cast<size_t>(i)], memory_.staged.data() + i * cols);
+        widen_row(queries, numbers_[static_cast<size_t>(i)], staged_.data() + i * cols);
       }
-      return context_->copy_values(memory_.rows.data(), memory_.staged.data(), count() * cols);
+      return context_->copy_values(at(layout_.rows), staged_.data(), count() * cols);
     }
     const MatrixView some = queries.slice(numbers_.front(), count());
     const auto width = static_cast<size_t>(cols) * sizeof(float);
-    KITH_CUDA_CHECK(cudaMemcpy2DAsync(memory_.rows.data(), width, some.data(),
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(at(layout_.rows), width, some.data(),
                                       static_cast<size_t>(some.row_stride()) * sizeof(float), width,
                                       static_cast<size_t>(count()), cudaMemcpyHostToDevice, context_->stream()));
   }
@@ -400,15 +389,15 @@ class CudaBackend final : public ListsBackend {
   std::vector<uint32_t> limit_probes() {
     if (task_.fewest == 0) return {};
     ProbeLimitsTask task;
-    task.probes = memory_.probes.data();
+    task.probes = at(layout_.probes);
     task.queries = count();
     task.slots = round_.slots;
     task.asked = task_.probes;
     task.least = task_.fewest;
     task.sizes = search_.sizes_.data();
     task.lists = search_.lists_;
-    task.short_count = memory_.short_queries.data();
-    task.short_queries = memory_.short_queries.data() + 1;
+    task.short_count = at(layout_.short_queries);
+    task.short_queries = at(layout_.short_queries) + 1;
     context_->fill(task.short_count, 0, 1);
     launch_probe_limits(task, context_->stream());
     uint32_t number = 0;
@@ -425,7 +414,7 @@ class CudaBackend final : public ListsBackend {
   // The best neighbours of the batch's queries.
   uint64_t* search_parts() {
     uint64_t* lists[3];
-    for (int i = 0; i < 3; ++i) lists[i] = memory_.found.data() + i * count() * task_.k;
+    for (int i = 0; i < 3; ++i) lists[i] = at(layout_.found) + i * count() * task_.k;
     for (size_t p = 0; p < search_.parts_.size(); ++p) {
       const PreparedSegmentCuda& part = *search_.parts_[p];
       IvfSearchTask task;
@@ -433,12 +422,12 @@ class CudaBackend final : public ListsBackend {
       task.prepared = part.prepared();
       task.queries = static_cast<const float*>(now_.data());
       task.query_stride = now_.row_stride();
-      task.probes = memory_.probes.data();
+      task.probes = at(layout_.probes);
       task.kept = search_.kept_.data();
       task.repeats = part.repeats();
       task.terms = search_.terms_[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
-      launch_ivf_search(task, search_.shape_of(p, count(), round_.slots), plan_.parts[p], scan_.data(),
+      launch_ivf_search(task, search_.shape_of(p, count(), round_.slots), plan_.parts[p], at(layout_.scan),
                         context_->stream());
       if (p == 0) continue;
       launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
@@ -454,7 +443,7 @@ class CudaBackend final : public ListsBackend {
     task.queries = static_cast<const float*>(now_.data()) + first * now_.row_stride();
     task.query_stride = now_.row_stride();
     task.query_count = queries;
-    task.probes = memory_.probes.data() + first * round_.slots;
+    task.probes = at(layout_.probes) + first * round_.slots;
     task.slots = round_.slots;
     task.kept = search_.kept_.data();
     task.most = *task_.most;
@@ -500,8 +489,10 @@ class CudaBackend final : public ListsBackend {
   const Resources resources_;
   const std::shared_ptr<const DeviceContext>& context_;
   const RoundShape shape_;
-  const RoundMemory memory_;
-  const DeviceBuffer scan_;
+  const HostArray<float> staged_;
+  const RoundLayout layout_;
+  const DeviceBuffer memory_;
+  std::unique_ptr<KnnBackend> ranking_;  // none: there is one list
   std::span<const uint32_t> numbers_;
   MatrixView now_;  // the queries on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);

@@ -3,7 +3,6 @@
 #include "core/within_limits.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/knn_loop.hpp"
 #include "exact/search_footprint.hpp"
 
 namespace kith {

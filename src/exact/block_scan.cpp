@@ -1,0 +1,289 @@
+#include "exact/block_scan.hpp"
+
+#include "core/infinity.hpp"
+#include "core/slot.hpp"
+#include "kernels/distance/distance_block_cpu.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/screen.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kFewestKeys = 64;  // before anything is concluded from them
+// A key by itself takes as long as so many in a block.
+constexpr int64_t kRowAlone = 4;
+constexpr int64_t kSampled = 8;  // rows of a stretch
+
+// Queries of a product scan for which the bounds rule out too little: many rows are equal or nearly so, norms are too
+// far apart, values too large for f32, or everything is in range. Every such row's key would be computed one by one.
+//
+// Stretch by stretch of panels each query is tried with products; where it turns out that a quarter of its rows needs
+// keys, the rest of the stretch, and twice as many stretches each time, get all their keys by blocks (canonical_block),
+// which takes no longer. Where keys are taken as they come (a range search), a few keys of a stretch tell beforehand.
+// Keys are keys: this changes the time, never the result.
+//
+// Memory: dense_block_bytes() a task, once a query needs it.
+class DenseScan {
+ public:
+  // Of `count` queries from `first_query` on, which below count from there.
+  DenseScan(CpuScanner& scanner, int64_t first_query, int64_t count, int64_t split, int slot)
+      : scanner_(scanner),
+        first_query_(first_query),
+        split_(split),
+        slot_(slot),
+        from_(static_cast<size_t>(count)),
+        scored_(static_cast<size_t>(count)),
+        use_(static_cast<size_t>(count), ScreenUse(0)),
+        samples_(scanner.plan().dense && scanner.user().takes_keys() && scanner.keeps_all()),
+        sample_(static_cast<size_t>(count), samples_) {}
+
+  // Rows first .. end - 1 are next. Returns whether any query is tried with products.
+  bool begin(int64_t first, int64_t end) {
+    first_ = first;
+    end_ = end;
+    bool tried = false;
+    for (size_t q = 0; q < from_.size(); ++q) {
+      scored_[q] = 0;
+      if (sample_[q] && mostly_in_range(static_cast<int64_t>(q))) {
+        from_[q] = first;
+        continue;
+      }
+      sample_[q] = false;
+      from_[q] = !scanner_.plan().dense || use_[q].screens_next() ? end : first;
+      tried = tried || from_[q] == end;
+    }
+    return tried;
+  }
+  // Whether the query's rows from `row` on are left to finish().
+  bool takes(int64_t query, int64_t row) const { return from_[static_cast<size_t>(query)] <= row; }
+  // The rows up to `row` have been scanned, and so many keys of the query had to be computed.
+  void count(int64_t query, int64_t row, int64_t scored) {
+    const auto q = static_cast<size_t>(query);
+    scored_[q] += scored;
+    if (!scanner_.plan().dense || scored == 0 || scored_[q] < kFewestKeys || scored_[q] * kRowAlone < row - first_)
+      return;
+    from_[q] = std::min(row, end_);
+  }
+  // Scans what is left of the stretch. Returns whether there was anything.
+  bool finish() {
+    std::vector<int64_t> queries;
+    bool any = false;
+    for (int64_t from = first_; from < end_;) {
+      int64_t next = end_;
+      queries.clear();
+      for (size_t q = 0; q < from_.size(); ++q) {
+        if (from_[q] == from) queries.push_back(static_cast<int64_t>(q));
+        if (from_[q] > from) next = std::min(next, from_[q]);
+      }
+      if (!queries.empty()) scan(queries, from, end_);
+      any = any || !queries.empty();
+      from = next;
+    }
+    for (size_t q = 0; q < from_.size(); ++q) {
+      if (from_[q] == first_) continue;  // it was not tried
+      use_[q].count(1, from_[q] < end_ ? 1 : 0);
+      sample_[q] = samples_ && from_[q] < end_;
+    }
+    return any;
+  }
+
+ private:
+  // Whether enough of a few rows of the stretch are in range.
+  bool mostly_in_range(int64_t query) const {
+    uint32_t rows[kSampled];
+    float keys[kSampled];
+    for (int64_t i = 0; i < kSampled; ++i) rows[i] = static_cast<uint32_t>(first_ + i * (end_ - first_) / kSampled);
+    canonical_keys_cpu(scanner_.kind(), scanner_.canonical(first_query_ + query), scanner_.base(), rows, kSampled,
+                       keys);
+    const float most = scanner_.user().threshold(first_query_ + query);
+    return std::count_if(keys, keys + kSampled, [&](float key) { return key <= most; }) * kRowAlone >= kSampled;
+  }
+  void scan(const std::vector<int64_t>& queries, int64_t first, int64_t end) {
+    const int64_t cols = scanner_.base().cols();
+    if (memory_.bytes() == 0) memory_ = HostBuffer(dense_block_bytes(cols), "a block of pairs", scanner_.resources());
+    std::byte* const scratch = memory_.data();
+    float* const keys = Slot<float>{canonical_block_bytes(cols)}.in(scratch);
+    CanonicalQuery some[kDenseQueries];
+    for (int64_t at = 0; at < static_cast<int64_t>(queries.size()); at += kDenseQueries) {
+      const int64_t count = std::min<int64_t>(kDenseQueries, static_cast<int64_t>(queries.size()) - at);
+      const int64_t* const mine = queries.data() + at;
+      for (int64_t i = 0; i < count; ++i) some[i] = scanner_.canonical(first_query_ + mine[i]);
+      for (int64_t row = first; row < end; row += kDenseRows) {
+        const MatrixView rows = scanner_.base().slice(row, std::min(kDenseRows, end - row));
+        canonical_block_cpu({scanner_.kind(), some, count, rows, keys, kDenseRows}, scratch);
+        for (int64_t i = 0; i < count; ++i) push(mine[i], keys + i * kDenseRows, rows.rows(), row);
+        scanner_.meter().checkpoint();
+      }
+    }
+  }
+  void push(int64_t query, const float* keys, int64_t count, int64_t first_row) {
+    constexpr int64_t kGroup = CandidateList::kLargestGroup;
+    CandidateList& list = scanner_.list(first_query_ + query, split_);
+    if (scanner_.user().takes_keys() && scanner_.keeps_all()) {
+      if (list.size() > 0) scanner_.make_room(first_query_ + query, split_, slot_);  // earlier rows first
+      const auto row = static_cast<uint32_t>(scanner_.first_row() + first_row);
+      return scanner_.user().take_keys(first_query_ + query, row, keys, count, slot_);
+    }
+    scanner_.exchange_threshold(first_query_ + query, &list);
+    for (int64_t i = 0; i < count; i += kGroup) {
+      const int64_t before = list.size();
+      list.push_exact_group(keys + i, std::min(kGroup, count - i), list.exact_limit(),
+                            static_cast<uint32_t>(first_row + i));
+      if (!scanner_.keeps_all()) list.keep_since(before, [&](uint32_t row) { return scanner_.keeps_row(row); });
+      if (!list.has_room()) scanner_.make_room(first_query_ + query, split_, slot_);
+    }
+  }
+
+  CpuScanner& scanner_;
+  const int64_t first_query_;
+  const int64_t split_;
+  const int slot_;
+  int64_t first_ = 0;
+  int64_t end_ = 0;
+  std::vector<int64_t> from_;    // of each query: its first row that is left to finish()
+  std::vector<int64_t> scored_;  // in this stretch
+  std::vector<ScreenUse> use_;
+  const bool samples_;        // whether a few keys decide,
+  std::vector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
+  HostBuffer memory_;
+};
+
+// A panel's hits come to a candidate list together.
+static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
+
+class FloatBlockScan final : public PanelHits, private BlockScan<float> {
+ public:
+  FloatBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
+      : BlockScan(scanner, packed, first_row, task, slot, -kInfinity),
+        panels_(packed.panels()),
+        dense_(scanner, first_query_, query_count_, split_, slot),
+        relative_(relative_error(scanner.kind(), panels_.cols)) {
+    for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
+    queries_ = scanner.packed().panels(first_query_, query_count_, limits_.data());
+    if (packed.format() != PanelFormat::screened || scanner.plan().format != PanelFormat::screened) return;
+    const RoundedQueries rounded = scanner.packed().screen_panels(first_query_, query_count_, limits_.data());
+    screened_.emplace(queries_, panels_, rounded, packed.screen_panels(), *this);
+  }
+
+  void run() {
+    for_panels(panels_.cols, [&](int64_t first, int64_t count) {
+      for (int64_t at = first; at < first + count;) {
+        const int64_t panels = std::min(stretch_, first + count - at);
+        scan(at, panels);
+        at += panels;
+      }
+    });
+  }
+
+  void on_hit(int64_t query, int64_t panel, const float* values) override {
+    if (dense_.takes(query, first_row_of(panel))) return;
+    const float bound = queries_.bound(query).at(panels_.norms[panel]);
+    const float offset = scanner_.packed().offset(first_query_ + query);
+    CandidateList& candidates = list(query);
+    const int64_t before = candidates.size();
+    candidates.push_group(values, rows_in(panel), limits_[static_cast<size_t>(query)] + bound,
+                          {offset, bound, relative_, scanner_.kind() == KeyKind::l2}, first_row_of(panel));
+    if (!scanner_.keeps_all()) candidates.keep_since(before, [&](uint32_t row) { return scanner_.keeps_row(row); });
+    if (const KthAgain again(scanner_.base(), candidates); again) {
+      const int64_t passed = candidates.size();
+      candidates.keep_since(before, [&](uint32_t row) { return !again(row); });
+      // Where half of all rows come so far, blocks of keys take less time.
+      dense_.count(query, first_row_of(panel) + rows_in(panel), (passed - candidates.size()) / 2);
+    }
+    if (candidates.has_room()) return;
+    dense_.count(query, first_row_of(panel) + rows_in(panel), make_room(query));
+    set_limit(query);
+  }
+
+ private:
+  static constexpr int64_t kShortestStretch = 16;  // panels
+  static constexpr int64_t kLongestStretch = 256;
+
+  // Few panels at a time where products do not decide, so that this shows soon.
+  void scan(int64_t first, int64_t count) {
+    const int64_t first_row = first_row_of(first);
+    const int64_t end_row = first_row_of(first + count - 1) + rows_in(first + count - 1);
+    const bool tried = dense_.begin(first_row, end_row);
+    for (int64_t q = 0; q < query_count_; ++q) {
+      if (dense_.takes(q, first_row)) limits_[static_cast<size_t>(q)] = std::numeric_limits<float>::lowest();
+    }
+    if (tried && screened_) screened_->scan(first, count);
+    if (tried && !screened_) scan_panels(queries_, panels_, first, count, *this);
+    if (!dense_.finish()) {
+      stretch_ = std::min(2 * stretch_, kLongestStretch);
+      return;
+    }
+    stretch_ = kShortestStretch;
+    for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
+  }
+
+  void set_limit(int64_t query) {
+    const float key = largest_key(query);
+    const float most = scanner_.kind() == KeyKind::l2 ? square_above(key) : key + 2 * relative_ * key;
+    limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(first_query_ + query);
+  }
+
+  const PanelBase panels_;
+  DenseScan dense_;
+  int64_t stretch_ = kShortestStretch;
+  const float relative_;  // error of a value that is a sum of differences, beside the bound
+  PanelQueries queries_;
+  std::optional<ScreenedProduct> screened_;
+};
+
+class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
+ public:
+  ByteBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
+      : BlockScan(scanner, packed, first_row, task, slot, kSmallestLimit), panels_(packed.byte_panels()) {
+    for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
+    queries_ = scanner.packed().byte_panels(first_query_, query_count_, limits_.data());
+  }
+
+  void run() {
+    for_panels(panels_.cols,
+               [&](int64_t first, int64_t count) { scan_byte_panels(queries_, panels_, first, count, *this); });
+  }
+
+  void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
+    const int32_t offset = scanner_.packed().byte_offset(first_query_ + query);
+    CandidateList& candidates = list(query);
+    if (const int64_t count = rows_in(panel); count < 64) passed &= (uint64_t{1} << count) - 1;
+    for (; passed != 0; passed &= passed - 1) {
+      const int i = std::countr_zero(passed);
+      const uint32_t row = first_row_of(panel) + static_cast<uint32_t>(i);
+      if (scanner_.keeps_row(row)) candidates.push_exact(key_of_sum(scanner_.kind(), values[i] + offset), row);
+    }
+    if (candidates.has_room()) return;
+    make_room(query);
+    set_limit(query);
+  }
+
+ private:
+  void set_limit(int64_t query) {
+    const int64_t limit =
+        int64_t{largest_sum(scanner_.kind(), largest_key(query))} - scanner_.packed().byte_offset(first_query_ + query);
+    limits_[static_cast<size_t>(query)] =
+        static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
+  }
+
+  const BytePanelBase panels_;
+  BytePanelQueries queries_;
+};
+
+}  // namespace
+
+void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot) {
+  FloatBlockScan(scanner, packed, first_row, task, slot).run();
+}
+
+void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot) {
+  ByteBlockScan(scanner, packed, first_row, task, slot).run();
+}
+
+}  // namespace kith
