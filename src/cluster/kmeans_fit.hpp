@@ -24,7 +24,7 @@ Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, c
 using PlannedKMeans = Planned<KMeansPlan>;
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
 
-// With room for so many centres, and labels of so many rows.
+// A model with room for so many centres, and for labels of so many rows.
 KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources);
 
 // Everything has been checked but the rows' values.

@@ -1,9 +1,9 @@
 // How much memory a piece of work holds at once, on the host and on a device.
 //
-// Nobody writes these numbers down: footprint_of<Class>(resources, arguments...) makes an object with resources that count what it
-// would allocate and give it nothing, so what a class allocates and what it is said to need are one statement, its
-// constructor. (Such a constructor may allocate; it must not touch what it allocated.) Footprints then compose as the
-// work does: what lives side by side is added, of what follows one another the larger counts.
+// Nobody writes these numbers down: footprint_of<Class>(resources, arguments...) makes an object with resources that
+// count what it would allocate and give it nothing, so what a class allocates and what it is said to need are one
+// statement, its constructor. (Such a constructor may allocate; it must not touch what it allocated.) Footprints then
+// compose as the work does: what lives side by side is added, of what follows one another the larger counts.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -45,8 +45,8 @@ constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
   return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
 }
 
-// What `make` holds at most at a time when it allocates with the resources it is given. Their stream is none: what would be
-// enqueued there on a GPU is left out (cuda/launch.hpp, cuda/device_context.hpp).
+// What `make` holds at most at a time when it allocates with the resources it is given. Their stream is a placeholder:
+// what would be enqueued there on a GPU is left out (cuda/launch.hpp, cuda/device_context.hpp).
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());

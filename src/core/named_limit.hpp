@@ -38,8 +38,8 @@ class NamedLimit : public OutOfMemory {
   std::string refused_;
 };
 
-// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its steps
-// may name limits of their own, which would not do for what comes after them: the larger one is named.
+// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its
+// steps may name limits of their own, which would not do for what comes after them: the larger one is named.
 template <typename Needed, typename Work>
 decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
   const int64_t before = resources.host_memory()->used();

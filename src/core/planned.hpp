@@ -1,7 +1,7 @@
 // A plan together with the memory that it needs, taken from the limits while the work lasts.
 //
-// plan_with(budget) makes the best plan that fits, and where none does the smallest there is: a plan says its host_bytes
-// and device_bytes, or has a bytes_of() of its own. Whether these are left is asked here alone.
+// plan_with(budget) makes the best plan that fits, and where none does the smallest there is: a plan says its
+// host_bytes and device_bytes, or has a bytes_of() of its own. Whether these are left is asked here alone.
 #pragma once
 
 #include <kith/error.hpp>
@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace kith {
 
@@ -38,6 +39,9 @@ struct PlanWithin {
     return needed.host <= budget.host && needed.device <= std::min(budget.device, device_free);
   }
 };
+// clang deduces it from an aggregate's members from version 17 on.
+template <typename Plan>
+PlanWithin(Plan, int64_t = kNoLimit) -> PlanWithin<Plan>;
 
 template <typename Plan>
 struct Planned {
@@ -52,8 +56,8 @@ inline PlanBudget budget_left(const Resources& resources) {
           cpu_extensions()};
 }
 
-// With half of what is left, where that will do: other calls under the same limits want to work too. Where not even all of
-// it does, the error names the limit that would; `job` as in "not enough memory for k-means".
+// Plans with half of what is left, where that will do: other calls under the same limits want to work too. Where not
+// even all of it does, the error names the limit that would; `job` as in "not enough memory for k-means".
 template <typename Plan, typename PlanWith>
 Planned<Plan> plan_and_reserve(std::string_view job, const PlanWith& plan_with, const Resources& resources) {
   constexpr int kTries = 8;  // another call may take what this one has just planned with
@@ -64,8 +68,9 @@ Planned<Plan> plan_and_reserve(std::string_view job, const PlanWith& plan_with, 
     if (!best.fits(half)) best = plan_with(all);
     const Footprint needed = bytes_of(best.plan);
     if (needed.device > best.device_free) {  // no limit would do
-      throw OutOfMemory(fmt::format("not enough memory for {}: {} needed, {} free on the GPU", job,
-                                    format_bytes_up(needed.device), format_bytes(best.device_free)),
+      throw OutOfMemory(fmt::format("not enough memory for {}: {} needed, {} free on the GPU; free "
+                                    "memory there, or reduce the size of the problem",
+                                    job, format_bytes_up(needed.device), format_bytes(best.device_free)),
                         needed.device);
     }
     if (!best.fits(all)) require_memory(job, needed, resources);

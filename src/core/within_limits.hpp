@@ -1,12 +1,12 @@
-// The one place where a call meets the memory limits. Every public call goes through it: what the call needs at least is
-// stated as a footprint and compared with what is left before anything is done, so an error names a limit with which the
-// whole call works, and a limit of one byte less is refused with the same words.
+// The one place where a call meets the memory limits. Every public call goes through it: what the call needs at least
+// is stated as a footprint and compared with what is left before anything is done, so an error names a limit with which
+// the whole call works, and a limit of one byte less is refused with the same words.
 //
-// Who makes a public call as a part of something larger asks for its footprint by making it: footprint_of_call() runs the
-// call with resources that count, and within_limits() then hands out the footprint instead of doing the work.
+// Who makes a public call as a part of something larger asks for its footprint by making it: footprint_of_call() runs
+// the call with resources that count, and within_limits() then hands out the footprint instead of doing the work.
 //
-// Other work is counted in the same way before it is done. It allocates as always. Loops over threads and over arrays do
-// nothing then, and a GPU is given nothing to do; what else would touch that memory asks only_counts().
+// Other work is counted in the same way before it is done. It allocates as always. Loops over threads and over arrays
+// do nothing then, and a GPU is given nothing to do; what else would touch that memory asks only_counts().
 #pragma once
 
 #include <kith/export.hpp>

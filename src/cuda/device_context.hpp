@@ -99,8 +99,9 @@ class MemoryPool {
 
 class DeviceContext {
  public:
-  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours. Where it is that of work
-  // that is only counted (core/footprint.hpp) nothing is enqueued, and what would be copied to the host stays as it is.
+  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours. Where it is that of
+  // work that is only counted (core/footprint.hpp) nothing is enqueued, and what would be copied to the host stays as
+  // it is.
   explicit DeviceContext(int device, void* stream = nullptr);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;

@@ -2,11 +2,11 @@
 //
 //   launch(fill_kernel, Grid::over(count, kThreads), stream, values, count);
 //
-// A chained kernel follows the one before it in the stream without a pause. From compute capability 9.0 on its blocks can
-// take their places while the last blocks of the kernel before are still at work. Such a kernel calls
-// ptx::wait_for_kernel_before() before it reads what that kernel wrote, or writes what that kernel reads. Since the next
-// one may start only after that, whatever was written two kernels ago or earlier can be read even before the call. Saves
-// one to three microseconds a launch.
+// A chained kernel follows the one before it in the stream without a pause. From compute capability 9.0 on its blocks
+// can take their places while the last blocks of the kernel before are still at work. Such a kernel calls
+// ptx::wait_for_kernel_before() before it reads what that kernel wrote, or writes what that kernel reads. Since the
+// next one may start only after that, whatever was written two kernels ago or earlier can be read even before the call.
+// Saves one to three microseconds a launch.
 #pragma once
 
 #include "core/divide.hpp"

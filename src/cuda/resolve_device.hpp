@@ -21,8 +21,8 @@ namespace kith {
 struct DeviceJob {
   std::string_view name;                     // "a search", "k-means"; for the message where it cannot be done there
   std::function<std::string()> description;  // for the log
-  // Whether the device can change the result: then the machine and the problem alone decide, not the number of threads or
-  // the memory that is free.
+  // Whether the device can change the result: then the machine and the problem alone decide, not the number of threads
+  // or the memory that is free.
   bool changes_result = false;
 };
 
@@ -37,7 +37,8 @@ Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& space
 template <typename PlanCpu, typename PlanCuda>
 auto plan_on(Device device, const PlanBudget& budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {
   return dispatch(
-      device, [&] { return PlanWithin{plan_cpu(budget)}; }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
+      device, [&] { return PlanWithin{plan_cpu(budget)}; },
+      [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
 }
 
 }  // namespace kith

@@ -9,9 +9,9 @@
 
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
-#include "exact/search_backend.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/product_step_cuda.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/search_rows_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"

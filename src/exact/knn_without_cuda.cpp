@@ -1,7 +1,7 @@
 // Stands in for what searches on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "exact/search_backend.hpp"
 #include "exact/pairwise_cuda.hpp"
+#include "exact/search_backend.hpp"
 
 namespace kith {
 

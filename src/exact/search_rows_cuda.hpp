@@ -10,8 +10,8 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/rows_ahead.hpp"
-#include "exact/search_backend.hpp"
 #include "exact/product_base_cuda.hpp"
+#include "exact/search_backend.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 

@@ -109,9 +109,10 @@ FactorySpec parse_factory(std::string_view factory) {
     const std::string_view inner = last.text().substr(7, last.text().size() - 8);
     spec.refine = take_code(Part(inner, factory));
     if (spec.refine && spec.refine->norm != CodeNorm::decoded) {
-      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded "
-                                        "vectors: leave out '{}'",
-                                        last.text(), factory, norm_suffix(spec.refine->norm)));
+      throw InvalidArgument(
+          fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded "
+                      "vectors: leave out '{}'",
+                      last.text(), factory, norm_suffix(spec.refine->norm)));
     }
   } else {
     last.unknown();
@@ -121,9 +122,8 @@ FactorySpec parse_factory(std::string_view factory) {
 }
 
 std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params) {
-  std::shared_ptr<const IndexKind> kind = spec.has_lists || spec.code.has_value()
-                                              ? make_lists_kind(spec, params)
-                                              : make_flat(params);
+  std::shared_ptr<const IndexKind> kind =
+      spec.has_lists || spec.code.has_value() ? make_lists_kind(spec, params) : make_flat(params);
   if (!spec.transforms.empty()) kind = make_transformed_kind(spec.transforms, std::move(kind), params);
   if (spec.refines) kind = make_refined_kind(spec.refine, std::move(kind), params);
   return kind;

@@ -1,7 +1,7 @@
 // How calls of an index meet the host's memory limit (core/within_limits.hpp).
 //
-// Calls are counted for the CPU. A GPU takes less of the host, so there the call is tried, and a limit is named that would
-// do for either once it was too small.
+// Calls are counted for the CPU. A GPU takes less of the host, so there the call is tried, and a limit is named that
+// would do for either once it was too small.
 #pragma once
 
 #include <kith/memory_space.hpp>

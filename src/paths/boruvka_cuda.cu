@@ -1,9 +1,10 @@
 // Boruvka's rounds on a GPU.
 //
-// An edge is kept with the row that names it, and offered to the parts of both its ends: by a minimum of keys, then by one
-// of the pairs of rows among edges with that key. Neither depends on who comes first. Most offers lose against a plain
-// read of what is there, and need no atomic. A thread has a row; the rows' first edges lie side by side, then their second
-// ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is left moves up.
+// An edge is kept with the row that names it, and offered to the parts of both its ends: by a minimum of keys, then by
+// one of the pairs of rows among edges with that key. Neither depends on who comes first. Most offers lose against a
+// plain read of what is there, and need no atomic. A thread has a row; the rows' first edges lie side by side, then
+// their second ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is
+// left moves up.
 #include "paths/boruvka.hpp"
 
 #include "core/divide.hpp"
@@ -38,18 +39,18 @@ struct DeviceEdges {
 
 // What a round works on.
 struct BoruvkaArrays {
-  uint32_t* part = nullptr;    // of each row, or kNoPart
-  uint64_t* pair = nullptr;    // of each part, as all that follows: the rows of its least edge, the smaller one above
-  uint32_t* near = nullptr;    // as in MergeLevel
+  uint32_t* part = nullptr;  // of each row, or kNoPart
+  uint64_t* pair = nullptr;  // of each part, as all that follows: the rows of its least edge, the smaller one above
+  uint32_t* near = nullptr;  // as in MergeLevel
   uint32_t* far = nullptr;
-  uint32_t* next = nullptr;    // the part that its edge leads to
-  uint32_t* above[2] = {};     // by doubling: a part farther on its way, and how far
+  uint32_t* next = nullptr;  // the part that its edge leads to
+  uint32_t* above[2] = {};   // by doubling: a part farther on its way, and how far
   uint32_t* depth[2] = {};
   uint32_t* stays = nullptr;   // 1, or 0 also where nothing leaves it
   uint32_t* number = nullptr;  // of the parts that stay, in their order
   void* scan = nullptr;        // memory for that
   size_t scan_bytes = 0;
-  uint32_t* flag = nullptr;    // one value, for the host
+  uint32_t* flag = nullptr;  // one value, for the host
 };
 
 // Where they lie in one block of memory.
@@ -107,7 +108,8 @@ __global__ void __launch_bounds__(kThreads)
       const int c = i % cols;
       const int64_t e = (first + r) * edges.k + col + c;
       const int64_t id = ids[e];
-      to[c][r] = id >= 0 && id < edges.rows ? static_cast<uint32_t>(id) : kNone;  // though its owner has changed it since
+      to[c][r] =
+          id >= 0 && id < edges.rows ? static_cast<uint32_t>(id) : kNone;  // though its owner has changed it since
       key[c][r] = ordered_key(distances[e]);
     }
     __syncthreads();
@@ -138,8 +140,8 @@ __global__ void __launch_bounds__(kThreads) no_edges_kernel(uint32_t* key, uint6
   pair[part] = kNoPair;
 }
 
-// Drops each row's edges that do not leave its part, and offers the least of the others to that part. This comes first, as
-// it is what most offers to the other ends lose against.
+// Drops each row's edges that do not leave its part, and offers the least of the others to that part. This comes first,
+// as it is what most offers to the other ends lose against.
 __global__ void __launch_bounds__(kThreads) own_keys_kernel(DeviceEdges edges, BoruvkaArrays arrays, uint32_t* best) {
   const int64_t row = thread_number();
   if (row >= edges.rows) return;
@@ -231,8 +233,8 @@ __global__ void __launch_bounds__(kThreads) shorten_kernel(BoruvkaArrays arrays,
   if (further != above) *arrays.flag = 1;
 }
 
-__global__ void __launch_bounds__(kThreads) parents_kernel(BoruvkaArrays arrays, int from, uint32_t* parent,
-                                                           int64_t parts) {
+__global__ void __launch_bounds__(kThreads)
+    parents_kernel(BoruvkaArrays arrays, int from, uint32_t* parent, int64_t parts) {
   const int64_t part = thread_number();
   if (part >= parts) return;
   parent[part] = arrays.next[part] == part ? kNone : arrays.number[arrays.above[from][part]];
@@ -377,8 +379,8 @@ class BoruvkaCuda : public BoruvkaBackend {
   void copy(const HostArray<uint32_t>& to, const uint32_t* from) const {
     context_->copy_values(to.data(), from, to.size());
   }
-  // Lets the system find pages for the level on all threads, while the device works: one by one, under a copy, that takes
-  // longer than the copy.
+  // Lets the system find pages for the level on all threads, while the device works: one by one, under a copy, that
+  // takes longer than the copy.
   void touch(const MergeLevel& level) const {
     if (level.parts() < kTouchedParts) return;
     const HostArray<uint32_t>* const arrays[] = {&level.parent, &level.key, &level.near, &level.far, &level.depth};

@@ -10,8 +10,8 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/typed_row.hpp"
-#include "rows/rows_cuda.hpp"
 #include "rows/row_blocks.hpp"
+#include "rows/rows_cuda.hpp"
 
 #include <fmt/format.h>
 

@@ -78,6 +78,16 @@ void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableM
   source.gather(rows.data(), static_cast<int64_t>(rows.size()), out, resources);
 }
 
+MatrixView GatheredSource::fetch(int64_t first, int64_t count) {
+  constexpr int64_t kListed = 16384;  // rows at a time: their numbers are not in anybody's plan
+  const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
+  for (int64_t at = 0; at < count; at += kListed) {
+    const int64_t some = std::min(kListed, count - at);
+    take(row_numbers(first + at, some), out.slice(at, some));
+  }
+  return out;
+}
+
 void GatheredSource::take(const std::vector<uint32_t>& places, const MutableMatrixView& out) {
   std::vector<uint32_t> numbers = places;
   for (uint32_t& number : numbers) number = list_.empty() ? number : list_[number];

@@ -53,7 +53,7 @@ class GatheredSource final : public RowSource {
     own_ = std::move(from);
   }
 
-  // Of so many such rows as f32.
+  // What a source says of so many such rows.
   static RowsInfo info_of(const RowsInfo& from, int64_t rows, DType dtype = DType::f32) {
     RowsInfo info(rows, from.cols, dtype);
     info.in_memory = false;
@@ -66,11 +66,7 @@ class GatheredSource final : public RowSource {
   void open(int64_t most, const Resources& resources) override {
     buffer_ = MatrixBuffer(dtype_, std::min(most, info().rows), info().cols, "gathered rows", resources);
   }
-  MatrixView fetch(int64_t first, int64_t count) override {
-    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
-    take(row_numbers(first, count), out);
-    return out;
-  }
+  MatrixView fetch(int64_t first, int64_t count) override;
   void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
     take({rows, rows + count}, out);
   }
@@ -94,7 +90,7 @@ class GatheredSource final : public RowSource {
 // long as what is done with them.
 int64_t sampled_rows(int64_t rows);
 
-// Of that many rows, or of so many, evenly spread; 0 in a column whose mean is not finite.
+// The mean of that many rows, or of so many, evenly spread; 0 in a column whose mean is not finite.
 std::vector<float> sample_mean(RowSource& rows, int64_t cols);
 std::vector<float> sample_mean(RowSource& rows, int64_t cols, int64_t samples);
 

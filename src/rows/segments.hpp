@@ -1,8 +1,8 @@
 // What an index is made of: immutable segments of rows, shared between its versions.
 //
 // A segment is a payload (vectors, codes, codes in lists, ids) of neighbouring rows that were added or merged together.
-// It lies where it was made; devices keep copies of it, and what searches compute of it once, with it (core/placed.hpp).
-// Which rows are dead is said for all payloads of an index at once (index/live_rows.hpp).
+// It lies where it was made; devices keep copies of it, and what searches compute of it once, with it
+// (core/placed.hpp). Which rows are dead is said for all payloads of an index at once (index/live_rows.hpp).
 //
 // Segments are numbered through. An add makes one and takes the small ones before it along, so that n single adds cost
 // n log n copies and leave log n segments.

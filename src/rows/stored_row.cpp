@@ -26,9 +26,8 @@ void widen(const T* from, int64_t cols, float* to) {
 }
 
 void WidenRow(const MatrixView& view, int64_t i, float* out) {
-  visit_dtype(view.dtype(), [&](auto stored) {
-    widen(typed_row<typename decltype(stored)::type>(view, i), view.cols(), out);
-  });
+  visit_dtype(view.dtype(),
+              [&](auto stored) { widen(typed_row<typename decltype(stored)::type>(view, i), view.cols(), out); });
 }
 
 // A number less itself is zero, in every bit; what is not finite less itself is a NaN.

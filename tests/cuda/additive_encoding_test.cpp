@@ -67,8 +67,8 @@ void expect_equal(const Encoded& found, const Encoded& expected, int64_t books) 
 
 void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
   SCOPED_TRACE(::testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
-                                  << " books of " << given.books.words() << ", start "
-                                  << static_cast<int>(encoding.start));
+                                    << " books of " << given.books.words() << ", start "
+                                    << static_cast<int>(encoding.start));
   const Encoded expected = on_the_cpu(given, encoding);
   expect_equal(on_the_gpu(given, encoding), expected, given.books.books);
   for (const SearchForm form : {SearchForm::direct, SearchForm::tables}) {
@@ -224,7 +224,7 @@ TEST_F(CudaAdditive, SmallLimits) {
 // norms.
 void expect_codec_parity(const CodeRecipe& spec, int64_t cols, int64_t count, DType dtype) {
   SCOPED_TRACE(::testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
-                                  << ", " << spec.code->name(spec) << ", " << name_of(dtype));
+                                    << ", " << spec.code->name(spec) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
   const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
   std::vector<float> values = given.words.values;

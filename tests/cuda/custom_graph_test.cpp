@@ -18,7 +18,8 @@ class CudaCustomGraph : public OnCuda {};
 
 // Whole numbers, so that sums are exact; many ties and duplicates.
 Vectors whole_numbers(int64_t rows, int64_t cols) {
-  return make_vectors(rows, cols, [](int64_t i, int64_t j) { return static_cast<float>((i * i * 31 + i * j * 17 + j) % 53); });
+  return make_vectors(rows, cols,
+                      [](int64_t i, int64_t j) { return static_cast<float>((i * i * 31 + i * j * 17 + j) % 53); });
 }
 
 void expect_same_graph(TestMetric metric, const MatrixView& x, const CustomGraphParams& params,
@@ -42,7 +43,8 @@ TEST_F(CudaCustomGraphSmall, IsTheCpusGraph) {
 }
 
 TEST_F(CudaCustomGraphSmall, IsExactWhereAllOthersFitAList) {
-  for (const int64_t rows : {1, 2, 5, 60}) expect_same_graph(TestMetric::canberra, whole_numbers(rows, 4).view(), {.k = 3});
+  for (const int64_t rows : {1, 2, 5, 60})
+    expect_same_graph(TestMetric::canberra, whole_numbers(rows, 4).view(), {.k = 3});
   const CustomGraph none =
       graph_by_cuda(TestMetric::canberra, MatrixView(static_cast<const float*>(nullptr), 0, 4), {.k = 3}, on_cuda());
   EXPECT_EQ(none.neighbors.queries(), 0);
@@ -88,7 +90,8 @@ TEST_F(CudaCustomGraph, NamesLimitsThatWouldDo) {
   const Vectors x = whole_numbers(3000, 8);
   const DeviceMatrix device(x.view());
   for (const MatrixView& rows : {x.view(), device.view()}) {
-    for (int64_t ResourceOptions::* const limit : {&ResourceOptions::device_memory_limit, &ResourceOptions::host_memory_limit}) {
+    for (int64_t ResourceOptions::*const limit :
+         {&ResourceOptions::device_memory_limit, &ResourceOptions::host_memory_limit}) {
       ResourceOptions options = cuda_options();
       options.*limit = 60'000;
       const auto named = [&] {

@@ -63,7 +63,9 @@ TEST_F(CudaGpuPlan, MoreIsPlannedWithWhatIsFree) {
 TEST_F(CudaGpuPlan, WhatFitsNowhereSaysSo) {
   const int64_t total = usable_gpu_when_idle(Device::cuda(0)).memory_total;
   const auto plan_with = [&](const PlanBudget& given) {
-    return plan_on_gpu(Device::cuda(0), given, [&](const DeviceInfo&, const PlanBudget&) { return Plan{0, total + 1}; });
+    return plan_on_gpu(Device::cuda(0), given, [&](const DeviceInfo&, const PlanBudget&) {
+      return Plan{0, total + 1};
+    });
   };
   EXPECT_FALSE(plan_fits(plan_with, on_cuda()));
   EXPECT_EQ(least_plan(plan_with, on_cuda()), (Footprint{0, total + 1}));

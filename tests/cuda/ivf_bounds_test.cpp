@@ -15,7 +15,7 @@
 namespace kith {
 namespace {
 
-const ListKey kKeys[] = {KeyKind::l2,     KeyKind::squared_l2,     KeyKind::inner_product,
+const ListKey kKeys[] = {KeyKind::l2,     KeyKind::squared_l2, KeyKind::inner_product,
                          KeyKind::cosine, {KeyKind::l2, true}, {KeyKind::squared_l2, true}};
 
 struct Rounded {
@@ -76,10 +76,11 @@ class Model {
       list.residual = std::max(list.residual, above(rounded_.back().residual));
       if (key.by_norm) {
         const double square = product(stored, stored);
-        const double unlike = std::normal_distribution<double>(0, 0.3 * scale * scale * static_cast<double>(cols))(random_);
+        const double unlike =
+            std::normal_distribution<double>(0, 0.3 * scale * scale * static_cast<double>(cols))(random_);
         norms_.push_back(as_float(square + unlike));
-        list.factor = std::max(list.factor, above(2 * std::abs(term(norms_.size() - 1)) +
-                                                  square * scale_ * scale_ * 0x1p-23));
+        list.factor =
+            std::max(list.factor, above(2 * std::abs(term(norms_.size() - 1)) + square * scale_ * scale_ * 0x1p-23));
       } else {
         list.factor = std::max(list.factor, factor(stored));
       }
@@ -130,7 +131,7 @@ class Model {
 
   // In f32, one product after the other, from the term on.
   float computed(size_t i) const {
-    float sum = key_.by_norm              ? static_cast<float>(term(i))
+    float sum = key_.by_norm             ? static_cast<float>(term(i))
                 : has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2)
                                          : 0.0f;
     for (size_t col = 0; col < query_.size(); ++col) {
@@ -185,9 +186,8 @@ TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
     for (const size_t cols : {1u, 7u, 64u, 300u}) {
       for (const double scale : {1e-8, 1.0, 1e9}) {
         for (const double spread : {0.0, 1.0, 100.0}) {
-          SCOPED_TRACE(::testing::Message()
-                       << static_cast<int>(key.kind) << (key.by_norm ? " by norm, " : ", ") << cols << " columns of "
-                       << scale << ", " << spread);
+          SCOPED_TRACE(::testing::Message() << static_cast<int>(key.kind) << (key.by_norm ? " by norm, " : ", ") << cols
+                                            << " columns of " << scale << ", " << spread);
           Model(key, cols, scale, spread, ++seed).check();
         }
       }
@@ -209,7 +209,8 @@ TEST(IvfBounds, SumsOfLookupsHold) {
   const auto draw = [&](double scale) {
     return static_cast<double>(static_cast<float>(std::normal_distribution<double>(0, scale)(random)));
   };
-  for (const ListKey& key : {ListKey(KeyKind::l2), ListKey(KeyKind::squared_l2, true), ListKey(KeyKind::inner_product)}) {
+  for (const ListKey& key :
+       {ListKey(KeyKind::l2), ListKey(KeyKind::squared_l2, true), ListKey(KeyKind::inner_product)}) {
     for (const size_t cols : {3u, 128u}) {
       for (int trial = 0; trial < 20; ++trial) {
         const size_t books = 1 + static_cast<size_t>(trial) % 15;
@@ -239,8 +240,8 @@ TEST(IvfBounds, SumsOfLookupsHold) {
         const ListFacts list{static_cast<float>(std::sqrt(halves.squared_norm) * 1.0001),
                              static_cast<float>(halves.residual * 1.0001), 2 * std::abs(term)};
         const double query_square = product(query, query);
-        const PairBounds bounds = sum_bounds(key, static_cast<int64_t>(cols), static_cast<int64_t>(books), list,
-                                             {query_square, longest});
+        const PairBounds bounds =
+            sum_bounds(key, static_cast<int64_t>(cols), static_cast<int64_t>(books), list, {query_square, longest});
         ASSERT_TRUE(bounds.sure());
         const double key_value = -product(query, sum);
         const double truth = key.kind == KeyKind::inner_product ? key_value : query_square + 2 * key_value + norm;

@@ -38,7 +38,9 @@ KnnCudaPlan plan_within(const SearchTask& problem, int64_t device_bytes, int64_t
 }
 
 const SecondProduct& second_of(const KnnCudaPlan& plan) { return std::get<SecondProduct>(plan.product->way); }
-bool is_coarse(const KnnCudaPlan& plan) { return plan.product && std::holds_alternative<CoarseProduct>(plan.product->way); }
+bool is_coarse(const KnnCudaPlan& plan) {
+  return plan.product && std::holds_alternative<CoarseProduct>(plan.product->way);
+}
 const CoarseProduct& coarse_of(const KnnCudaPlan& plan) { return std::get<CoarseProduct>(plan.product->way); }
 
 int rows_per_minimum(const KnnCudaPlan& plan) {

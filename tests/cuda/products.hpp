@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cuda/parity.hpp"
-#include "exact/search_checks.hpp"
 #include "exact/exact_search.hpp"
+#include "exact/search_checks.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -44,8 +44,8 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
 inline void expect_products_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                                    const ProductsRun& run = {}) {
   SCOPED_TRACE(::testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
-                                  << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
-                                  << " columns, k " << params.k << ", " << name_of(params.metric));
+                                    << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
+                                    << " columns, k " << params.k << ", " << name_of(params.metric));
   const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
   const bool hopper = cuda_devices().front().compute_capability == 90;
   for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
@@ -53,7 +53,7 @@ inline void expect_products_parity(const Vectors& queries, const Vectors& base, 
     for (const bool second : {false, true}) {
       if (second && params.k > 32) continue;  // it is there anyway
       SCOPED_TRACE(::testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
-                                      << (second ? ", second product" : ""));
+                                        << (second ? ", second product" : ""));
       expect_same_bytes(expected, search_as({CudaEngine::product, engine, second}, queries, base, params, run));
     }
   }

@@ -81,8 +81,8 @@ std::vector<uint64_t> plain_search(const Lists& lists, const Queries& queries, i
         if (!kept.empty() && (kept[row / 64] >> (row % 64) & 1) == 0) continue;
         const float* const values = &queries.values[static_cast<size_t>(q * cols)];
         const float* const vector = &stored[static_cast<size_t>(i * cols)];
-        const float key = lists.by_norm() ? key_by_norm(lists, values, vector, i)
-                                          : canonical_pair<kKind>(values, vector, cols);
+        const float key =
+            lists.by_norm() ? key_by_norm(lists, values, vector, i) : canonical_pair<kKind>(values, vector, cols);
         found.push_back(pack_neighbor(ordered_key(key), row));
       }
     }
@@ -251,24 +251,23 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
                      int64_t most_bytes) {
   const std::vector<uint64_t> expected = plain_search(lists, queries, k, kept);
   uint32_t directly = 0;
-  for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
-                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
-                         Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1},
-                         Way{ProductEngine::automatic, 0, 1, true, 40, false, ScanTerm::of_list},
-                         Way{ProductEngine::automatic, 0, 1, true, 40, true, ScanTerm::of_vector},
-                         Way{ProductEngine::automatic, 3, 1, true, 2, false, ScanTerm::of_vector},
-                         Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
-                         Way{ProductEngine::automatic, 0, -1, true, 2}, Way{ProductEngine::automatic, 0, -1, false, 2},
-                         Way{ProductEngine::automatic, 3, -1, false, 2},
-                         Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
+  for (const Way& way :
+       {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1}, Way{ProductEngine::automatic, 3},
+        Way{ProductEngine::mma, 3}, Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1},
+        Way{ProductEngine::automatic, 0, 1, true, 40, false, ScanTerm::of_list},
+        Way{ProductEngine::automatic, 0, 1, true, 40, true, ScanTerm::of_vector},
+        Way{ProductEngine::automatic, 3, 1, true, 2, false, ScanTerm::of_vector},
+        Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
+        Way{ProductEngine::automatic, 0, -1, true, 2}, Way{ProductEngine::automatic, 0, -1, false, 2},
+        Way{ProductEngine::automatic, 3, -1, false, 2}, Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
     const bool keeps_halves = PreparedLists::wants_halves(lists.format);
     const bool sums = lists.format.kind == CodeKind::additive;
     if (keeps_halves ? way.tables > 0 && !sums : !way.halves) continue;  // these have no such way
     if (way.term != ScanTerm::none && (!suits_tables(lists.format) || !has_differences(lists.kind))) continue;
     SCOPED_TRACE(::testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
-                                    << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
-                                    << way.multiprocessors << ", ranks " << way.ranks << ", term "
-                                    << static_cast<int>(way.term));
+                                      << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
+                                      << way.multiprocessors << ", ranks " << way.ranks << ", term "
+                                      << static_cast<int>(way.term));
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
     const bool planned =
         way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0 && way.halves;

@@ -51,8 +51,9 @@ void expect_same_rounds(const KnnGraph& graph) {
   }
 }
 
-const GraphShape kShapes[] = {{1, 1},          {2, 1},           {3, 2, 1, 1},   {30, 5, 1, 3},        {60, 3, 1, 5, true},
-                              {257, 4, 3, 10}, {900, 1, 1, 100}, {900, 6, 2, 1}, {700, 40, 2, 2, true}, {4000, 7, 1, 1 << 20}};
+const GraphShape kShapes[] = {
+    {1, 1},          {2, 1},           {3, 2, 1, 1},   {30, 5, 1, 3},         {60, 3, 1, 5, true},
+    {257, 4, 3, 10}, {900, 1, 1, 100}, {900, 6, 2, 1}, {700, 40, 2, 2, true}, {4000, 7, 1, 1 << 20}};
 
 TEST_F(CudaSmoothPathsSmall, RoundsAreTheCpus) {
   for (const GraphShape& shape : kShapes) {
@@ -83,7 +84,8 @@ TEST_F(CudaSmoothPaths, WidthsAndPaths) {
   std::vector<int64_t> pairs;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t a = random.below(static_cast<uint64_t>(2 * i), static_cast<uint32_t>(rows));
-    pairs.insert(pairs.end(), {a, i % 50 == 0 ? a : random.below(static_cast<uint64_t>(2 * i + 1), static_cast<uint32_t>(rows))});
+    pairs.insert(pairs.end(),
+                 {a, i % 50 == 0 ? a : random.below(static_cast<uint64_t>(2 * i + 1), static_cast<uint32_t>(rows))});
   }
   std::vector<float> widths(static_cast<size_t>(count));
   expected.widths(pairs.data(), count, widths.data(), on_cpu());

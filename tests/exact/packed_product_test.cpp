@@ -3,8 +3,8 @@
 
 #include <kith/error.hpp>
 
-#include "kernels/panels/packed_queries.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/panels/packed_queries.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

@@ -123,7 +123,8 @@ TEST(IndexLimit, TrainingUnderALimitGivesTheSameIndex) {
   write_vectors(directory.path("rows.fbin"), rows.view());
   const VectorFile file(directory.path("rows.fbin"));
   int64_t number = 0;
-  for (const char* const factory : {"IVF40,PQ8x6", "IVF40,SQ8", "IVF40,Flat", "PQ4x7", "PCA16,IVF40,PQ4x4,Refine(SQ8)"}) {
+  for (const char* const factory :
+       {"IVF40,PQ8x6", "IVF40,SQ8", "IVF40,Flat", "PQ4x7", "PCA16,IVF40,PQ4x4,Refine(SQ8)"}) {
     for (const Metric metric : {Metric::l2, Metric::cosine}) {
       if (reference::left_to_plain(number++, 3)) continue;
       SCOPED_TRACE(factory);
@@ -159,7 +160,8 @@ TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
     expect_one_advice(50000, kRows * 32 * 4, [&](const Resources& resources) { index.train(rows.view(), resources); });
   }
   const auto few = make_floats(Shape::gaussian, reference::fewer_if_sanitized(3000, 700), 16, 6);
-  for (const char* const factory : {"IVF8,LSQ2x5_Nqint8", "IVF8,LSQ2x5_Ncqint8", "IVF8,RQ2x5_Nqint8", "LSQ2x5_Nqint8"}) {
+  for (const char* const factory :
+       {"IVF8,LSQ2x5_Nqint8", "IVF8,LSQ2x5_Ncqint8", "IVF8,RQ2x5_Nqint8", "LSQ2x5_Nqint8"}) {
     SCOPED_TRACE(factory);
     Index index(factory);
     expect_one_advice(20000, 16 << 20, [&](const Resources& resources) { index.train(few.view(), resources); });
@@ -178,9 +180,8 @@ TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(7 * (kRows - i));
   const VectorView<const int64_t> own{ids.data(), kRows, {}};
   constexpr int64_t kMost = 24 << 20;
-  for (const char* const factory :
-       {"Flat", "IVF40,Flat", "IVF40,SQ8", "IVF40,PQ8x6", "PQ8", "OPQ8,IVF40,PQ8", "PCA16,IVF40,SQ8,RFlat",
-        "IVF16,RQ2x5_Nqint8", "Flat,RFlat"}) {
+  for (const char* const factory : {"Flat", "IVF40,Flat", "IVF40,SQ8", "IVF40,PQ8x6", "PQ8", "OPQ8,IVF40,PQ8",
+                                    "PCA16,IVF40,SQ8,RFlat", "IVF16,RQ2x5_Nqint8", "Flat,RFlat"}) {
     SCOPED_TRACE(factory);
     Index index(factory, {.metric = Metric::l2, .prepare = false});
     index.train(rows.view(), on_cpu());
@@ -198,8 +199,7 @@ TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
     expect_one_advice(3000, kMost, [&](const Resources& resources) {
       index.reconstruct(own, MutableMatrixView(out.data(), kRows, 24), resources);
     });
-    expect_one_advice(500, kMost,
-                      [&](const Resources& resources) { index.save(directory.path("saved"), resources); });
+    expect_one_advice(500, kMost, [&](const Resources& resources) { index.save(directory.path("saved"), resources); });
     expect_one_advice(4000, kMost, [&](const Resources& resources) {
       const Index loaded = Index::load(directory.path("saved"), resources);
       EXPECT_EQ(loaded.size(), kRows);

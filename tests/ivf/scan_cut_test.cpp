@@ -1,7 +1,6 @@
 // How the search of lists on a GPU cuts its work: every pair of a query and a vector is looked at, and none twice.
 #include "ivf/scan/scan_cut.hpp"
 
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
-#include "kernels/select/smallest_values.hpp"
 #include "kernels/panels/instruction_family.hpp"
+#include "kernels/select/smallest_values.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

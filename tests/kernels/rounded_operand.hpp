@@ -18,7 +18,7 @@ inline float truncated(double value) {
   return std::abs(static_cast<double>(rounded)) > std::abs(value) ? std::nextafter(rounded, 0.0f) : rounded;
 }
 
-// A vector rounded to halves, as half_operands_cuda.cu does it.
+// A vector rounded to halves, as operands_cuda.cu does it.
 struct RoundedOperand {
   std::vector<float> values;
   float squares = 0;

@@ -56,7 +56,8 @@ void add_builds_of_gpu_rows(std::vector<PublicCall>& calls) {
                    }});
   calls.push_back({"extend_graph_of_gpu_rows", [](const Resources& resources) {
                      const MatrixView rows = gpu_rows();
-                     (void)extend_graph(graph_of_half(0), rows.slice(0, kHalf), rows.slice(kHalf, kHalf), {}, resources);
+                     (void)extend_graph(graph_of_half(0), rows.slice(0, kHalf), rows.slice(kHalf, kHalf), {},
+                                        resources);
                    }});
   calls.push_back({"graph_recall_of_gpu_rows", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), gpu_rows(), {}, resources);
@@ -71,7 +72,8 @@ PublicCall symmetric_of_gpu_graph() {
 }
 
 void add_graph_builds(std::vector<PublicCall>& calls) {
-  for (const GraphMethod method : {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+  for (const GraphMethod method :
+       {GraphMethod::automatic, GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
     for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1}) {
       if (method == GraphMethod::cells && metric == Metric::l1) continue;  // which has none
       calls.push_back({fmt::format("graph_{}_{}", name_of(method), name_of(metric)), [=](const Resources& resources) {
@@ -88,12 +90,12 @@ void add_graph_builds(std::vector<PublicCall>& calls) {
   calls.push_back({"refine_graph", [](const Resources& resources) {
                      (void)refine_graph(graph_of_all(), base_rows().view(), {}, resources);
                    }});
-  calls.push_back({"merge_three_graphs", [](const Resources& resources) {
-                     (void)merge_graphs({{graph_of_half(0), first_half()},
-                                         {graph_of_half(1), second_half()},
-                                         {graph_of_half(0), first_half()}},
-                                        {}, resources);
-                   }});
+  calls.push_back(
+      {"merge_three_graphs", [](const Resources& resources) {
+         (void)merge_graphs(
+             {{graph_of_half(0), first_half()}, {graph_of_half(1), second_half()}, {graph_of_half(0), first_half()}},
+             {}, resources);
+       }});
 }
 
 void add_graph_calls(std::vector<PublicCall>& calls) {
@@ -101,9 +103,8 @@ void add_graph_calls(std::vector<PublicCall>& calls) {
   calls.push_back({"graph_recall", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), base_rows().view(), {}, resources);
                    }});
-  calls.push_back({"graph_f64", [](const Resources& resources) {
-                     (void)knn_graph(far_base_rows(), {.k = 6}, resources);
-                   }});
+  calls.push_back(
+      {"graph_f64", [](const Resources& resources) { (void)knn_graph(far_base_rows(), {.k = 6}, resources); }});
   calls.push_back({"refine_graph_f64", [](const Resources& resources) {
                      (void)refine_graph(graph_of_all(), far_base_rows(), {}, resources);
                    }});

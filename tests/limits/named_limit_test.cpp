@@ -1,5 +1,5 @@
-// One property of every public call: under a memory limit that is too small the error names a limit; with that limit the
-// call works at once, and with one byte less the same limit is named again.
+// One property of every public call: under a memory limit that is too small the error names a limit; with that limit
+// the call works at once, and with one byte less the same limit is named again.
 #include "core/named_limit.hpp"
 #include "limits/public_calls.hpp"
 
@@ -15,7 +15,7 @@ using testing::PublicCall;
 // A device and one of its limits.
 struct Limited {
   Device device;
-  int64_t ResourceOptions::* limit;
+  int64_t ResourceOptions::*limit;
   std::string_view which;
 };
 

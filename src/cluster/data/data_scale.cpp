@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -27,13 +28,14 @@ void scale_row(float* row, int64_t cols, int exponent) {
   }
 }
 
-// Opened. What is read comes from `outer`: the plan counts the scaled rows alone.
+// The rows times 2^exponent, opened. What is read comes from `outer`: the plan counts the scaled rows alone.
 std::unique_ptr<RowSource> scaled_source(const KMeansRows& rows, int exponent, int64_t most, const Resources& outer,
                                          const Resources& resources) {
   const int64_t cols = rows.info.cols;
   const int64_t part = std::max<int64_t>(kScaleReadBytes / rows.info.row_bytes(), 1);
-  auto source = std::make_unique<GatheredSource>(rows.open(part, outer), outer,
-                                                 [=](float* row, int64_t) { scale_row(row, cols, exponent); });
+  GatheredSource::Step scale;
+  if (exponent != 0) scale = [=](float* row, int64_t) { scale_row(row, cols, exponent); };
+  auto source = std::make_unique<GatheredSource>(rows.open(part, outer), outer, std::move(scale));
   source->open(most, resources);
   return source;
 }

@@ -8,8 +8,8 @@
 #include "core/random.hpp"
 #include "core/typed_row.hpp"
 #include "kernels/assign/centre_table_cpu.hpp"
-#include "rows/row_source.hpp"
 #include "rows/row_sample.hpp"
+#include "rows/row_source.hpp"
 
 #include <algorithm>
 #include <cmath>

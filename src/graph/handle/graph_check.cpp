@@ -42,8 +42,8 @@ void check_id(const GivenRow& row, int64_t j) {
         "row {} is its own neighbour in column {}; a graph holds other rows alone: leave it out", row.number, j));
   }
   if (j > 0 && id != kNobody && row.ids[j - 1] == kNobody) {
-    throw InvalidArgument(fmt::format("row {} has the neighbour {} in column {}, behind a -1; -1 stands at the end",
-                                      row.number, id, j));
+    throw InvalidArgument(
+        fmt::format("row {} has the neighbour {} in column {}, behind a -1; -1 stands at the end", row.number, id, j));
   }
   if (id != kNobody && std::find(row.ids, row.ids + j, id) != row.ids + j) {
     throw InvalidArgument(
@@ -60,9 +60,9 @@ void check_distance_at(const GivenRow& row, int64_t j) {
   }
   const Metric metric = row.graph.metric();
   if (j > 0 && is_farther(row.distances[j - 1], distance, metric)) {
-    throw InvalidArgument(fmt::format(
-        "row {} has the distance {} in column {} behind {}; the nearest comes first ({}): sort each row", row.number,
-        distance, j, row.distances[j - 1], name_of(metric)));
+    throw InvalidArgument(
+        fmt::format("row {} has the distance {} in column {} behind {}; the nearest comes first ({}): sort each row",
+                    row.number, distance, j, row.distances[j - 1], name_of(metric)));
   }
 }
 
@@ -125,8 +125,8 @@ void check_full(const KnnGraph& graph, std::string_view user) {
   if (is_counted_only(graph.ids())) return;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.k() > 0 && graph.ids(row)[graph.k() - 1] >= 0) continue;
-    throw InvalidArgument(fmt::format("row {} has fewer than k = {} neighbours; {} wants a full graph: lower k", row,
-                                      graph.k(), user));
+    throw InvalidArgument(
+        fmt::format("row {} has fewer than k = {} neighbours; {} wants a full graph: lower k", row, graph.k(), user));
   }
 }
 
@@ -137,7 +137,8 @@ void check_row_count(int64_t rows) {
 
 void check_distance(Metric metric, std::string_view use) {
   if (!larger_is_nearer(metric)) return;
-  throw InvalidArgument(fmt::format("{} is no distance, and {}; build the graph with cosine or l2", name_of(metric), use));
+  throw InvalidArgument(
+      fmt::format("{} is no distance, and {}; build the graph with cosine or l2", name_of(metric), use));
 }
 
 }  // namespace kith

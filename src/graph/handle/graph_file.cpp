@@ -79,21 +79,19 @@ KnnGraph load_graph(const std::string& ids, const std::string& distances, Metric
   const IdFile id_file(ids);
   const VectorFile distance_file(distances);
   if (id_file.rows() != distance_file.rows() || id_file.cols() != distance_file.cols()) {
-    throw InvalidArgument(
-        fmt::format("'{}' is {} x {} and '{}' {} x {}; a graph's ids and distances are both rows x k", ids,
-                    id_file.rows(), id_file.cols(), distances, distance_file.rows(), distance_file.cols()));
+    throw InvalidArgument(fmt::format("'{}' is {} x {} and '{}' {} x {}; a graph's ids and distances are both rows x k",
+                                      ids, id_file.rows(), id_file.cols(), distances, distance_file.rows(),
+                                      distance_file.cols()));
   }
   KnnGraph graph = within_limits("the graph", resources, [&](const Resources& used) {
     const auto arrays = std::make_shared<std::array<GraphArray, 2>>();
     NeighborsView view;
-    view.ids = array_of<int64_t>(
-        ids, id_file, ElementType::i64, "the graph's ids", (*arrays)[0], used,
-        [&](int64_t first, int64_t count, int64_t* out) { id_file.read(first, count, out); });
-    view.distances = array_of<float>(
-        distances, distance_file, ElementType::f32, "the graph's distances", (*arrays)[1], used,
-        [&](int64_t first, int64_t count, float* out) {
-          distance_file.read(first, MutableMatrixView(out, count, distance_file.cols()));
-        });
+    view.ids = array_of<int64_t>(ids, id_file, ElementType::i64, "the graph's ids", (*arrays)[0], used,
+                                 [&](int64_t first, int64_t count, int64_t* out) { id_file.read(first, count, out); });
+    view.distances = array_of<float>(distances, distance_file, ElementType::f32, "the graph's distances", (*arrays)[1],
+                                     used, [&](int64_t first, int64_t count, float* out) {
+                                       distance_file.read(first, MutableMatrixView(out, count, distance_file.cols()));
+                                     });
     view.queries = id_file.rows();
     view.k = id_file.cols();
     return GraphAccess::make(view, arrays, metric, {});

@@ -65,8 +65,8 @@ struct EdgeCounts {
   }
 };
 
-// A matrix of rows with so many entries as `counts`, which become where they end. `counted(edges)`: all of them, where memory
-// is only counted.
+// A matrix of rows with so many entries as `counts`, which become where they end. `counted(edges)`: all of them, where
+// memory is only counted.
 template <typename Counted>
 CsrMatrix sized(HostArray<int64_t>& counts, const KnnGraph& graph, const Resources& resources, const Counted& counted) {
   if (only_counts(resources)) return CsrMatrix(graph.rows(), counted(EdgeCounts(graph, resources)), resources);
@@ -171,9 +171,8 @@ CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resour
       each_of_both(there, back, i, larger, [&](int64_t, float, bool both) { counts[i] += both || !in_both; });
     }
   });
-  CsrMatrix matrix = sized(counts, graph, resources, [&](const EdgeCounts& edges) {
-    return in_both ? edges.both_ways : edges.either_way;
-  });
+  CsrMatrix matrix = sized(counts, graph, resources,
+                           [&](const EdgeCounts& edges) { return in_both ? edges.both_ways : edges.either_way; });
   for_row_blocks("join edges", graph.rows(), resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
       int64_t at = matrix.offsets()[i];
@@ -188,8 +187,8 @@ CsrMatrix both_ways(const KnnGraph& graph, bool in_both, const Resources& resour
 }
 
 // The weights with which UMAP and scanpy join rows: 1 for the nearest neighbour, falling so that a row's weights sum to
-// log2(k + 1), and of both directions the chance that either holds (a + b - a b). UMAP, McInnes et al. 2018, section 3.1,
-// with umap-learn's constants, as n_neighbors = k + 1: UMAP counts a row among its neighbours.
+// log2(k + 1), and of both directions the chance that either holds (a + b - a b). UMAP, McInnes et al. 2018,
+// section 3.1, with umap-learn's constants, as n_neighbors = k + 1: UMAP counts a row among its neighbours.
 
 constexpr int kHalvings = 64;
 constexpr double kTolerance = 1e-5;

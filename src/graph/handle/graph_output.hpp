@@ -1,5 +1,5 @@
-// What every call that makes a graph has around it: arrays, in host memory or in that of a device (a graph lies where its
-// vectors do), memory limits, and the report with its time and its peaks.
+// What every call that makes a graph has around it: arrays, in host memory or in that of a device (a graph lies where
+// its vectors do), memory limits, and the report with its time and its peaks.
 #pragma once
 
 #include <kith/knn_graph.hpp>

@@ -1,7 +1,7 @@
 // Sets of rows that are joined, by any number of threads at once (union-find without locks).
 //
-// A row points to a smaller one of its set, the smallest to itself. To join two sets the larger of their smallest rows is
-// made to point to the other; who loses a race tries again. So the result does not depend on the order of joins.
+// A row points to a smaller one of its set, the smallest to itself. To join two sets the larger of their smallest rows
+// is made to point to the other; who loses a race tries again. So the result does not depend on the order of joins.
 #pragma once
 
 #include <kith/row_labels.hpp>

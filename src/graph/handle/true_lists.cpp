@@ -2,10 +2,10 @@
 
 #include <kith/matrix_buffer.hpp>
 
-#include "rows/row_sample.hpp"
 #include "core/ordered_key.hpp"
 #include "core/within_limits.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -41,7 +41,8 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
   MatrixBuffer vectors(x.dtype(), true_lists_rows(count, k), x.cols(), "rows and their neighbours", resources);
   ViewSource source(x);
   if (only_counts(resources)) {
-    gather(source, std::vector<uint32_t>(static_cast<size_t>(vectors.view().rows())), vectors.mutable_view(), resources);
+    gather(source, std::vector<uint32_t>(static_cast<size_t>(vectors.view().rows())), vectors.mutable_view(),
+           resources);
     return lists;
   }
   std::fill(lists.begin(), lists.end(), kPadding);

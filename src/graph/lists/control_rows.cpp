@@ -3,9 +3,9 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "rows/row_sample.hpp"
 #include "core/random.hpp"
 #include "core/within_limits.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -66,8 +66,7 @@ RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) 
   double ten = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const uint64_t* const list = list_of(i);
-    const double share =
-        static_cast<double>(found_in(list, std::min(k_, length), kth_[i])) / static_cast<double>(k_);
+    const double share = static_cast<double>(found_in(list, std::min(k_, length), kth_[i])) / static_cast<double>(k_);
     sum += share;
     squares += share * share;
     ten += static_cast<double>(found_in(list, std::min(ten_, length), tenth_[i])) / static_cast<double>(ten_);

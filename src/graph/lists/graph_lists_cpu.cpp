@@ -2,9 +2,9 @@
 
 #include "core/within_limits.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
-#include "rows/row_blocks.hpp"
 #include "graph/lists/start_rules.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -33,8 +33,7 @@ struct StartWorker {
 
 template <typename Body>
 void for_lists(const PairRows& rows, int64_t first, int64_t count, const Resources& resources, const Body& body) {
-  std::vector<StartWorker> workers(static_cast<size_t>(resources.threads()),
-                                   {PairKeys(rows), {}, {}});
+  std::vector<StartWorker> workers(static_cast<size_t>(resources.threads()), {PairKeys(rows), {}, {}});
   const auto offer = [&](int64_t begin, int64_t end, int slot) {
     for (int64_t i = begin; i < end; ++i) body(first + i, workers[static_cast<size_t>(slot)]);
   };

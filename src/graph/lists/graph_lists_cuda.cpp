@@ -21,8 +21,8 @@ constexpr int64_t kWriteBytes = int64_t{64} << 20;  // of results on their way t
 
 }  // namespace
 
-GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
-                             const Resources& resources)
+GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x,
+                             const GraphRowsWish& wish, const Resources& resources)
     : view_(x) {
   const int device = context->device();
   check_on_device(x, "base", device);

@@ -75,8 +75,7 @@ bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {
   uint64_t* const end = first + length_;
   const uint64_t bare = without_flag(neighbor);
   if (bare >= without_flag(end[-1])) return false;
-  uint64_t* const at =
-      std::lower_bound(first, end, bare, [](uint64_t a, uint64_t b) { return without_flag(a) < b; });
+  uint64_t* const at = std::lower_bound(first, end, bare, [](uint64_t a, uint64_t b) { return without_flag(a) < b; });
   if (without_flag(*at) == bare) return false;
   std::copy_backward(at, end - 1, end);
   *at = neighbor;
@@ -85,8 +84,7 @@ bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {
 }
 
 void WorkingLists::refresh_threshold(int64_t row) {
-  std::atomic_ref<uint32_t>(thresholds_[row])
-      .store(ordered_of(list(row)[length_ - 1]), std::memory_order_relaxed);
+  std::atomic_ref<uint32_t>(thresholds_[row]).store(ordered_of(list(row)[length_ - 1]), std::memory_order_relaxed);
 }
 
 ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources) {

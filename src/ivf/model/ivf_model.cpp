@@ -23,8 +23,8 @@ constexpr uint64_t kCentreStream = 0x69766663;  // of the rows that centres are 
 constexpr uint64_t kCodeStream = 0x69766670;    // of those that the code is
 constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
-constexpr int64_t kManyPoints = 1 << 24;        // of all centres together, unless that is too few for each
-constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer iterations
+constexpr int64_t kManyPoints = 1 << 24;  // of all centres together, unless that is too few for each
+constexpr int64_t kManyLists = 1 << 14;   // more of them have fewer iterations
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
@@ -133,8 +133,8 @@ std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric
     model->residual = has_residuals(spec);
   }
   const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
-  model->codec = train_code(spec.code, {centres, metric}, rows, code_rows(spec.code), CounterRng(seed, kCodeStream), seed,
-                            resources);
+  model->codec = train_code(spec.code, {centres, metric}, rows, code_rows(spec.code), CounterRng(seed, kCodeStream),
+                            seed, resources);
   model->validate();
   return model;
 }
@@ -143,8 +143,8 @@ std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric
 
 Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
   const int64_t lists = ivf_lists(spec, rows.rows);
-  const Footprint code =
-      code_training_footprint(spec.code, has_residuals(spec) ? lists : 0, metric, rows, code_rows(spec.code), resources);
+  const Footprint code = code_training_footprint(spec.code, has_residuals(spec) ? lists : 0, metric, rows,
+                                                 code_rows(spec.code), resources);
   if (spec.lists == kOneList) return code;
   const CentreTraining training = centre_training(spec, lists);
   return array_footprint<float>(lists, rows.cols)

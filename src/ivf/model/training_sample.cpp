@@ -12,8 +12,8 @@
 #include "ivf/model/norm_training.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "rows/rows_cuda.hpp"
 #include "rows/row_sample.hpp"
+#include "rows/rows_cuda.hpp"
 #include "transform/transform_chain.hpp"
 
 #include <algorithm>

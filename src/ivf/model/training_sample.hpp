@@ -1,8 +1,8 @@
-// Rows drawn for training, as f32, where they lie: in host memory, or in that of the GPU that holds the rows, if there is
-// room. Which rows they are depends on neither.
+// Rows drawn for training, as f32, where they lie: in host memory, or in that of the GPU that holds the rows, if there
+// is room. Which rows they are depends on neither.
 //
-// Memory: a sample as f32, and a piece of rows on the way; none where the rows are f32 in a GPU's memory and all of them
-// are wanted.
+// Memory: a sample as f32, and a piece of rows on the way; none where the rows are f32 in a GPU's memory and all of
+// them are wanted.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -64,8 +64,7 @@ struct CodedVectors {
 
 // A code for up to `most` rows drawn from `rows`, held in memory where they fit.
 std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
-                                        int64_t most, const CounterRng& rng, uint64_t seed,
-                                        const Resources& resources);
+                                        int64_t most, const CounterRng& rng, uint64_t seed, const Resources& resources);
 
 // What the two take on the host at least.
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,

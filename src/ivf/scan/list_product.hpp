@@ -6,7 +6,8 @@
 //
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
-//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp);
+//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
+//   (kernels/lists/code_tables.hpp);
 //           additive codes that hold norms, or by inner product, too
 #pragma once
 

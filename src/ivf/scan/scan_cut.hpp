@@ -79,12 +79,12 @@ KITH_HOST_DEVICE inline ScanPart later_part(const ScanCut& cut, uint32_t length,
 // What lookup tables of product codes spare when something is kept beside the lists: section 5.2 of "Billion-scale
 // similarity search with GPUs".
 //
-// With x a query, c a list's centre and r a decoded residual, |x - c - r|^2 = |x - c|^2 + (|r|^2 + 2 <c, r>) - 2 <x, r>. The
-// first part is a number for each pair of query and list, tables of the last are made once for a query, and the middle,
-// which no query changes, is
+// With x a query, c a list's centre and r a decoded residual, |x - c - r|^2 = |x - c|^2 + (|r|^2 + 2 <c, r>) - 2 <x,
+// r>. The first part is a number for each pair of query and list, tables of the last are made once for a query, and the
+// middle, which no query changes, is
 //   of_vector  kept for each vector: 4 bytes
-//   of_list    a table for each list, added to the query's: 1,024 bytes a part; less than the former where lists are long
-//   none       not kept: tables of |x - c - w|^2 are made for every pair of query and list
+//   of_list    a table for each list, added to the query's: 1,024 bytes a part; less than the former where lists are
+//   long none       not kept: tables of |x - c - w|^2 are made for every pair of query and list
 // Both x and c are taken less a point amid the centres, so that data far from zero loses nothing.
 enum class ScanTerm : uint8_t { none, of_list, of_vector };
 

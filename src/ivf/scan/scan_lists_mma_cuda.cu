@@ -1,5 +1,5 @@
-// The scan of lists with products of single warps: for every GPU from compute capability 8.0 on, and for vectors of more
-// than 128 columns.
+// The scan of lists with products of single warps: for every GPU from compute capability 8.0 on, and for vectors of
+// more than 128 columns.
 //
 // Blocks stay on their multiprocessors and take item after item, whichever is next. A warp decodes 32 vectors at a time
 // to halves in registers and multiplies them with eight queries at a time.
@@ -24,9 +24,9 @@ namespace {
 
 constexpr int kThreads = 192;  // so few that each may have 168 registers
 constexpr int kWarps = kThreads / 32;
-constexpr int kBlocks = 2;      // of a multiprocessor
-constexpr int kTileRows = 32;   // of a warp at a time: two of the matrix units' 16
-constexpr int kWideTiles = 4;   // of queries: their sums stay in registers
+constexpr int kBlocks = 2;     // of a multiprocessor
+constexpr int kTileRows = 32;  // of a warp at a time: two of the matrix units' 16
+constexpr int kWideTiles = 4;  // of queries: their sums stay in registers
 constexpr int64_t kSharedBytes = int64_t{227} << 10;
 
 struct BlockLayout : SharedLayout {
@@ -64,8 +64,8 @@ class WarpOperands {
   __device__ void fence() const {}
   __device__ uint2 load(int step, int query_tile) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    return load_vector<uint2>(
-        data_ + (step * group_queries_ + query_tile * kTileQueries + lane / 4) * 32 + lane % 4 * 8);
+    return load_vector<uint2>(data_ + (step * group_queries_ + query_tile * kTileQueries + lane / 4) * 32 +
+                              lane % 4 * 8);
   }
 
  private:
@@ -295,16 +295,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ int listed;
   const BlockLayout layout(table_bytes, steps, task.cut.group_queries);
-  const ScanMemory memory{layout.table.in(shared),   layout.operands.in(shared), layout.origin.in(shared),
-                          layout.loaded.in(shared),  layout.queries.in(shared),  layout.limits.in(shared),
-                          layout.item.in(shared),    &listed};
+  const ScanMemory memory{
+      layout.table.in(shared),   layout.operands.in(shared), layout.origin.in(shared), layout.loaded.in(shared),
+      layout.queries.in(shared), layout.limits.in(shared),   layout.item.in(shared),   &listed};
   const WarpOperands operands(memory.operands, task.cut.group_queries, steps,
                               kWide ? UnitOrder::side_by_side : unit_order(task.lists.codec.format));
   ptx::wait_for_kernel_before();
   const uint32_t all_items = task.items[task.lists.lists];
   const float scale = operand_scale(*task.prepared.largest);
   const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
-  int turn = 0;  // of the two items: the one at work, and the next
+  int turn = 0;            // of the two items: the one at work, and the next
   const auto take = [&] {  // by a warp
     const ScanItem item = take_item<kFirst>(task, all_items);
     if (threadIdx.x % 32 == 0) memory.item[turn] = item;

@@ -1,5 +1,5 @@
-// The scan of a list of additive codes by lookup tables, for few queries: halves of the vectors are many times the bytes
-// of their codes.
+// The scan of a list of additive codes by lookup tables, for few queries: halves of the vectors are many times the
+// bytes of their codes.
 //
 // One kernel makes a query's tables, of its products with all codewords; they are the same for every block. A block of
 // the scan then has one query's tables in shared memory, and a thread adds up its vector's entries, from the vector's
@@ -19,7 +19,7 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocks = 4;     // of a multiprocessor
+constexpr int kBlocks = 4;  // of a multiprocessor
 constexpr int64_t kMostBooks = 32;
 
 // Where a query's tables lie: the entries, the length of each book's longest codeword, the scaled query's squared norm.
@@ -164,8 +164,8 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const auto kernel = scan_sums_kernel<kFirst>;
   allow_all_shared_memory(kernel);
-  launch(kernel, Grid::of(kBlocks * task.multiprocessors, kThreads).with_shared(format.parts * 256 * 4).chained(), stream,
-         task, format.bytes());
+  launch(kernel, Grid::of(kBlocks * task.multiprocessors, kThreads).with_shared(format.parts * 256 * 4).chained(),
+         stream, task, format.bytes());
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // The scan of lists by lookup tables, for lists that hardly any queries share: decoding would serve one of them only.
 //
 // A block takes a query with up to 32 of its lists. What it knows of each list, a warp finds; then tables lie in shared
-// memory, and lanes look vectors' codes up in them, two at a time. Tables are made once for the query where a term is kept
-// beside each vector or list (scan_cut.hpp), else for each list. Codewords are the halves of the other scans, queries are
-// f32: bounds are those of a query that was hardly moved. Bound by shared memory: about 3.5 cycles of it for the lookups
-// of 32 vectors in one part.
+// memory, and lanes look vectors' codes up in them, two at a time. Tables are made once for the query where a term is
+// kept beside each vector or list (scan_cut.hpp), else for each list. Codewords are the halves of the other scans,
+// queries are f32: bounds are those of a query that was hardly moved. Bound by shared memory: about 3.5 cycles of it
+// for the lookups of 32 vectors in one part.
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -22,7 +22,7 @@ constexpr int kThreads = kLookupThreads;
 constexpr int kWarps = kThreads / 32;
 constexpr int kBlocks = 5;  // of a multiprocessor
 constexpr int64_t kMostParts = 64;
-constexpr int kMostSlots = 32;  // of a query, at a time
+constexpr int kMostSlots = 32;     // of a query, at a time
 constexpr int kGroupVectors = 64;  // two of each lane
 
 struct TableSlot {

@@ -26,8 +26,8 @@ namespace kith {
 
 namespace {
 
-// The vectors of an item as a warpgroup takes them, tiles of 64: where their codes lie, what is held of a tile ahead of its
-// use, and the copies that are made of stored vectors in shared memory.
+// The vectors of an item as a warpgroup takes them, tiles of 64: where their codes lie, what is held of a tile ahead of
+// its use, and the copies that are made of stored vectors in shared memory.
 constexpr int kStagedBytes = 32 << 10;  // of a warpgroup: one tile of f32, two of f16
 static_assert(kSampleRows == kGroupRows, "a tile of the first pass lies together");
 
@@ -228,10 +228,12 @@ struct BlockLayout : SharedLayout {
 
 // `next_item`: the item after this one, in shared memory; without queries where there is none.
 template <typename Decoder, int kSteps, bool kFirst, typename Staged>
-__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, const ScanItem& next_item, int queries,
-                                 int64_t code_bytes, const Decoder& decoder, const WarpgroupOperands& operands,
-                                 const ScanMemory& memory, uint2* hits, Staged& staged) {
-  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
+__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, const ScanItem& next_item,
+                                 int queries, int64_t code_bytes, const Decoder& decoder,
+                                 const WarpgroupOperands& operands, const ScanMemory& memory, uint2* hits,
+                                 Staged& staged) {
+  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than
+  // eight.
   constexpr int kMost = kFirst ? 2 : 8;  // of eight
   const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
   const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
@@ -317,9 +319,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     scan_lists_wgmma_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes, int64_t table_bytes) {
   extern __shared__ __align__(1024) std::byte shared[];
   const BlockLayout layout(table_bytes, kSteps);
-  const ScanMemory memory{layout.table.in(shared),   layout.operands.in(shared), layout.origin.in(shared),
-                          layout.loaded.in(shared),  layout.queries.in(shared),  layout.limits.in(shared),
-                          layout.item.in(shared),    layout.listed.in(shared)};
+  const ScanMemory memory{layout.table.in(shared),  layout.operands.in(shared), layout.origin.in(shared),
+                          layout.loaded.in(shared), layout.queries.in(shared),  layout.limits.in(shared),
+                          layout.item.in(shared),   layout.listed.in(shared)};
   const WarpgroupOperands operands(memory.operands, kSteps,
                                    Decoder::kPaired ? UnitOrder::paired : unit_order(task.lists.codec.format));
   using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
@@ -337,7 +339,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   ptx::wait_for_kernel_before();
   const uint32_t all_items = task.items[task.lists.lists];
   const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
-  int turn = 0;  // of the two items: the one at work, and the next
+  int turn = 0;            // of the two items: the one at work, and the next
   const auto take = [&] {  // by a warp
     const ScanItem item = take_item<kFirst>(task, all_items);
     if (threadIdx.x % 32 == 0) memory.item[turn] = item;
@@ -378,7 +380,8 @@ template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const bool all = format.cols == kNarrowSteps * 16;
-  if (task.prepared.halves != nullptr) return launch_with<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
+  if (task.prepared.halves != nullptr)
+    return launch_with<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return launch_with<PairDecoder, kNarrowSteps, kFirst>(task, stream);
     if (all && format.part_cols() == 4) return launch_with<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);

@@ -53,7 +53,7 @@ struct ScanMemory {
   ScanQuery* queries;
   float* limits;
   ScanItem* item;  // two, in turn
-  int* listed;  // queries that are not left out
+  int* listed;     // queries that are not left out
 };
 
 // Of floats that are not negative. `seen` is what it was not long ago: never more than now.
@@ -229,17 +229,16 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
       }
       if (mine) operands.store(lane, place, halves[i]);
       if (lane == 0) {
-        memory.loaded[place] = {{static_cast<double>(squares[i]), static_cast<double>(residual), 0, 0},
-                                pairs[i].query,
-                                pairs[i].slot};
+        memory.loaded[place] = {
+            {static_cast<double>(squares[i]), static_cast<double>(residual), 0, 0}, pairs[i].query, pairs[i].slot};
       }
     }
   }
 }
 
-// Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that the
-// item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be scanned, and
-// ends with a barrier. memory.listed is 0 before, and after it once more.
+// Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that
+// the item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be
+// scanned, and ends with a barrier. memory.listed is 0 before, and after it once more.
 template <bool kFirst, typename Operands, typename Take>
 __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& item, float scale,
                                    const Operands& operands, const ScanMemory& memory, const Take& take) {
@@ -275,8 +274,7 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
       query.query = loaded.query;
       query.slot = loaded.slot;
       query.value_start = value_start;
-      query.bounds =
-          pair_bounds(task.lists.key(), operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
+      query.bounds = pair_bounds(task.lists.key(), operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
       const bool sure = query.bounds.sure();
       if (!sure) task.unsure[loaded.query] = 1;
       raise(&worst->error, so_far.error, query.bounds.error);
@@ -293,8 +291,9 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
   }
   // This barrier of the whole block stands between what was written above and every read of it, the one before an item
   // and the one above between such reads and the next item's writes. (racecheck reports memory.queries all the same in
-  // kernels whose warpgroups have barriers of their own, for their staged tiles: what is read after such a barrier it no
-  // longer knows to be ordered by the block's. bench/results/h200/racecheck.txt has a kernel of twenty lines that shows it.)
+  // kernels whose warpgroups have barriers of their own, for their staged tiles: what is read after such a barrier it
+  // no longer knows to be ordered by the block's. bench/results/h200/racecheck.txt has a kernel of twenty lines that
+  // shows it.)
   __syncthreads();
   if (threadIdx.x == 0) *memory.listed = 0;  // all have read it
   return listed;

@@ -17,9 +17,9 @@ namespace kith {
 // How a block of two warpgroups cuts a scan of lists, and the queries in its shared memory, the right operand of their
 // products.
 inline constexpr int kGroupThreads = 128;
-inline constexpr int kGroups = 2;      // of a block
-inline constexpr int kGroupRows = 64;   // of a warpgroup at a time
-inline constexpr int kWarpRows = 16;   // of these
+inline constexpr int kGroups = 2;           // of a block
+inline constexpr int kGroupRows = 64;       // of a warpgroup at a time
+inline constexpr int kWarpRows = 16;        // of these
 inline constexpr int kQueryChunkSteps = 4;  // of 16 halves in a row of 128 bytes
 inline constexpr int kQueryRowBytes = 128;
 inline constexpr int kQueryChunkBytes = kNarrowQueries * kQueryRowBytes;
@@ -68,7 +68,7 @@ inline constexpr int kHitPlaceBits = 7;  // of a query's place in its group, at 
 // Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things. Entries are
 // (row of the item << kHitPlaceBits | place, value).
 static __device__ __noinline__ void write_hits(const ScanListsTask& task, const ScanQuery* queries, const uint2* hits,
-                                        int count, uint32_t list, uint32_t first_position) {
+                                               int count, uint32_t list, uint32_t first_position) {
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32) {
     const uint2 hit = hits[i];

@@ -66,10 +66,10 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
   return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
 }
 
-// A list that is decoded for one or two queries may cost more than their lookups in it. Counts are for each list: products
-// sort pairs by list and decode a list that anybody visits once, after a start; tables are made for each query in either
-// pass, or for each pair of query and list, and vectors looked up. Only many pairs hide how long a block waits where it
-// begins.
+// A list that is decoded for one or two queries may cost more than their lookups in it. Counts are for each list:
+// products sort pairs by list and decode a list that anybody visits once, after a start; tables are made for each query
+// in either pass, or for each pair of query and list, and vectors looked up. Only many pairs hide how long a block
+// waits where it begins.
 bool prefers_tables(const IvfSearchShape& shape) {
   constexpr double kMargin = 0.85;
   constexpr double kLeastPairs = 65536;
@@ -147,8 +147,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const auto pairs = static_cast<double>(plan.batch) * slots;
   const double first_slots =
       std::min(sampled_lists, static_cast<double>(cut.first_rows) / std::max(1.0, rows_of_list) + 1);
-  cut.first_run_rows = run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape,
-                                std::max(1, cut.group_queries), 8);
+  cut.first_run_rows =
+      run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape, std::max(1, cut.group_queries), 8);
   cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
 }
 

@@ -29,9 +29,9 @@ namespace kith {
 
 // Of all queries; the number of these and of their lists, and of multiprocessors, are the shape's.
 struct IvfSearchTask : ProbedLists {
-  uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
+  uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
-  ScanTerms terms = {};                    // what the plan says
+  ScanTerms terms = {};               // what the plan says
   ProductEngine engine = ProductEngine::automatic;
 };
 

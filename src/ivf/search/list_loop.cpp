@@ -69,8 +69,7 @@ void search_lists(const ListSearcher& searcher, const MatrixView& queries, const
                  });
 }
 
-RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries,
-                                  const Resources& resources) {
+RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries, const Resources& resources) {
   RangeHits hits(resources);
   for_each_batch(searcher, queries, MemorySpace::host(), resources,
                  [&](ListsBackend& backend, std::span<const uint32_t>, uint64_t*, ProgressMeter& meter) {

@@ -56,9 +56,9 @@ struct ListsCpuPlan : ListsBatches {
 };
 struct ListsCudaPlan : ListsBatches {
   std::optional<KnnCudaPlan> ranking;  // of lists by their centres; none: there is one list without
-  std::vector<IvfSearchPlan> parts;  // of each segment, for the nearest neighbours
-  int64_t scan_bytes = 0;            // of the largest
-  int64_t hits = 0;                  // in range, that there is room for at a time
+  std::vector<IvfSearchPlan> parts;    // of each segment, for the nearest neighbours
+  int64_t scan_bytes = 0;              // of the largest
+  int64_t hits = 0;                    // in range, that there is room for at a time
 };
 using ListsPlan = std::variant<ListsCpuPlan, ListsCudaPlan>;
 

@@ -1,6 +1,5 @@
 // The search of lists on a GPU: one segment after the other (ivf_search_cuda.hpp, list_steps_cuda.hpp), and what was
 // found in each brought together. Calls wait for their end, so that memory may be freed whenever nobody searches.
-#include "rows/rows_cuda.hpp"
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
@@ -10,8 +9,8 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/search_backend.hpp"
 #include "exact/range_loop.hpp"
+#include "exact/search_backend.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
@@ -19,6 +18,7 @@
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
+#include "rows/rows_cuda.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -46,8 +46,8 @@ struct RoundShape {
   bool writes_singly = false;  // results lie on the device, in the places of queries that do not follow each other
 };
 
-// The arrays of a batch on the device, in one block of memory: to take one from the device takes longer than most of what
-// a search of few queries does on the host.
+// The arrays of a batch on the device, in one block of memory: to take one from the device takes longer than most of
+// what a search of few queries does on the host.
 struct RoundLayout : WorkspaceLayout {
   RoundLayout(const RoundShape& shape, int64_t batch, int64_t scan_bytes = 0)
       : rows(take<float>(shape.brings ? batch : 0, shape.cols)),
@@ -218,8 +218,8 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, i
   const int64_t gathered = round.again ? array_bytes<uint32_t>(batch) : 0;  // numbers of queries
   ListsCudaPlan plan;
   plan.query_batch = batch;
-  plan.host_bytes = array_bytes<float>(shape.stages ? batch * shape.cols : 0) +
-                    array_bytes<uint64_t>(to_host ? batch * task_.k : 0);
+  plan.host_bytes =
+      array_bytes<float>(shape.stages ? batch * shape.cols : 0) + array_bytes<uint64_t>(to_host ? batch * task_.k : 0);
   plan.device_bytes = saturating_add(RoundLayout(shape, batch).bytes, gathered);
   if (model_.centres() != nullptr) {
     plan.ranking = plan_knn_cuda(ranking_task(round, batch), gpu, {kNoLimit, for_ranking, budget.threads, budget.cpu});
@@ -245,7 +245,7 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, i
 // rest.
 PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) const {
   return plan_on_gpu(Device::cuda(context_->device()), given, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
-    constexpr int64_t kSome = 256;  // so many that little is lost between arrays
+    constexpr int64_t kSome = 256;                                      // so many that little is lost between arrays
     const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
     const int64_t wanted = std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, task_.k), 1, round.queries);
     const int64_t each = divide_up(RoundLayout(round_shape(round), kSome).bytes, kSome);

@@ -53,7 +53,7 @@ int64_t rows_coded_together(int device, const IvfModel& model, const Resources& 
 }
 
 Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
-                            const Resources& given) {
+                       const Resources& given) {
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, given.options().stream);
   const Resources resources = given.with_device(Device::cuda(device)).with_stream(context->stream()).with_progress({});
@@ -155,7 +155,8 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   const DeviceInfo gpu = usable_gpu(Device::cuda(context_->device()));
   PlanBudget budget;
   budget.host = resources.host_memory()->available();
-  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;  // of the rows left to exact search
+  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) /
+                  4;  // of the rows left to exact search
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);

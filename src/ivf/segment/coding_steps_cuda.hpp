@@ -20,7 +20,7 @@
 namespace kith {
 
 // The list of each row on a GPU: the first by (key of the metric to the centre, list), exactly, as list_assignment.hpp
-// has it. By products of all rows with all centres (cluster/centre_search_cuda.hpp); for cosine by exact search.
+// has it. By products of all rows with all centres (cluster/search/centre_search_cuda.hpp); for cosine by exact search.
 //
 // Cost: 2 rows x lists x columns operations on the matrix units. Memory for each row of a call: 2 bytes a column,
 // rounded up to 128 bytes, and some 90; the centres laid out for products.

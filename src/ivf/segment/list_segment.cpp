@@ -212,9 +212,9 @@ Segment ListSegment::copied_to(Device device, const Resources& given) const {
   const Resources resources = given.with_progress({});
   if (!space_.host_readable()) {
     const int from = space_.device;
-    const auto here = std::make_shared<ListSegment>(
-        download(offsets(), lists() + 1, from, resources), download(codes(), size() * code_bytes_, from, resources),
-        download(rows(), size(), from, resources), code_bytes_, resources);
+    const auto here = std::make_shared<ListSegment>(download(offsets(), lists() + 1, from, resources),
+                                                    download(codes(), size() * code_bytes_, from, resources),
+                                                    download(rows(), size(), from, resources), code_bytes_, resources);
     return device == Device::cpu() ? here : here->copied_to(device, resources);
   }
   const auto made = std::make_shared<ListSegment>(device.index, lists(), size(), code_bytes_, resources);
@@ -263,9 +263,8 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
 
 Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const int64_t block = encoded_together(rows.rows, rows.cols);
-  const Footprint encoding =
-      array_footprint<float>(block, rows.cols)
-          .beside(model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources));
+  const Footprint encoding = array_footprint<float>(block, rows.cols)
+                                 .beside(model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources));
   const Footprint segment{ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes())};
   const Footprint working = encoding.then(array_footprint<int64_t>(model.lists()));
   if (!model.has_centres()) return segment.beside(working);

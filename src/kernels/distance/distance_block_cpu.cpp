@@ -70,7 +70,7 @@ struct BlockLayout {
   Slot<double> row_norms;     // squared, of the values as they are packed
   Slot<double> queries;       // panels
   Slot<double> query_norms;
-  Slot<double> lanes;         // of every tile of the queries with a panel, or sums with many, between slabs
+  Slot<double> lanes;  // of every tile of the queries with a panel, or sums with many, between slabs
   int64_t bytes = 0;
 
   explicit BlockLayout(int64_t cols) {
@@ -363,8 +363,8 @@ class QueriesRun {
   }
 
   void pack_panel(const Panel& panel, int64_t slab) const {
-    pack_(panel.rows, slab * kSlab, width_of(slab), order_of(slab),
-          kKind == KeyKind::cosine ? panel.inverses : nullptr, scratch_.rows);
+    pack_(panel.rows, slab * kSlab, width_of(slab), order_of(slab), kKind == KeyKind::cosine ? panel.inverses : nullptr,
+          scratch_.rows);
   }
   void pack_all_queries(int64_t slab) const {
     const int64_t width = width_of(slab);
@@ -388,9 +388,8 @@ class QueriesRun {
   }
   TilePlace place_of(int64_t tile, const Panel& panel, int64_t width) const {
     float* const keys = block_.keys + (first_query_ + tile * kTileQueries) * block_.stride + panel.first;
-    return {
-        queries_of(tile, width),          scratch_.rows,     canonical(tile), panel.inverses, keys, block_.stride,
-        static_cast<int>(count_of(tile)), panel.rows.rows()};
+    return {queries_of(tile, width),          scratch_.rows,    canonical(tile), panel.inverses, keys, block_.stride,
+            static_cast<int>(count_of(tile)), panel.rows.rows()};
   }
 
   const CanonicalBlock& block_;
@@ -430,9 +429,7 @@ namespace kith {
 
 HWY_EXPORT(RunBlock);
 
-int64_t canonical_block_bytes(int64_t cols) {
-  return std::max(BlockLayout(cols).bytes, linf_block_bytes(cols));
-}
+int64_t canonical_block_bytes(int64_t cols) { return std::max(BlockLayout(cols).bytes, linf_block_bytes(cols)); }
 
 bool block_packs(KeyKind kind, int64_t queries, int64_t cols) {
   if (kind == KeyKind::hamming || cols == 0 || suits_few_columns(kind, queries, cols)) return false;

@@ -174,9 +174,8 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
   const float* const values = query.values;
   sum_rows<kKind>(
       rows, cols, sums,
-      [&](int64_t c) HWY_ATTR {
-        return scaled(wide != nullptr ? hn::LoadU(F64(), wide + c) : load_doubles(values + c));
-      },
+      [&](int64_t c)
+          HWY_ATTR { return scaled(wide != nullptr ? hn::LoadU(F64(), wide + c) : load_doubles(values + c)); },
       [&](int64_t c, Slab& tail) HWY_ATTR {
         load_tail(values + c, cols - c, tail);
 #pragma GCC unroll 16
@@ -370,9 +369,8 @@ void CanonicalProducts(const float* query, const float* rows, int64_t count, int
     sum_rows<KeyKind::inner_product>(
         one, cols, sum, [&](int64_t c) HWY_ATTR { return load_doubles(query + c); },
         [&](int64_t c, Slab& tail) HWY_ATTR { load_tail(query + c, cols - c, tail); },
-        [&](Doubles lanes, int, Doubles q, Doubles x) HWY_ATTR {
-          return step_lanes<KeyKind::inner_product>(lanes, q, x);
-        });
+        [&](Doubles lanes, int, Doubles q, Doubles x)
+            HWY_ATTR { return step_lanes<KeyKind::inner_product>(lanes, q, x); });
     products[i] = sum[0];
   }
 }

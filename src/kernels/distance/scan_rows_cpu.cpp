@@ -151,7 +151,8 @@ HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, fl
   }
 }
 
-[[maybe_unused]] constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
+[[maybe_unused]] constexpr int64_t kShortBytes =
+    1024;  // rows of up to so many: beyond that the columns are what takes the time
 
 constexpr bool adds_lanes(KeyKind kind) {
   return kind != KeyKind::linf && (kFloats >= 8 || HWY_ARCH_ARM_A64) && kFloats > 1;

@@ -17,8 +17,8 @@
 namespace kith {
 namespace {
 
-// The window that make(problem, query, rows) gives of what was measured, with its threshold written. Nothing is sure where
-// it says so.
+// The window that make(problem, query, rows) gives of what was measured, with its threshold written. Nothing is sure
+// where it says so.
 template <typename Make>
 __device__ CandidateWindow window_of(const WindowTask& task, int64_t query, const Make& make) {
   const BaseFacts base = *task.base_facts;

@@ -3,9 +3,9 @@
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
 // what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack
 // and that row's, or the largest of the 32 columns': no row that is farther can be the nearest
-// (cluster/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and what
-// was found can lie in shared memory, since the products take most registers. The two groups of warps take turns, so
-// that a tile's time is that of the products only while this takes no longer: what is done for a row that is found
+// (kernels/assign/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and
+// what was found can lie in shared memory, since the products take most registers. The two groups of warps take turns,
+// so that a tile's time is that of the products only while this takes no longer: what is done for a row that is found
 // counts.
 #pragma once
 

@@ -32,9 +32,9 @@ constexpr int kSharedBytes = 227 * 1024;
 // How a block's shared memory is used; a function of the row's length.
 struct Layout {
   int stages;
-  bool resident;  // the queries stay
-  bool turns;     // the warpgroups take turns: a stage waits for the second one for a whole tile
-  bool split;     // the warpgroups share the tiles, not the queries
+  bool resident;      // the queries stay
+  bool turns;         // the warpgroups take turns: a stage waits for the second one for a whole tile
+  bool split;         // the warpgroups share the tiles, not the queries
   int query_buffers;  // two where items are short: the next one's queries come while this one's are multiplied
 };
 
@@ -154,8 +154,7 @@ __device__ void multiply_chunk(Slabs<Acc>& products, const std::byte* queries, c
     for (int slab = 0; slab < kSlabs; ++slab) {
       const uint64_t a = ptx::operand_descriptor(queries + slab * kSlabBytes);
       ptx::multiply_warpgroup(products[slab], ptx::descriptor_after(a, kStepBytes * step),
-                              ptx::descriptor_after(b, kStepBytes * step),
-                              accumulate || step > 0);
+                              ptx::descriptor_after(b, kStepBytes * step), accumulate || step > 0);
     }
   }
 }

@@ -1,6 +1,7 @@
-// Products of bytes with AVX-512's VNNI, of exact bytes and of vectors rounded to bytes: four products of an unsigned byte
-// of a query and a signed one of a row to each 32-bit lane. 8 queries by 48 rows: 24 registers of sums, 3 of rows, and a
-// query's four bytes broadcast from memory. Rounded, a query's bytes have 128 added, which a row's sum of bytes takes back.
+// Products of bytes with AVX-512's VNNI, of exact bytes and of vectors rounded to bytes: four products of an unsigned
+// byte of a query and a signed one of a row to each 32-bit lane. 8 queries by 48 rows: 24 registers of sums, 3 of rows,
+// and a query's four bytes broadcast from memory. Rounded, a query's bytes have 128 added, which a row's sum of bytes
+// takes back.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/rounded_panels.hpp"
@@ -97,8 +98,8 @@ KITH_FOR_VNNI inline uint64_t finish_bytes(const BytePanelBase& base, int64_t pa
 }
 
 KITH_FOR_VNNI void scan_bytes(const BytePanelQueries& queries, int64_t first_query, const int32_t* query_panel,
-                             const int32_t* rows, int64_t units, const BytePanelBase& base, int64_t panel,
-                             BytePanelHits& hits) {
+                              const int32_t* rows, int64_t units, const BytePanelBase& base, int64_t panel,
+                              BytePanelHits& hits) {
   alignas(64) int32_t values[kVnniQueries][kVnniRows];
   multiply_tile(query_panel, rows, units, values);
   uint64_t passed[kVnniQueries];
@@ -151,8 +152,8 @@ KITH_FOR_VNNI inline bool finish_rounded(const PanelTerms& panel, float factor, 
 }
 
 // A panel of rows against a panel of queries, of which the last may hold few.
-KITH_FOR_VNNI void scan_rounded(const RoundedQueries& queries, int64_t first_query, const RoundedBase& base, int64_t panel,
-                             const PanelTerms& terms, PanelHits& hits) {
+KITH_FOR_VNNI void scan_rounded(const RoundedQueries& queries, int64_t first_query, const RoundedBase& base,
+                                int64_t panel, const PanelTerms& terms, PanelHits& hits) {
   const int64_t words = rounded_words(base.cols);
   const auto* const rows = static_cast<const int32_t*>(base.panels) + panel * words * kVnniRows;
   const auto* const query_panel = static_cast<const int32_t*>(queries.panels) + first_query * words;

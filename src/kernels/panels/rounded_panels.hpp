@@ -22,7 +22,7 @@
 namespace kith {
 
 struct RoundedBase {
-  const void* panels = nullptr;  // of bytes
+  const void* panels = nullptr;      // of bytes
   const float* terms = nullptr;      // one for each row, +inf for those that only fill up
   const float* scales = nullptr;     // likewise, 0
   const int32_t* sums = nullptr;     // likewise, 0: of a row's bytes
@@ -65,8 +65,8 @@ void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base
 void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                        PanelHits& hits);
 
-// The same on AMX's tiles, for panels packed as those of PanelFormat::i8 are there (kRoundedTileShape): the queries' bytes are as
-// rounded, and the rows' sums of bytes are not needed.
+// The same on AMX's tiles, for panels packed as those of PanelFormat::i8 are there (kRoundedTileShape): the queries'
+// bytes are as rounded, and the rows' sums of bytes are not needed.
 inline constexpr PanelShape kRoundedTileShape{32, 32, true, false};
 void scan_rounded_amx(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                       PanelHits& hits);

@@ -6,8 +6,10 @@
 // the next block are on their way, and would otherwise be waited for. Of bytes of up to 128 columns a panel of rows
 // stays in registers, and comparisons come between products: half the time (bench/results/cpu/graph_sift1m_x86_64.txt).
 //
-// Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out; where it does
-// not, the products with the low parts are added to the same sums, and narrower bounds decide. So the worst data cost three products and common data little more than one.
+// Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other
+// floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out;
+// where it does not, the products with the low parts are added to the same sums, and narrower bounds decide. So the
+// worst data cost three products and common data little more than one.
 //
 // Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
 #include "core/infinity.hpp"
@@ -371,8 +373,9 @@ class RoundedComparison {
     const __m512 residual = _mm512_set1_ps(base.residuals[panel]);
     const __m512 slope = _mm512_add_ps(_mm512_loadu_ps(queries.linear + at),
                                        _mm512_mul_ps(norm, _mm512_loadu_ps(queries.quadratic + at)));
-    const __m512 bound = _mm512_add_ps(_mm512_add_ps(_mm512_loadu_ps(queries.constant + at), _mm512_mul_ps(norm, slope)),
-                                       _mm512_mul_ps(residual, _mm512_loadu_ps(queries.tilt + at)));
+    const __m512 bound =
+        _mm512_add_ps(_mm512_add_ps(_mm512_loadu_ps(queries.constant + at), _mm512_mul_ps(norm, slope)),
+                      _mm512_mul_ps(residual, _mm512_loadu_ps(queries.tilt + at)));
     __m512 limits = _mm512_loadu_ps(queries.limits + at);
     if (queries.row_limits != nullptr) {
       const __m512 offsets = _mm512_loadu_ps(queries.offsets + at);
@@ -512,8 +515,8 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
   }
 }
 
-// Nothing is compared: tiles are stored where the values belong. Vectors of few digits have no low parts, and need no product
-// with them.
+// Nothing is compared: tiles are stored where the values belong. Vectors of few digits have no low parts, and need no
+// product with them.
 KITH_FOR_AMX void all_values_amx(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values,
                                  int64_t stride) {
   const int64_t units = units_per_part(PanelFormat::bf16, base.cols);

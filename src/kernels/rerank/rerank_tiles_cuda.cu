@@ -169,8 +169,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int row_count = static_cast<int>(task.base.count);
   float* const rows = shared;
   float* const values = shared + (tiles.rows() + warp) * kRowValues;
-  auto* const places =
-      vectors<uint16_t>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.places();
+  auto* const places = vectors<uint16_t>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.places();
 
   const int first_operand = static_cast<int>(blockIdx.x) % tiles.count * tiles.operand_tiles;
   const int first_row = first_operand * kOperandTile;

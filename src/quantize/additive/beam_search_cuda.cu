@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kThreads) beam_kernel(BeamTask task) {
 }  // namespace
 
 BeamOnDevice::BeamOnDevice(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
-                       const Resources& resources)
+                           const Resources& resources)
     : books_(books),
       beam_(beam),
       words_(books.size(), "codebooks", context, resources),

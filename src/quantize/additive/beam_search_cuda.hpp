@@ -15,7 +15,7 @@ class BeamOnDevice {
  public:
   // Copies on the context's stream, and waits.
   BeamOnDevice(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
-             const Resources& resources);
+               const Resources& resources);
 
   int64_t bytes() const { return words_.bytes() + columns_.bytes(); }
   // Values in device memory for residuals, whatever the number of rows.

@@ -3,11 +3,11 @@
 #include <kith/knn.hpp>
 
 #include "cluster/kmeans_fit.hpp"
-#include "rows/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "graph/build/cells/cell_ranks_cpu.hpp"
 #include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/cell_ranks_cpu.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -21,8 +21,7 @@ constexpr int64_t kBatch = 16384;
 // The centres of cells, learned from some rows.
 MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish& wish, const Resources& resources) {
   const int64_t count = std::min(rows, wish.cells * kSampleRowsPerCell);
-  const std::vector<uint32_t> sample =
-      sample_rows(CounterRng(wish.seed, kCellSampleStream), rows, count, resources);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
   if (only_counts(resources)) {
     count_work(fit_footprint(cell_training(wish), RowsInfo(vectors.view()), resources), resources);
@@ -96,7 +95,8 @@ void CellPartition::assign() {
   MatrixBuffer memory = space_.memory_for(batch, quiet_);
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
-    const Neighbors own = nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+    const Neighbors own =
+        nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
     if (only_counts(quiet_)) return;
     for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
     meter.add(count);

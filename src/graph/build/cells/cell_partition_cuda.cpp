@@ -3,7 +3,6 @@
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 
-#include "rows/row_sample.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
@@ -11,10 +10,11 @@
 #include "core/within_limits.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
-#include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
+#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kDeviceBatch = int64_t{1} << 18;
 constexpr int64_t kMostFound = (int64_t{1} << 30) / 12;  // of a batch's ranks
-constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
+constexpr int64_t kNearRows = int64_t{1} << 17;          // whose keys with all cells near theirs are computed at a time
 
 constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
 static_assert(kCellsRanked <= kMostSorted);
@@ -115,7 +115,7 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   const int64_t ranked = std::min(cells_, kHintCells);
   const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
   const int64_t again = 12 * kMostFound + 4 * kDeviceBatch * space_.cols();  // ranks may have to be made once more
-  if (resources_.spare_device_memory() < 4 * bytes + 2 * again) return 0;  // a hint is worth little memory
+  if (resources_.spare_device_memory() < 4 * bytes + 2 * again) return 0;    // a hint is worth little memory
   const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
   for (int64_t i = 0; i < rows; ++i) {
     numbers[i] = control.rows()[static_cast<size_t>(i)];
@@ -139,7 +139,8 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   context_->synchronize();
   found_ids_ = {};
   found_distances_ = {};
-  const auto last = std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
+  const auto last =
+      std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
   std::nth_element(found.begin(), found.begin() + last, found.end());
   return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
 }

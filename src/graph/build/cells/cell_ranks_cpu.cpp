@@ -7,10 +7,10 @@
 #include "core/within_limits.hpp"
 #include "graph/lists/pairs/first_values.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/packed_queries.hpp"
-#include "kernels/panels/panel_packing.hpp"
 #include "kernels/panels/panel_format.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/panel_product.hpp"
 #include "kernels/select/smallest_values.hpp"
 #include "rows/stored_row.hpp"
 
@@ -31,8 +31,8 @@ PanelFormat rank_format(int64_t cols) {
   return format == PanelFormat::screened ? PanelFormat::f32 : format;
 }
 
-// Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up to
-// 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
+// Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up
+// to 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
 std::vector<float> rank_origin(const MatrixView& centres, const Resources& resources) {
   if (only_counts(resources)) return std::vector<float>(static_cast<size_t>(centres.cols()));
   constexpr double kFarColumn = 8;
@@ -40,7 +40,8 @@ std::vector<float> rank_origin(const MatrixView& centres, const Resources& resou
   double squares = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
     const float* const centre = typed_row<float>(centres, i);
-    for (size_t c = 0; c < origin.size(); ++c) squares += (double{centre[c]} - origin[c]) * (double{centre[c]} - origin[c]);
+    for (size_t c = 0; c < origin.size(); ++c)
+      squares += (double{centre[c]} - origin[c]) * (double{centre[c]} - origin[c]);
   }
   if (squares >= kFarColumn * kFarColumn * static_cast<double>(centres.rows() * centres.cols())) {
     for (float& value : origin) value = std::nearbyint(value);
@@ -48,7 +49,8 @@ std::vector<float> rank_origin(const MatrixView& centres, const Resources& resou
   return origin;
 }
 
-// Whether the root of a square of at least `lower` comes after that of one of at most `upper`, also when both are rounded.
+// Whether the root of a square of at least `lower` comes after that of one of at most `upper`, also when both are
+// rounded.
 bool roots_in_order(float upper, float lower) { return lower > std::max(upper, 0.0f) * (1 + 0x1p-18f); }
 
 }  // namespace

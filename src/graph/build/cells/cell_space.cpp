@@ -2,9 +2,9 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
-#include "rows/row_blocks.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

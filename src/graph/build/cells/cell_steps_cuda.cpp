@@ -315,7 +315,7 @@ class CellStepsCuda final : public CellSteps {
   }
 
   CellInboxes inboxes(int turn) const {
-    return {at(space_.inboxes),        at(space_.inbox_counts),  space_.inbox_slots,
+    return {at(space_.inboxes),       at(space_.inbox_counts),  space_.inbox_slots,
             at(space_.spilled[turn]), at(space_.spilled_count), static_cast<uint32_t>(space_.spill_capacity)};
   }
 
@@ -387,9 +387,9 @@ class CellStepsCuda final : public CellSteps {
   int64_t uploaded_ = 0;  // items
 };
 
-// Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products. What
-// cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the host: the rows, the
-// lists, and what the CPU's steps take.
+// Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products.
+// What cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the host: the
+// rows, the lists, and what the CPU's steps take.
 class CellStepsOnHost final : public CellSteps {
  public:
   CellStepsOnHost(const GraphListsCuda& lists, const CellsWish& wish)

@@ -1,4 +1,5 @@
-// What waves on a GPU keep beside the rows and their lists, and how it lies in memory. Pure, so that any machine can plan.
+// What waves on a GPU keep beside the rows and their lists, and how it lies in memory. Pure, so that any machine can
+// plan.
 //
 // Some of it follows from the rows: operands, an inbox of some offers for each. The rest is for pieces of a wave, which
 // are as small as memory wants: results do not depend on them.
@@ -34,7 +35,8 @@ constexpr int64_t first_ranked(int64_t probes, int64_t likely, int64_t rows) {
   const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
   return probes < end ? probes : end;
 }
-// Where so many will do by what control rows say, who are the ones that the recall is measured on: waves end near there.
+// Where so many will do by what control rows say, who are the ones that the recall is measured on: waves end near
+// there.
 constexpr int64_t hinted_ranked(int64_t hint, int64_t probes, int64_t rows) {
   const int64_t wanted = enough_probes(hint) + hint / 16;
   const int64_t most = most_ranked(rows) > hint ? most_ranked(rows) : hint;

@@ -9,8 +9,8 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/pairs/symmetric_pairs.hpp"
-#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
 
 namespace kith {
 
@@ -64,7 +64,8 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   check_custom_graph(x, params);
   check_host_readable("x", x);
   if (given.device().kind == DeviceKind::cuda) {
-    throw Unsupported("knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
+    throw Unsupported(
+        "knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
   }
   const Resources on_cpu = given.with_device(Device::cpu());
   const auto fill = [&](const NeighborsView& out, GraphReport& report, const Resources& resources) {
@@ -74,9 +75,8 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
     if (x.rows() > 0) check_symmetric(rows, params.seed);
     if (x.rows() - 1 <= length) {
       report.recall = exact_recall(x.rows());
-      return call_or_count(resources, [&](const Resources& used) {
-        put_without_self(search(metric, x, x, params.k, used), 0, out);
-      });
+      return call_or_count(
+          resources, [&](const Resources& used) { put_without_self(search(metric, x, x, params.k, used), 0, out); });
     }
     const DescentWish wish = custom_wish(params, report);
     const ControlRows control = control_of(metric, x, params.k, params.seed, resources);

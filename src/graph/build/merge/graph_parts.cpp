@@ -74,11 +74,13 @@ bool lie_together(const MatrixView& a, const MatrixView& b) {
 
 void check_part_shape(const GraphPart& part, std::string_view what) {
   if (part.graph.rows() != part.x.rows()) {
-    throw InvalidArgument(fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of",
-                                      what, part.graph.rows(), part.x.rows()));
+    throw InvalidArgument(
+        fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of", what,
+                    part.graph.rows(), part.x.rows()));
   }
   if (part.graph.k() < 1) {
-    throw InvalidArgument(fmt::format("{} has k = 0; graphs that are merged, extended or refined have neighbours", what));
+    throw InvalidArgument(
+        fmt::format("{} has k = 0; graphs that are merged, extended or refined have neighbours", what));
   }
   if (part.graph.rows() > 0) check_search(RowsInfo(part.x), RowsInfo(part.x), part.graph.metric());
 }
@@ -111,16 +113,18 @@ void check_part(const GraphPart& part, std::string_view what, PartDistances dist
 
 void check_same(const GraphPart& a, const GraphPart& b) {
   if (a.graph.k() != b.graph.k()) {
-    throw InvalidArgument(fmt::format("graphs of k = {} and k = {}; build both with the same k", a.graph.k(), b.graph.k()));
+    throw InvalidArgument(
+        fmt::format("graphs of k = {} and k = {}; build both with the same k", a.graph.k(), b.graph.k()));
   }
   if (a.graph.metric() != b.graph.metric()) {
-    throw InvalidArgument(fmt::format("graphs by {} and by {}; build both with the same metric", name_of(a.graph.metric()),
-                                      name_of(b.graph.metric())));
+    throw InvalidArgument(fmt::format("graphs by {} and by {}; build both with the same metric",
+                                      name_of(a.graph.metric()), name_of(b.graph.metric())));
   }
   if (a.x.cols() != b.x.cols() || a.x.dtype() != b.x.dtype()) {
-    throw InvalidArgument(fmt::format("rows of {} values ({}) and of {} ({}); both sets must have the same columns and "
-                                      "dtype",
-                                      a.x.cols(), name_of(a.x.dtype()), b.x.cols(), name_of(b.x.dtype())));
+    throw InvalidArgument(
+        fmt::format("rows of {} values ({}) and of {} ({}); both sets must have the same columns and "
+                    "dtype",
+                    a.x.cols(), name_of(a.x.dtype()), b.x.cols(), name_of(b.x.dtype())));
   }
 }
 

@@ -28,13 +28,14 @@ class OtherVectors : public InvalidArgument {
 
 // That they have as many rows, and neighbours, and can be compared.
 void check_part_shape(const GraphPart& part, std::string_view what);
-// That the graph is one, and of these rows: the distances of some edges are computed again. It lies anywhere, as they do.
+// That the graph is one, and of these rows: the distances of some edges are computed again. It lies anywhere, as they
+// do.
 void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources);
 // That parts can be merged: the same k, metric, dimension and dtype.
 void check_same(const GraphPart& a, const GraphPart& b);
 
-// Both sets of rows, one after the other: as they lie where the second follows the first, else a copy on the device that
-// works. Rows that the CPU works on lie in host memory, others anywhere.
+// Both sets of rows, one after the other: as they lie where the second follows the first, else a copy on the device
+// that works. Rows that the CPU works on lie in host memory, others anywhere.
 class JoinedRows {
  public:
   JoinedRows(const MatrixView& a, const MatrixView& b, Device device, const Resources& resources);

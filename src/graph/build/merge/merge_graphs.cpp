@@ -10,15 +10,15 @@
 #include "graph/build/merge/graph_parts.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
-#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
-#include "rows/row_blocks.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -58,8 +58,9 @@ Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const
   }
   spaces.push_back(results);
   const Counts counts = graph_counts(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent);
-  return choose_device({"to " + method + " graphs", [&] { return fmt::format("{} graphs of {} rows", method, problem.rows); }},
-                       spaces, counts, {}, resources);
+  return choose_device(
+      {"to " + method + " graphs", [&] { return fmt::format("{} graphs of {} rows", method, problem.rows); }}, spaces,
+      counts, {}, resources);
 }
 
 // A build into arrays that wait for the graph, on the device that was chosen for it, and its report.
@@ -229,14 +230,13 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
   std::optional<GraphRecall> least;  // of a pair
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = i + 1; j < parts.size(); ++j) {
-      const KnnGraph both = make_graph(
-          {parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric, resources,
-          [&](const NeighborsView& out, const Resources& counted) {
-            GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
-            naming_parts(names_of_parts(i, j), parts[i].x.rows(),
-                         [&] { merge_two(pair, parts[i], parts[j], params, false); });
-            return std::move(pair.report);
-          });
+      const KnnGraph both = make_graph({parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric,
+                                       resources, [&](const NeighborsView& out, const Resources& counted) {
+                                         GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
+                                         naming_parts(names_of_parts(i, j), parts[i].x.rows(),
+                                                      [&] { merge_two(pair, parts[i], parts[j], params, false); });
+                                         return std::move(pair.report);
+                                       });
       const int64_t begin[2] = {begins[i], begins[j]};
       offer_merged(both, begin, parts[i].x.rows(), lists, resources);
       const GraphReport& told = both.report();
@@ -342,7 +342,8 @@ int64_t checked_rows(const GraphPart& part, const MatrixView& fresh) {
 // Where their graph lies: on a device where all rows do.
 MemorySpace space_of(const std::vector<GraphPart>& parts) {
   const MemorySpace first = parts[0].x.space();
-  const bool together = std::all_of(parts.begin(), parts.end(), [&](const GraphPart& part) { return part.x.space() == first; });
+  const bool together =
+      std::all_of(parts.begin(), parts.end(), [&](const GraphPart& part) { return part.x.space() == first; });
   return together && !first.host_readable() ? first : MemorySpace::host();
 }
 
@@ -355,9 +356,8 @@ struct MergeCall {
 
   KnnGraph make(const Resources& resources) const {
     const GraphOutputShape shape{rows, parts[0].graph.k(), space_of(parts)};
-    return within_limits(job, resources, [&](const Resources& used) {
-      return make_graph(shape, parts[0].graph.metric(), used, fill);
-    });
+    return within_limits(job, resources,
+                         [&](const Resources& used) { return make_graph(shape, parts[0].graph.metric(), used, fill); });
   }
   GraphReport fill_arrays(const NeighborsView& out, const Resources& resources) const {
     check_output(out, rows, parts[0].graph.k());
@@ -369,7 +369,7 @@ struct MergeCall {
 
 MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
-  return {"to merge graphs", parts, checked_rows(parts), [&](const NeighborsView& out, const Resources& resources) {
+  return {"merging graphs", parts, checked_rows(parts), [&](const NeighborsView& out, const Resources& resources) {
             return merge_all(parts, out, params, resources);
           }};
 }
@@ -377,7 +377,7 @@ MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams
 // The old rows with their graph, and the new ones with any.
 MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
-  return {"to extend graphs", parts, checked_rows(parts[0], parts[1].x),
+  return {"extending graphs", parts, checked_rows(parts[0], parts[1].x),
           [&](const NeighborsView& out, const Resources& resources) {
             return extend(parts[0], parts[1].x, out, params, resources);
           }};
@@ -386,7 +386,7 @@ MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParam
 MergeCall call_refine(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
   params.validate();
   check_part_shape(parts[0], kTheGraph);
-  return {"to refine graphs", parts, parts[0].x.rows(), [&](const NeighborsView& out, const Resources& resources) {
+  return {"refining graphs", parts, parts[0].x.rows(), [&](const NeighborsView& out, const Resources& resources) {
             return naming_rows("x", [&] { return refine(parts[0], out, params, resources); });
           }};
 }
@@ -432,8 +432,9 @@ std::vector<std::string> names_of_rows(size_t parts) {
 
 void GraphMergeParams::validate() const {
   if (recall == 1) {
-    throw InvalidArgument("recall = 1, which rounds cannot promise; ask for less, as 0.999, or build the graph of all rows "
-                          "by the method exact");
+    throw InvalidArgument(
+        "recall = 1, which rounds cannot promise; ask for less, as 0.999, or build the graph of all rows "
+        "by the method exact");
   }
   KnnGraphParams{.method = GraphMethod::nn_descent,
                  .recall = recall,
@@ -453,18 +454,17 @@ KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGra
   return merge_graphs({{graph1, x1}, {graph2, x2}}, params, resources);
 }
 
-KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params,
-                      const Resources& resources) {
-  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
-    return call_merge(read, params).make(used);
-  });
+KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params, const Resources& resources) {
+  return with_narrowed_parts(
+      parts, names_of_rows(parts.size()), resources,
+      [&](const GraphParts& read, const Resources& used) { return call_merge(read, params).make(used); });
 }
 
 GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out, const GraphMergeParams& params,
                          const Resources& resources) {
-  return with_narrowed_parts(parts, names_of_rows(parts.size()), resources, [&](const GraphParts& read, const Resources& used) {
-    return call_merge(read, params).fill_arrays(out, used);
-  });
+  return with_narrowed_parts(
+      parts, names_of_rows(parts.size()), resources,
+      [&](const GraphParts& read, const Resources& used) { return call_merge(read, params).fill_arrays(out, used); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,

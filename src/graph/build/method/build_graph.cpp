@@ -24,8 +24,8 @@
 namespace kith {
 namespace {
 
-// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are left
-// to us, the machine and the problem alone decide.
+// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are
+// left to us, the machine and the problem alone decide.
 Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
                  const Resources& resources) {
   const GraphCosts costs = predict_graph_costs(problem, DeviceKind::cpu);
@@ -37,10 +37,10 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
   if (out.space.host_readable()) {
     counts.add(CostUnit::copied_byte, static_cast<double>(GraphOutputShape{out.queries, out.k}.bytes()));
   }
-  return choose_device({"a graph by " + std::string(name_of(method)),
-                        [&] { return fmt::format("graph of {} x {}", x.rows(), x.cols()); },
-                        method == GraphMethod::automatic},
-                       {x.space(), out.space}, counts, {}, resources);
+  return choose_device(
+      {"a graph by " + std::string(name_of(method)),
+       [&] { return fmt::format("graph of {} x {}", x.rows(), x.cols()); }, method == GraphMethod::automatic},
+      {x.space(), out.space}, counts, {}, resources);
 }
 
 // What becomes of cells that do not reach the recall.
@@ -112,8 +112,8 @@ BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphP
   report.parameters.push_back({"cells", wish.cells});
   report.parameters.push_back({"probes", outcome.probes});
   if (outcome.reached || !end.goes_on) return outcome;
-  resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on",
-                                            params.recall));
+  resources.log(LogLevel::info,
+                fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on", params.recall));
   const int64_t length = default_list_length(params.k);
   const DescentWish rounds = descent_wish(params, length);
   report.method = name_of(GraphMethod::nn_descent);
@@ -138,8 +138,8 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   return begun.reached ? begun : descend(lists, wish, length, begun, resources);
 }
 
-// By cells or by NN-Descent. `params` name the method, the resources the device, which is not automatic. Rows and results
-// are in host memory or, each for itself, in that of the device.
+// By cells or by NN-Descent. `params` name the method, the resources the device, which is not automatic. Rows and
+// results are in host memory or, each for itself, in that of the device.
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                               const CellsEnd& end, const Resources& resources) {
   const bool by_cells = params.method == GraphMethod::cells;
@@ -192,10 +192,10 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   if (settled.params.method == GraphMethod::cells) {
     settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
   }
-  resources.log(LogLevel::info,
-                fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
-                            x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
-                            costs.least() / costs.exact));
+  resources.log(
+      LogLevel::info,
+      fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)", x.rows(),
+                  name_of(settled.device), name_of(settled.params.method), params.recall, costs.least() / costs.exact));
   return settled;
 }
 

@@ -36,9 +36,10 @@ void check_descent(const DescentRules& rules, int64_t list_length, Device device
   }
   const int64_t shared = most_shared_bytes(capability);
   if (list_length > longest_gpu_list(shared)) {
-    throw Unsupported(fmt::format("lists of {} neighbours; nn_descent has up to {} on this GPU: use device cpu, or the "
-                                  "method exact",
-                                  list_length, longest_gpu_list(shared)));
+    throw Unsupported(
+        fmt::format("lists of {} neighbours; nn_descent has up to {} on this GPU: use device cpu, or the "
+                    "method exact",
+                    list_length, longest_gpu_list(shared)));
   }
   if (rules.samples > most_gpu_samples(shared)) {
     throw Unsupported(fmt::format("samples = {}; nn_descent takes up to {} on this GPU: use device cpu, or fewer",

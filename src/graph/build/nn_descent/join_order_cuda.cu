@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The third generation, the upper half of the second and of the first.
-__global__ void __launch_bounds__(kThreads)
-    key_kernel(DeviceWorkingLists lists, const uint32_t* first, const uint32_t* second, uint64_t* keys, uint32_t* numbers) {
+__global__ void __launch_bounds__(kThreads) key_kernel(DeviceWorkingLists lists, const uint32_t* first,
+                                                       const uint32_t* second, uint64_t* keys, uint32_t* numbers) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= lists.rows) return;
   const uint64_t third = least_label(lists, second, row);
@@ -54,12 +54,13 @@ JoinOrderLayout::JoinOrderLayout(int64_t rows)
   cub::DoubleBuffer<uint64_t> sorted;
   cub::DoubleBuffer<uint32_t> values;
   size_t needed = 0;
-  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, needed, sorted, values, static_cast<int>(rows), 0, 64, nullptr));
+  KITH_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(nullptr, needed, sorted, values, static_cast<int>(rows), 0, 64, nullptr));
   sort = take<std::byte>(static_cast<int64_t>(needed));
 }
 
-void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
-                       cudaStream_t stream) {
+void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory,
+                       uint32_t* order, cudaStream_t stream) {
   if (lists.rows == 0 || is_counted_only(stream)) return;
   const Grid grid = Grid::over(lists.rows, kThreads);
   uint32_t* const labels[2] = {layout.labels[0].in(memory), layout.labels[1].in(memory)};
@@ -71,8 +72,8 @@ void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& l
   auto bytes = static_cast<size_t>(layout.sort.bytes());
   KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(layout.sort.in(memory), bytes, keys, numbers,
                                                   static_cast<int>(lists.rows), 0, 64, stream));
-  KITH_CUDA_CHECK(cudaMemcpyAsync(order, numbers.Current(), static_cast<size_t>(4 * lists.rows), cudaMemcpyDeviceToDevice,
-                                  stream));
+  KITH_CUDA_CHECK(
+      cudaMemcpyAsync(order, numbers.Current(), static_cast<size_t>(4 * lists.rows), cudaMemcpyDeviceToDevice, stream));
 }
 
 }  // namespace kith

@@ -25,8 +25,8 @@ float ChiSquarePairs::largest_value(float key) const {
   return static_cast<float>(apart * apart) * (1 + kRoundingSlack);
 }
 
-void ChiSquarePairs::hand_out(int64_t query, int64_t first_row, const uint8_t* sides, int64_t count, const Limits& limits,
-                              PairHits& hits) const {
+void ChiSquarePairs::hand_out(int64_t query, int64_t first_row, const uint8_t* sides, int64_t count,
+                              const Limits& limits, PairHits& hits) const {
   const float* near[kMostRowsPerPanel];
   int64_t places[kMostRowsPerPanel];
   float found[kMostRowsPerPanel];

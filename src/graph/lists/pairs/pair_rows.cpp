@@ -39,8 +39,8 @@ PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const Cp
   if (bytes && is_product(kind) && kind != KeyKind::cosine && has_byte_product(cols, cpu)) {
     return dtype == DType::u8 ? PanelFormat::u8 : PanelFormat::i8;
   }
-  const bool rounds = is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns &&
-                      cols <= kMostRoundedColumns;
+  const bool rounds =
+      is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns;
   return rounds ? PanelFormat::rounded : PanelFormat::f32;
 }
 
@@ -163,8 +163,6 @@ void PairRows::prefetch(int64_t row) const {
   if (sums_.size() > 0) __builtin_prefetch(&sums_[row]);
 }
 
-void PairRows::prefetch_values(int64_t row) const {
-  prefetch_bytes(x_.row(row_at(row)), cols() * size_of(x_.dtype()));
-}
+void PairRows::prefetch_values(int64_t row) const { prefetch_bytes(x_.row(row_at(row)), cols() * size_of(x_.dtype())); }
 
 }  // namespace kith
