@@ -237,7 +237,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     return needed;
   };
   const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
-  return within_index_limits("the search", on_gpu, resources, least, [&] { return search(resources); });
+  return within_index_limits("the range search", on_gpu, resources, least, [&] { return search(resources); });
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
