@@ -45,8 +45,8 @@ constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
   return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
 }
 
-// What `make` holds at most at a time when it allocates with the resources it is given. Their stream is a placeholder:
-// what would be enqueued there on a GPU is left out (cuda/launch.hpp, cuda/device_context.hpp).
+// What `make` holds at most at a time when it allocates with the resources it is given. Nothing is
+// enqueued on their stream: a GPU is given no work (cuda/launch.hpp, cuda/device_context.hpp).
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());

@@ -115,14 +115,7 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
   }
   void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
     const CandidateScratch& scratch = scanner_.scratch(slot);
-    const int64_t count = list->drain(first_row, scratch, score);
-    const uint32_t most = ordered_key(most_);
-    int64_t within = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const uint64_t neighbor = scratch.neighbors[i];
-      scratch.neighbors[within] = neighbor;
-      within += ordered_of(neighbor) <= most;  // a NaN comes after every key
-    }
+    const int64_t within = list->drain_within(first_row, most_, scratch, score);
     hits_.add(slot, query, scratch.neighbors, within);
   }
 

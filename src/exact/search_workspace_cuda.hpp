@@ -47,7 +47,7 @@ inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
   return plan.product && !rows_stay(task) && task.base_in_memory() && task.rows > plan.product->rows;
 }
 
-// Of a product's operand.
+// How many chunks an operand of the product has.
 inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product) {
   return operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
 }
@@ -64,13 +64,13 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<uint32_t> keys;         // query_tile x row_tile
   Slot<SearchStatus> status;
 
-  // Of products: operands of a piece, product.rows.
+  // What products read of a piece of product.rows rows.
   Slot<std::byte> base_operands;
   Slot<uint32_t> base_terms;  // f32 or i32, for each row of its tiles; where rows are masked, theirs
   Slot<float> centre;         // cols
   Slot<BaseFacts> base_facts;
 
-  // Of products with a batch of queries, product.queries.
+  // What products read and find for a batch of product.queries queries.
   Slot<std::byte> query_operands;
   Slot<QueryFacts> query_facts;  // batch
   Slot<float> thresholds;        // batch
@@ -79,7 +79,7 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<uint32_t> candidates;     // batch x capacity
   Slot<uint32_t> failed;         // batch
 
-  // Of queries that have failed, which are tried again query_tile at a time, and those left to the direct engine.
+  // Queries that have failed are tried again query_tile at a time; those that fail again are left to the direct engine.
   Slot<std::byte> failed_rows;  // query_tile x cols, as they came
   Slot<double> failed_norms;
   Slot<float> failed_thresholds;
@@ -89,7 +89,7 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<std::byte> left_rows;  // query_tile x cols, as they came
   Slot<double> left_norms;
 
-  // Of the nearest: groups of rows are chosen first.
+  // A search for the nearest chooses groups of rows first.
   Slot<float> minima;                // batch x groups
   Slot<std::byte> coarse;            // of the coarse path, in the place of minima and what follows from them
   Slot<float> kth;                   // batch: each query's k-th smallest minimum, for a second product
@@ -198,7 +198,7 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<uint32_t> bounds;  // of the direct engine: query_batch keys
   Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
 
-  // Of a tile that is selected from: query_tile x k each, and what selection takes.
+  // Where tiles are selected from: query_tile x k each, and what selection takes.
   Slot<float> tile_keys;
   Slot<int32_t> tile_columns;
   Slot<uint64_t> tile_found;

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <type_traits>
 
@@ -242,15 +241,8 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
     lists.rows = reader.array<uint32_t>("rows", SectionType::u32, {parts.rows});
   }
   lists.codes = read_codes(reader, "codes", parts.rows, lists.codec.format);
-  if (lists.lists == 1) {  // last, since now the file is known to have so many rows
-    HostArray<int64_t> offsets(2, "the list", reader.resources());
-    HostArray<uint32_t> rows(parts.rows, "the rows of the list", reader.resources());
-    offsets[0] = 0;
-    offsets[1] = parts.rows;
-    std::iota(rows.begin(), rows.end(), 0U);
-    lists.offsets = std::move(offsets);
-    lists.rows = std::move(rows);
-  }
+  // Last, since now the file is known to have so many rows.
+  if (lists.lists == 1) lists.put_in_one_list(parts.rows, reader.resources());
 }
 
 // A file of one kind: what it says of its parts, and the sections that read(reader, parts) reads.

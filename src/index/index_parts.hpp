@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -135,6 +136,17 @@ struct ListParts {
   PartArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
   PartArray<uint8_t> codes;    // in the order of lists
   PartArray<uint32_t> rows;    // likewise: the row of each; ascending within a list
+
+  // All of so many vectors are in one list, in the order of rows.
+  void put_in_one_list(int64_t count, const Resources& resources) {
+    HostArray<int64_t> begins(2, "the list", resources);
+    HostArray<uint32_t> numbers(count, "the rows of the list", resources);
+    begins[0] = 0;
+    begins[1] = count;
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    offsets = std::move(begins);
+    rows = std::move(numbers);
+  }
 };
 
 // Codes of all vectors, as the caller gave them, before the transforms, in the order of rows: for a second look at

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 namespace kith {
@@ -30,14 +29,8 @@ IndexParts read_any(FaissSource& source, int depth);
 // A single list without a centre, in the order of rows.
 void set_single_list(FaissSource& source, IndexParts& parts, CodecParts codec, HostArray<uint8_t> codes) {
   ListParts& lists = parts.lists.emplace();
-  HostArray<int64_t> offsets(2, "the list", source.resources());
-  HostArray<uint32_t> rows(parts.rows, "the rows of the list", source.resources());
-  offsets[0] = 0;
-  offsets[1] = parts.rows;
-  std::iota(rows.begin(), rows.end(), 0U);
+  lists.put_in_one_list(parts.rows, source.resources());
   lists.codec = std::move(codec);
-  lists.offsets = std::move(offsets);
-  lists.rows = std::move(rows);
   lists.codes = std::move(codes);
   parts.factory = code_name(lists.codec);
 }

@@ -199,14 +199,7 @@ class RangeUser final : public CandidateUser {
   }
   void finish(CandidateList* list, int64_t query, uint32_t, int slot, const RowScorer& score) override {
     const CandidateScratch& scratch = scratch_[slot];
-    const int64_t count = list->drain(0, scratch, score);
-    const uint32_t most = ordered_key(most_);
-    int64_t within = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const uint64_t neighbor = scratch.neighbors[i];
-      scratch.neighbors[within] = neighbor;
-      within += ordered_of(neighbor) <= most;  // a NaN comes after every key
-    }
+    const int64_t within = list->drain_within(0, most_, scratch, score);
     hits_.add(slot, numbers_[static_cast<size_t>(query)], scratch.neighbors, within);
   }
 

@@ -12,6 +12,7 @@
 // is linear and happens once in at least k / 8 + 16 pushes.
 #pragma once
 
+#include "core/ordered_key.hpp"
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
@@ -182,6 +183,18 @@ class CandidateList {
   int64_t drain(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {
     collect(first_row, scratch, score);
     return std::exchange(count_, 0);
+  }
+  // The same for candidates whose keys are `most` at most.
+  int64_t drain_within(uint32_t first_row, float most, const CandidateScratch& scratch, const RowScorer& score) {
+    const int64_t count = drain(first_row, scratch, score);
+    const uint32_t last = ordered_key(most);
+    int64_t within = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t neighbor = scratch.neighbors[i];
+      scratch.neighbors[within] = neighbor;
+      within += ordered_of(neighbor) <= last;  // a NaN comes after every key
+    }
+    return within;
   }
 
   // For at least one group.
