@@ -6,6 +6,9 @@
 #pragma once
 
 #include <kith/device.hpp>
+#include <kith/resources.hpp>
+
+#include "core/within_limits.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -40,11 +43,11 @@ class Placed {
     return copies_.emplace_back(device, std::move(made)).second;
   }
 
-  // Made by make() where there is none yet.
+  // Made by make() where there is none yet. What only counts memory is not kept.
   template <typename Make>
-  Copy get(Device device, const Make& make) const {
+  Copy get(Device device, const Resources& resources, const Make& make) const {
     if (Copy found = find(device)) return found;
-    return keep(device, make());
+    return only_counts(resources) ? make() : keep(device, make());
   }
 
   std::vector<Device> devices() const {

@@ -93,7 +93,13 @@ std::shared_ptr<const DeviceContext> lasting_context(int device, unsigned flags,
 
 }  // namespace
 
-std::shared_ptr<const DeviceContext> allocation_context(int device) {
+std::shared_ptr<const DeviceContext> work_context(int device, const Resources& resources) {
+  void* const stream = resources.options().stream;
+  return std::make_shared<const DeviceContext>(device, is_counted_only(stream) ? stream : nullptr);
+}
+
+std::shared_ptr<const DeviceContext> allocation_context(int device, const Resources& resources) {
+  if (is_counted_only(resources.options().stream)) return work_context(device, resources);
   return lasting_context(device, cudaStreamNonBlocking, &DeviceCache::allocation);
 }
 

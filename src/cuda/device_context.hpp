@@ -4,6 +4,8 @@
 // current there.
 #pragma once
 
+#include <kith/resources.hpp>
+
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
 
@@ -138,9 +140,14 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
+// With a stream of its own, whatever the caller's is.
+std::shared_ptr<const DeviceContext> work_context(int device, const Resources& resources);
+
 // One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
 // stream waits for no other.
-std::shared_ptr<const DeviceContext> allocation_context(int device);
+//
+// Of either, where memory is only counted, one to which nothing is given.
+std::shared_ptr<const DeviceContext> allocation_context(int device, const Resources& resources);
 
 // The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.
 // Nothing else is enqueued there; nobody waits for it.

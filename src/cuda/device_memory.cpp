@@ -14,7 +14,7 @@ namespace {
 std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, int device,
                                        const Resources& resources) {
   const DeviceGuard guard(device);
-  const auto context = allocation_context(device);
+  const auto context = allocation_context(device, resources);
   auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
   context->synchronize();
   return buffer;

@@ -1,4 +1,5 @@
-// The one way to launch a kernel: computes the grid, leaves out empty work and work that is only counted, checks.
+// The one way to launch a kernel: computes the grid, leaves out empty work and work that is only counted, checks. Zeros
+// are enqueued in the same way.
 //
 //   launch(fill_kernel, Grid::over(count, kThreads), stream, values, count);
 //
@@ -53,5 +54,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
   launch_kernel(reinterpret_cast<const void*>(kernel), pointers, grid, stream);
 }
+
+void enqueue_zeros(void* memory, int64_t bytes, cudaStream_t stream);
 
 }  // namespace kith

@@ -49,7 +49,7 @@ void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& finding
 
 PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options,
                                    const Resources& resources)
-    : context_(std::make_shared<DeviceContext>(device)), device_(device) {
+    : context_(work_context(device, resources)), device_(device) {
   rows_ = device_rows(base);
   if (!lies_on(base, device)) bring(base, resources);
   const int64_t norms = options.metric == Metric::cosine ? base.rows() : 0;

@@ -42,8 +42,10 @@ class FlatLayouts final : public BaseLayouts {
 
   bool can_prepare() const override { return params_.prepare; }
 
-  bool prepare(const SearchTask& task, Device device, const Resources& resources) override {
+  bool prepare(const SearchTask& task, Device device, const Resources& given) override {
     device_ = device;
+    const Resources resources =
+        given.with_spare_device_memory(given.spare_device_memory() / static_cast<int64_t>(vectors_.count() + 1));
     // A search of few queries uses what there is on the CPU, but would not make up for packing.
     const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = params_.prepare && !few;

@@ -3,6 +3,8 @@
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
+#include "core/named_limit.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
@@ -60,7 +62,7 @@ void publish_trained(Impl& impl, const RowsInfo& rows, const Footprint& narrowed
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
         if (!impl.kind->needs_training()) return after;
         const auto least = [&] { return narrowed.beside(impl.kind->training_footprint(rows, resources)); };
-        return within_index_limits("training", works_on_gpu(resources, {rows.space}), resources, least, [&] {
+        return within_limits("training", resources, least, [&] {
           train(after);
           return after;
         });
@@ -120,7 +122,7 @@ void Index::train(const VectorFile& rows, const Resources& given) {
   const auto least = [&] {
     return Footprint{rows.memory_bytes()}.beside(impl_->kind->training_footprint(RowsInfo(rows), resources));
   };
-  within_index_limits("training", works_on_gpu(resources, {}), resources, least, [&] {
+  within_limits("training", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
     publish_trained(*impl_, RowsInfo(rows), {}, resources, [&](IndexVersion& version) {
       refuse_unshifted_file(version.offset, rows.path());
@@ -164,7 +166,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
     return narrowed_footprint(rows, offset, resources)
         .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
-  within_index_limits("the added vectors", works_on_gpu(resources, {rows.space()}), resources, least, [&] {
+  within_limits("the added vectors", resources, least, [&] {
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](IndexVersion& version) {
       const bool still_as_they_lie = fits(&version);
       const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
@@ -190,7 +192,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
     const Footprint behind = add_footprint(*impl_, info, ids.size > 0, resources).times(2).beside({file.memory_bytes()});
-    return beside_share(behind, 8, 2 * info.row_bytes()).host;
+    return beside_share(behind, 8, {2 * info.row_bytes()}).host;
   };
   naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);
@@ -238,7 +240,7 @@ void Index::compact(const Resources& given) {
   const auto before = impl_->versions.current();
   if (state_of(before.get()) == nullptr) return;
   const auto least = [&] { return Footprint{compacted_bytes(before.get())}; };
-  within_index_limits("compaction", works_on_gpu(resources, {before->state->content().space}), resources, least, [&] {
+  within_limits("compaction", resources, least, [&] {
     impl_->versions.publish(
         writer, [&](const IndexVersion* current) { return compacted(*impl_->kind, *current, resources); }, resources);
   });

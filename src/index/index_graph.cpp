@@ -11,7 +11,6 @@
 #include "graph/lists/control_rows.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
-#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 
@@ -111,10 +110,9 @@ void IndexGraphParams::validate() const {
 GraphReport knn_graph(const Index& index, const MatrixView& x, const NeighborsView& out, const IndexGraphParams& params,
                       const Resources& resources) {
   params.validate();
-  return within_index_limits(
-      "the graph", works_on_gpu(resources, {x.space(), out.space}), resources, [&](const Resources& used) {
-        return measured(used, [&](const Resources& peaks) { return search_graph(index, x, out, params, peaks); });
-      });
+  return within_limits("the graph", resources, [&](const Resources& used) {
+    return measured(used, [&](const Resources& peaks) { return search_graph(index, x, out, params, peaks); });
+  });
 }
 
 KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params,
@@ -126,7 +124,7 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   const auto fill = [&](const NeighborsView& out, const Resources& peaks) {
     return search_graph(index, x, out, params, peaks);
   };
-  return within_index_limits("the graph", works_on_gpu(resources, {x.space()}), resources, [&](const Resources& used) {
+  return within_limits("the graph", resources, [&](const Resources& used) {
     return make_graph(shape, index.params().metric, used, fill);
   });
 }

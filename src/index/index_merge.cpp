@@ -5,7 +5,6 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
-#include "index/index_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -73,10 +72,8 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
   other.impl_->refuse_untrained(version.get(), "it is merged");
   const std::shared_ptr<const IndexVersion> before = impl_->versions.current();
   const auto least = [&] { return merged_footprint(before.get(), version.get()); };
-  const IndexState* const theirs = state_of(version.get());
-  const bool on_gpu = theirs != nullptr && works_on_gpu(resources, {theirs->content().space});
-  within_index_limits("the merged index", on_gpu, resources, least,
-                      [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
+  within_limits("the merged index", resources, least,
+                [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
 }
 
 std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const Resources& resources) {

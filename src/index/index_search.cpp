@@ -8,7 +8,6 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
-#include "index/index_limits.hpp"
 #include "index/refine.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
@@ -190,8 +189,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), out.space, state->content().space});
-  within_index_limits("the search", on_gpu, resources, [&](const Resources& used) {
+  within_limits("the search", resources, [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
     SearchParams of_rows = params;
@@ -236,8 +234,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     needed.at_least = true;
     return needed;
   };
-  const bool on_gpu = works_on_gpu(resources, {queries.space(), params.result_space, state->content().space});
-  return within_index_limits("the range search", on_gpu, resources, least, [&] { return search(resources); });
+  return within_limits("the range search", resources, least, [&] { return search(resources); });
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
@@ -246,8 +243,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  const bool on_gpu = state != nullptr && works_on_gpu(resources, {state->content().space});
-  within_index_limits("the reconstructed vectors", on_gpu, resources, [&](const Resources& used) {
+  within_limits("the reconstructed vectors", resources, [&](const Resources& used) {
     const HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", used);
     for (int64_t i = 0; i < ids.size && !only_counts(used); ++i) {
       const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);

@@ -53,7 +53,6 @@ class ListsState final : public IndexState {
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     const IvfSearch wanted{.k = params.k, .probes = probes_for(params.probes)};
-    if (only_counts(resources)) return count_search(queries, wanted, params.filter, resources);
     search_somewhere(queries, out.space, wanted, params.filter, resources,
                      [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                        lists.search(asked, all, out, resources);
@@ -63,10 +62,6 @@ class ListsState final : public IndexState {
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
     const IvfSearch wanted{.probes = probes_for(params.probes), .most = key_of(params_.metric, params.radius)};
-    if (only_counts(resources)) {
-      count_search(queries, wanted, params.filter, resources);
-      return {};
-    }
     return search_somewhere(queries, MemorySpace::host(), wanted, params.filter, resources,
                             [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                               return lists.range_search(asked, all, resources);
@@ -151,6 +146,9 @@ class ListsState final : public IndexState {
     std::vector<MemorySpace> spaces = {queries.space(), out};
     // Lists that lie on a GPU are searched there, unless the CPU is asked for: that gets a copy.
     if (resources.device().kind == DeviceKind::automatic) spaces.push_back(content().space);
+    // What a GPU may do and the CPU can is counted for the CPU.
+    const bool here = std::all_of(spaces.begin(), spaces.end(), [](const auto& space) { return space.host_readable(); });
+    if (only_counts(resources) && here && resources.device().kind == DeviceKind::automatic) return Device::cpu();
     const DeviceJob job{"a search of lists", [&] {
                           return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes,
                                              model_->lists(), content().rows);
@@ -169,9 +167,10 @@ class ListsState final : public IndexState {
       -> std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&> {
     const bool there = !queries.space().host_readable() && queries.dtype() == DType::f32;
     const HostRows on_host(there ? MatrixView() : queries, resources);
-    if (params_.check_finite && !there) refuse_not_finite("query", on_host.view(), {0}, resources);
+    const bool checks = params_.check_finite && !only_counts(resources);
+    if (checks && !there) refuse_not_finite("query", on_host.view(), {0}, resources);
     // The ranking of lists looks at values, where there are any to rank.
-    wanted.check_finite = params_.check_finite && there;
+    wanted.check_finite = checks && there;
     if (wanted.check_finite && !model_->has_centres()) refuse_not_finite_cuda("query", queries, resources);
     KeptRows kept(filter, content().rows, resources);
     wanted.kept = kept.leaves_some_out() ? kept.bits(resources) : nullptr;
@@ -179,11 +178,13 @@ class ListsState final : public IndexState {
       return search(*lists_on(device, model_, segments_.all(), resources), there ? queries : on_host.view(), wanted);
     };
     const Device device = device_for(queries, out, wanted.probes, resources);
+    const int64_t most = std::min(wanted.k, kept.count());  // that every query finds
+    const auto enough = [&] {
+      return wanted.probes == model_->lists() || most == 0 ||
+             (wanted.kept == nullptr && fewest_in(wanted.probes) >= most);
+    };
     if (device.kind == DeviceKind::cuda) {
-      const int64_t most = std::min(wanted.k, kept.count());  // that every query finds
-      const bool enough = wanted.probes == model_->lists() ||
-                          (wanted.kept == nullptr && (most == 0 || fewest_in(wanted.probes) >= most));
-      wanted.fewest = enough ? 0 : most;
+      wanted.fewest = enough() ? 0 : most;
       try {
         return search_on(device);
       } catch (const OutOfMemory& error) {
@@ -192,20 +193,14 @@ class ListsState final : public IndexState {
         resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
       }
     }
-    return search_on(Device::cpu());
-  }
-
-  void count_search(const MatrixView& queries, IvfSearch wanted, const RowFilter& filter,
-                    const Resources& resources) const {
-    const int64_t rows = content().rows;
-    const bool filtered = filter.form() != RowFilter::Form::none;
+    if (!only_counts(resources)) return search_on(Device::cpu());
     // A query whose lists may hold too few vectors looks at more of them.
-    const int64_t least = std::min(wanted.k, rows);
-    if (least > 0 && (filtered || fewest_in(wanted.probes) < least)) wanted.probes = model_->lists();
-    const HostRows on_host(queries, resources);
-    count_work(search_ivf_footprint(*model_, rows, wanted, filtered, queries.rows(), resources)
-                   .beside(KeptRows::footprint(filter, rows)),
+    if (!enough()) wanted.probes = model_->lists();
+    const Footprint copies{copied_bytes()};
+    const bool filtered = wanted.kept != nullptr;
+    count_work(copies.beside(search_ivf_footprint(*model_, content().rows, wanted, filtered, queries.rows(), resources)),
                resources);
+    return std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&>();
   }
 
   // The vectors of so many lists, at least.
@@ -231,7 +226,7 @@ class ListsState final : public IndexState {
   // Of copies of the segments that lie on a GPU alone.
   int64_t copied_bytes() const {
     return segments_.sum([&](const SegmentCopies& segment) {
-      return segment.space().host_readable() ? 0 : segment_bytes(segment.size());
+      return segment.copies().find(Device::cpu()) != nullptr ? 0 : segment_bytes(segment.size());
     });
   }
 
@@ -315,9 +310,10 @@ class ListsKind final : public IndexKind {
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const Lists& segments = state.segments();
+    const Footprint made = make_segment_footprint(*state.model(), rows, resources);
+    if (!rows.space.host_readable()) return made;  // it stays by itself where there is no room to merge
     const int64_t joined = segments.rows() - segments.first_row(segments.staying(rows.rows)) + rows.rows;
-    return build_segment_footprint(*state.model(), rows, resources)
-        .then({state.segment_bytes(rows.rows) + state.segment_bytes(joined)});
+    return made.then({state.segment_bytes(rows.rows) + state.segment_bytes(joined)});
   }
 
   SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {

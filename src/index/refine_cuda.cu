@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads) refine_kernel(const __grid_constant_
 class CodecOnDeviceCuda final : public CodecOnDevice {
  public:
   CodecOnDeviceCuda(int device, const Codec& codec, const Resources& resources)
-      : codec_(codec.tables(), allocation_context(device), resources) {}
+      : codec_(codec.tables(), allocation_context(device, resources), resources) {}
 
   int64_t bytes() const override { return codec_.bytes(); }
   const CodecView& view() const { return codec_.view(); }

@@ -39,16 +39,18 @@ class QueriesOnDevice {
   MatrixView load(int64_t first, int64_t count) const {
     const MatrixView some = all_.slice(first, count);
     if (is_there(all_)) return some;
+    const MatrixView loaded(memory_.get(), DType::f32, {count, some.cols(), some.cols()}, MemorySpace::cuda(device_));
     const HostRows rows(some, resources_);
     MatrixView from = rows.view();
     MatrixBuffer wide;
     if (some.dtype() != DType::f32) {
       wide = MatrixBuffer(DType::f32, count, some.cols(), "queries as f32", resources_);
+      if (only_counts(resources_)) return loaded;
       for (int64_t i = 0; i < count; ++i) widen_row(from, i, typed_row<float>(wide.mutable_view(), i));
       from = wide.view();
     }
     copy_to_device(from, memory_.get(), device_, resources_);
-    return {memory_.get(), DType::f32, {count, some.cols(), some.cols()}, MemorySpace::cuda(device_)};
+    return loaded;
   }
 
  private:
@@ -89,13 +91,13 @@ void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, con
                        QueriesOnDevice::bytes_for_each(queries);
   const int64_t room =
       std::min(cuda_device(device).memory_free, resources.device_memory(device)->available()) / kDeviceShare;
-  const int64_t together = std::clamp<int64_t>(room / each, 1, out.queries);
+  const int64_t together = only_counts(resources) ? 1 : std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
   const GraphOutput found({together, candidates, MemorySpace::cuda(device)}, resources);
   const bool to_host = out.space.host_readable();
   const GraphOutput refined({to_host ? together : 0, out.k, MemorySpace::cuda(device)}, resources);
   ProgressMeter meter("refine", out.queries, resources);
-  for (int64_t first = 0; first < out.queries; first += together) {
+  for (int64_t first = 0; first < (only_counts(resources) ? 1 : out.queries); first += together) {
     resources.check_cancelled();
     const int64_t count = std::min(together, out.queries - first);
     const MatrixView some = there.load(first, count);

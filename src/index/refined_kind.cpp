@@ -84,7 +84,7 @@ class CodeStore {
   GpuCodes on_gpu(int device, const Resources& given) const {
     const Resources resources = given.with_progress({});
     GpuCodes there{device, codec_->format(), nullptr, {}};
-    there.codec = codec_there_->get(Device::cuda(device), [&] { return codec_on_gpu(device, *codec_, resources); });
+    there.codec = codec_there_->get(Device::cuda(device), resources, [&] { return codec_on_gpu(device, *codec_, resources); });
     for (size_t i = 0; i < codes_.count(); ++i) {
       there.blocks.push_back({codes_.all()[i]->on(Device::cuda(device), resources), codes_.first_row(i)});
     }
@@ -136,6 +136,14 @@ class StoredVectors final : public RefineVectors {
   const CodeStore& store_;
 };
 
+// Whether the limits leave twice what a call takes that can be done without.
+template <typename Call>
+bool fits_well(const Call& call, const Resources& resources) {
+  if (!counts_memory(resources)) return true;
+  const Footprint needed = footprint_of_call(resources, call).times(2);
+  return needed.host <= resources.host_memory()->available() && needed.device <= resources.device_memory()->available();
+}
+
 class RefinedState final : public IndexState {
  public:
   // `factor`: the default of a search; 0: Kith's own.
@@ -158,9 +166,13 @@ class RefinedState final : public IndexState {
     const int64_t usual = factor_ > 0 ? static_cast<int64_t>(std::ceil(factor_)) : kDefaultRefine;
     const RefineTask task(*inner_, params, usual, content().rows, params_.metric);
     const std::optional<int> gpu = counts ? std::nullopt : gpu_for(queries, out, task.coarse.k, resources);
-    if (gpu.has_value()) {
+    const auto on_gpu = [&](const Resources& used) {
+      search_and_refine_on_gpu(task, vectors_.on_gpu(*gpu, used), queries, out, used);
+    };
+    if (gpu.has_value() && fits_well(on_gpu, resources)) {
+      const int64_t quarter = resources.device_memory(*gpu)->available() / 4;
       try {
-        return search_and_refine_on_gpu(task, vectors_.on_gpu(*gpu, resources), queries, out, resources);
+        return on_gpu(resources.with_spare_device_memory(std::min(quarter, resources.spare_device_memory())));
       } catch (const OutOfMemory& error) {
         resources.log(LogLevel::info, fmt::format("candidates are compared again on the host: {}", error.what()));
       }

@@ -53,6 +53,12 @@ class FloatRows {
   MutableMatrixView view_;
 };
 
+// Of a transformed row, where it lies.
+Footprint row_footprint(const TransformChain& chain, MemorySpace space) {
+  const int64_t bytes = array_bytes<float>(chain.out());
+  return space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
+}
+
 // Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
 // limit of the host's no more than leave room for behind(rows), where that is given.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
@@ -184,13 +190,11 @@ class TransformedState final : public IndexState {
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     if (only_counts(resources)) {
-      const HostRows on_host(queries, resources);
       const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
-        inner_->search(counted_queries(queries.rows()), out, params, used);
+        inner_->search(counted_queries(queries.rows(), queries.space()), out, params, used);
       });
-      // Steps between the first and the last make rows of their own.
-      const Footprint steps = array_footprint<float>(2 * chain_->widest());
-      return count_work(beside_share(behind.then(steps), kTransformedShare, array_bytes<float>(chain_->out())),
+      return count_work(beside_share(behind.then(chain_->footprint(RowsInfo(queries), resources)), kTransformedShare,
+                                     row_footprint(*chain_, queries.space())),
                         resources);
     }
     if (params_.check_finite) check_queries_finite(queries, resources);
@@ -209,7 +213,7 @@ class TransformedState final : public IndexState {
     const auto behind = [&](int64_t count) {
       return footprint_of_call(
                  resources,
-                 [&](const Resources& used) { (void)inner_->range_search(counted_queries(count), to_host, used); })
+                 [&](const Resources& used) { (void)inner_->range_search(counted_queries(count, {}), to_host, used); })
           .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
     };
     if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
@@ -256,8 +260,8 @@ class TransformedState final : public IndexState {
 
  private:
   // As the transforms leave them, for calls that are counted.
-  MatrixView counted_queries(int64_t count) const {
-    return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}};
+  MatrixView counted_queries(int64_t count, MemorySpace space) const {
+    return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}, space};
   }
 
   int64_t chain_bytes() const {
@@ -312,9 +316,10 @@ class TransformedKind final : public IndexKind {
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
     const int64_t cols = state.chain()->out();
-    const Footprint behind =
-        inner_->add_footprint(state.inner().get(), RowsInfo(rows.rows, cols, DType::f32), resources).times(2);
-    return beside_share(behind, kTransformedShare, array_bytes<float>(cols))
+    RowsInfo inside(rows.rows, cols, DType::f32);
+    inside.space = rows.space;
+    const Footprint behind = inner_->add_footprint(state.inner().get(), inside, resources).times(2);
+    return beside_share(behind, kTransformedShare, row_footprint(*state.chain(), rows.space))
         .beside(state.chain()->footprint(rows, resources));
   }
 

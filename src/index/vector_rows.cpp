@@ -5,6 +5,7 @@
 #include "core/dispatch.hpp"
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 
 #include <fmt/format.h>
@@ -77,11 +78,17 @@ Layout get_layout(const VectorSegment& segment, Device device, const PrepareOpti
   try {
     made = dispatch(
         device, [&] { return prepare_base_cpu(rows, options, resources); },
-        [&](int index) { return prepare_base_cuda(index, rows, options, resources); });
+        [&](int index) -> std::shared_ptr<PreparedBase> {
+          const auto prepare = [&](const Resources& used) { return prepare_base_cuda(index, rows, options, used); };
+          const int64_t room = std::min(resources.device_memory()->available() / 2, resources.spare_device_memory());
+          const bool fits = !counts_memory(resources) || footprint_of_call(resources, prepare).device <= room;
+          return fits ? prepare(resources) : nullptr;
+        });
   } catch (const OutOfMemory& error) {
     resources.log(LogLevel::info, fmt::format("the index is searched without a prepared copy: {}", error.what()));
     return nullptr;
   }
+  if (made == nullptr) return nullptr;
   return segment.prepared().keep(device, std::move(made),
                                  [&](const PreparedBase& layout) { return layout.serves(options.queries); });
 }

@@ -16,6 +16,6 @@ Segment without_on_device(const ListSegment&, const KeptRows&, int64_t, const Re
 
 Segment code_rows_cuda(int, const IvfModel&, const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
 
-int64_t rows_coded_together(int, const IvfModel&, const Resources&) { throw_no_cuda(); }
+int64_t rows_coded_together(int, const IvfModel&, const MatrixView&, const Resources&) { throw_no_cuda(); }
 
 }  // namespace kith

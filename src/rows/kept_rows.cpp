@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -60,15 +61,19 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
   if (filter.size() < 0 || (filter.size() > 0 && filter.data() == nullptr)) {
     throw InvalidArgument(fmt::format("a filter of {} entries at a null pointer", filter.size()));
   }
-  if (filter.form() == RowFilter::Form::rows) {
-    take_rows(filter, resources);
-    return;
-  }
-  if (filter.size() != rows) {
+  const bool listed = filter.form() == RowFilter::Form::rows;
+  if (!listed && filter.size() != rows) {
     throw InvalidArgument(
         fmt::format("the filter is for {} rows and the base has {}; they must be the same", filter.size(), rows));
   }
-  take_bits(filter, resources);
+  if (only_counts(resources)) {
+    bits_ = HostBuffer(footprint(filter, rows).host, "the filter", resources);
+    count_ = std::max<int64_t>(0, rows - 1);
+  } else if (listed) {
+    take_rows(filter, resources);
+  } else {
+    take_bits(filter, resources);
+  }
 }
 
 void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {

@@ -42,7 +42,7 @@ class PlacedSegment {
 
   // The payload there, copied by the first call; OutOfMemory where there is no room.
   Copy on(Device device, const Resources& resources) const {
-    return copies_.get(device, [&] { return made_->copied_to(device, resources); });
+    return copies_.get(device, resources, [&] { return made_->copied_to(device, resources); });
   }
   const Placed<Payload>& copies() const { return copies_; }
   // What searches keep beside it.

@@ -4,6 +4,7 @@
 #include "cuda/device_guard.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
+#include "exact/search_footprint.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +53,7 @@ DataSample sample_of(const MatrixView& centres) {
 GpuCentres::GpuCentres(int device, Metric metric, const MatrixView& centres, const Resources& resources)
     : device_(device), metric_(metric) {
   const DeviceGuard guard(device);
-  const std::shared_ptr<const DeviceContext> context = allocation_context(device);
+  const std::shared_ptr<const DeviceContext> context = allocation_context(device, resources);
   memory_ = DeviceArray<float>(centres.rows() * centres.cols(), "the centres on the device", context, resources);
   context->copy_values(memory_.data(), static_cast<const float*>(centres.data()), memory_.size());
   context->synchronize();
@@ -73,8 +74,15 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
              {queries, base, RowFilter(), &layouts}, out, resources);
 }
 
+Footprint GpuCentres::nearest_footprint(int64_t rows, DType dtype, const Resources& resources) const {
+  const RowsInfo info(MatrixView(counted_only_memory(), dtype, {rows, view_.cols(), view_.cols()}, view_.space()));
+  SearchShape shape = check_knn(info, RowsInfo(view_), {1, metric_});
+  shape.base_checked = true;
+  return search_footprint(shape, {.k = 1, .check_finite = false, .result_space = view_.space()}, RowFilter(), resources);
+}
+
 GpuModelCuda::GpuModelCuda(int device, const IvfModel& model, const Resources& resources)
-    : codec_(model.codec->tables(), allocation_context(device), resources) {
+    : codec_(model.codec->tables(), allocation_context(device, resources), resources) {
   if (!model.has_centres()) return;
   centres_.emplace(device, model.metric, model.centres.view(), resources);
   sample_ = sample_of(model.centres.view());
@@ -83,7 +91,7 @@ GpuModelCuda::GpuModelCuda(int device, const IvfModel& model, const Resources& r
 std::shared_ptr<const GpuModelCuda> gpu_model(int device, const IvfModel& model, const Resources& resources) {
   const DeviceGuard guard(device);
   const auto make = [&] { return std::make_shared<const GpuModelCuda>(device, model, resources); };
-  return std::static_pointer_cast<const GpuModelCuda>(model.on_gpus->get(Device::cuda(device), make));
+  return std::static_pointer_cast<const GpuModelCuda>(model.on_gpus->get(Device::cuda(device), resources, make));
 }
 
 }  // namespace kith

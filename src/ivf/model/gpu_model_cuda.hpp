@@ -32,6 +32,8 @@ class GpuCentres {
   // many distances, in the memory of the device that the rows lie on. On the resources' stream.
   void nearest(const MatrixView& rows, int64_t count, bool check_finite, int64_t* lists, float* distances,
                const Resources& resources) const;
+  // What the nearest list of so many rows there takes at least.
+  Footprint nearest_footprint(int64_t rows, DType dtype, const Resources& resources) const;
 
  private:
   int device_;

@@ -64,8 +64,7 @@ Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, c
   shape.query_dtype = rows.dtype;
   shape.metric = metric;
   return rank_footprint(rows.rows, 1, resources)
-      .beside(search_footprint(shape, {.k = 1, .check_finite = false}, RowFilter(),
-                               resources.with_device(Device::cpu())));
+      .beside(search_footprint(shape, {.k = 1, .check_finite = false}, RowFilter(), resources));
 }
 
 }  // namespace kith

@@ -185,8 +185,8 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
   Footprint working = Codec::training_footprint(code, info, resources);
   if (code.norm != CodeNorm::decoded) working = working.then(norm_training_footprint(code, info, resources));
   if (lists > 0) {  // looked for with a share of what is left beside
-    const int64_t assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources).host;
-    working = working.then({assigning * kPieceShare / (kPieceShare - 1)});
+    const Footprint assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources);
+    working = working.then({assigning.host * kPieceShare / (kPieceShare - 1), assigning.device});
   }
   return drawn_footprint(rows, count).beside(array_footprint<int32_t>(count)).beside(working);
 }

@@ -2,6 +2,7 @@
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
@@ -333,8 +334,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   const CodeFormat& format = lists.codec.format;
-  KITH_CUDA_CHECK(cudaMemsetAsync(prepared.largest, 0, sizeof(float), stream));
-  KITH_CUDA_CHECK(cudaMemsetAsync(prepared.facts, 0, static_cast<size_t>(lists.lists) * sizeof(ListFacts), stream));
+  enqueue_zeros(prepared.largest, sizeof(float), stream);
+  enqueue_zeros(prepared.facts, array_bytes<ListFacts>(lists.lists), stream);
   const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
   const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
   constexpr int64_t kMostBlocks = 1024;
@@ -366,7 +367,7 @@ void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStre
 
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream) {
   if (lists.count == 0) return;
-  KITH_CUDA_CHECK(cudaMemsetAsync(ranks, 0, static_cast<size_t>(lists.count) * sizeof(uint16_t), stream));
+  enqueue_zeros(ranks, array_bytes<uint16_t>(lists.count), stream);
   launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
 }
 

@@ -13,13 +13,14 @@
 namespace kith {
 namespace {
 
-// What may be kept that a search can do without: it leaves most of what is free to others.
+// What may be kept that a search can do without: nothing that it needs, and it leaves most of what is free to others.
 int64_t room_beside(const Resources& resources) {
   constexpr int64_t kShare = 4;
   size_t free = 0;
   size_t all = 0;
   KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
-  return std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+  const int64_t left = std::min(static_cast<int64_t>(free), resources.device_memory()->available());
+  return std::min(left / kShare, resources.spare_device_memory());
 }
 
 // Without halves each scan decodes.
@@ -36,7 +37,7 @@ DeviceArray<uint16_t> ranked_repeats(const DeviceListsView& lists, const std::sh
   memory->synchronize();
   work.fill(most.data(), 0, 1);
   launch_count_repeats(lists, most.data(), work.stream());
-  uint32_t frequent = 0;
+  uint32_t frequent = kLeastRepeats;
   work.copy_values(&frequent, most.data(), 1);
   work.synchronize();
   if (frequent < kLeastRepeats) return {};
@@ -61,15 +62,15 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   view_.codes = segment_->codes();
   view_.rows = segment_->rows();
   view_.count = segment_->size();
-  const auto memory = allocation_context(segment_->space().device);
-  const DeviceContext work(segment_->space().device);
+  const auto memory = allocation_context(segment_->space().device, resources);
+  const auto work = work_context(segment_->space().device, resources);
   const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
   memory->synchronize();
   prepared_ = layout.in(memory_.data(), view_);
-  launch_prepare_lists(view_, prepared_, work.stream());
-  work.synchronize();
-  repeats_ = ranked_repeats(view_, memory, work, resources);
+  launch_prepare_lists(view_, prepared_, work->stream());
+  work->synchronize();
+  repeats_ = ranked_repeats(view_, memory, *work, resources);
 }
 
 std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_terms() const {
@@ -93,8 +94,8 @@ ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
   const ScanTerm term = scan_term(resources);
   if (term == ScanTerm::none) return {};
   const DeviceGuard guard(segment_->space().device);
-  const auto memory = allocation_context(segment_->space().device);
-  const DeviceContext work(segment_->space().device);
+  const auto memory = allocation_context(segment_->space().device, resources);
+  const auto work = work_context(segment_->space().device, resources);
   const ScanTermsLayout layout(view_, term);
   auto made = std::make_shared<KeptTerms>();
   try {
@@ -104,8 +105,8 @@ ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
   }
   memory->synchronize();
   made->terms = layout.in(made->memory.data());
-  launch_scan_terms(view_, prepared_, made->terms, work.stream());
-  work.synchronize();
+  launch_scan_terms(view_, prepared_, made->terms, work->stream());
+  work->synchronize();
   const std::lock_guard lock(mutex_);
   if (terms_ == nullptr) terms_ = std::move(made);
   return terms_->terms;
@@ -119,7 +120,7 @@ std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const Se
   const auto make = [&] {
     return std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
   };
-  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(Device::cuda(device), make));
+  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(Device::cuda(device), resources, make));
 }
 
 }  // namespace kith

@@ -15,6 +15,10 @@
 namespace kith {
 namespace {
 
+ListsRound first_round(const ListSearcher& searcher, const MatrixView& queries, MemorySpace result_space) {
+  return {queries.rows(), searcher.task().probes, false, queries.dtype(), queries.space(), result_space};
+}
+
 // Calls use(backend, numbers of the batch's queries, room for their packed neighbours, meter) for batch after batch.
 template <typename Use>
 void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, MemorySpace result_space,
@@ -24,7 +28,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
   std::vector<uint32_t> pending(static_cast<size_t>(queries.rows()));
   std::iota(pending.begin(), pending.end(), 0u);
   ProgressMeter meter("search", queries.rows(), resources);
-  ListsRound round{queries.rows(), searcher.task().probes, false, queries.dtype(), queries.space(), result_space};
+  ListsRound round = first_round(searcher, queries, result_space);
   while (!pending.empty()) {
     const Planned<ListsPlan> planned = plan_and_reserve<ListsPlan>(
         "a search of the lists", [&](const PlanBudget& budget) { return searcher.plan(round, budget); }, resources);
@@ -56,6 +60,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
 // What is written for queries that are still short of vectors is written again by a later round.
 void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
                   const Resources& resources) {
+  if (only_counts(resources)) return count_work(searcher.least(first_round(searcher, queries, out.space)), resources);
   const ResultExit exit(searcher.metric());
   for_each_batch(searcher, queries, out.space, resources,
                  [&](ListsBackend& backend, std::span<const uint32_t> numbers, uint64_t* packed, ProgressMeter& meter) {
@@ -70,6 +75,11 @@ void search_lists(const ListSearcher& searcher, const MatrixView& queries, const
 }
 
 RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries, const Resources& resources) {
+  const auto least = [&] { return searcher.least(first_round(searcher, queries, MemorySpace::host())); };
+  if (only_counts(resources)) {
+    count_work(least(), resources);
+    return {};
+  }
   RangeHits hits(resources);
   for_each_batch(searcher, queries, MemorySpace::host(), resources,
                  [&](ListsBackend& backend, std::span<const uint32_t>, uint64_t*, ProgressMeter& meter) {
@@ -81,7 +91,7 @@ RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView
     const int64_t count = hits.counted();
     hits.clear();
     throw NamedLimit("host",
-                     resources.host_memory()->used() + searcher.least(queries.rows()).beside(found.times(2)).host,
+                     resources.host_memory()->used() + least().beside(found.times(2)).host,
                      fmt::format("{} vectors are in range, which takes {} beside the search, more than the host memory "
                                  "limit leaves; raise the limit, or lower the radius",
                                  count, format_bytes_up(found.host)));

@@ -90,8 +90,8 @@ class ListSearcher {
   virtual const IvfSearch& task() const = 0;
   virtual Metric metric() const = 0;
   virtual int64_t lists() const = 0;
-  // What a search of so many queries takes of the host at least, where that is known.
-  virtual Footprint least(int64_t) const { return {}; }
+  // What a search takes at least that begins with this round.
+  virtual Footprint least(const ListsRound& first) const = 0;
   virtual PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const = 0;
   virtual std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                               const Resources& planned) const = 0;

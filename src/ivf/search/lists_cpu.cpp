@@ -233,8 +233,8 @@ class CpuSearcher final : public ListSearcher {
   Metric metric() const override { return model().metric; }
   int64_t lists() const override { return model().lists(); }
   const IvfModel& model() const { return vectors_.model(); }
-  Footprint least(int64_t queries) const override {
-    return search_ivf_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, queries, resources_);
+  Footprint least(const ListsRound& first) const override {
+    return search_ivf_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, first.queries, resources_);
   }
 
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {

@@ -71,6 +71,11 @@ struct RoundLayout : WorkspaceLayout {
   Slot<std::byte> scan;
 };
 
+// For what is kept beside one of so many segments, and as much again for what lookups keep.
+Resources sharing_spare(const Resources& resources, size_t segments) {
+  return resources.with_spare_device_memory(resources.spare_device_memory() / static_cast<int64_t>(2 * segments + 1));
+}
+
 // Where hits are put on the device.
 struct HitMemory {
   HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
@@ -129,6 +134,7 @@ class CudaSearcher final : public ListSearcher {
   int64_t lists() const override { return lists_; }
   const Resources& resources() const { return resources_; }
 
+  Footprint least(const ListsRound& first) const override;
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override;
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override;
@@ -138,6 +144,7 @@ class CudaSearcher final : public ListSearcher {
 
   // What lookups find beside the lists of each part; none where a plan will not look codes up.
   void take_terms(int64_t queries) {
+    const Resources each = sharing_spare(resources_, parts_.size());
     for (size_t p = 0; p < parts_.size(); ++p) {
       IvfSearchShape shape = shape_of(p, queries, task_.probes);
       const auto looks_up = [&](ScanTerm term) {
@@ -145,8 +152,8 @@ class CudaSearcher final : public ListSearcher {
         return plan_ivf_search(shape, INT64_MAX).tables;
       };
       // Without a question to the device where lookups would not even pay with the best term.
-      if (looks_up(ScanTerm::of_vector) && looks_up(parts_[p]->scan_term(resources_))) {
-        terms_[p] = parts_[p]->scan_terms(resources_);
+      if (looks_up(ScanTerm::of_vector) && looks_up(parts_[p]->scan_term(each))) {
+        terms_[p] = parts_[p]->scan_terms(each);
       }
     }
   }
@@ -261,6 +268,22 @@ PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudg
     if (!fits(plan)) plan = plan_batch(round, 1, most, 0, gpu, budget);
     return ListsPlan(std::move(plan));
   });
+}
+
+// Of every round that may come. What is found in range takes room beside the plan, which gets half of what is left.
+Footprint CudaSearcher::least(const ListsRound& first) const {
+  Footprint needed;
+  for (ListsRound round = first;; round.again = true) {
+    needed = needed.then(least_plan([&](const PlanBudget& budget) { return plan(round, budget); }, resources_));
+    if (task_.fewest == 0 || (round.again && round.slots == lists_)) break;
+    round.slots = std::min(4 * round.slots, lists_);
+  }
+  if (!task_.most) return needed;
+  needed = needed.beside(RangeHits::footprint(0, first.queries, resources_.threads(), RangeHits::kFirstSegmentBytes))
+               .beside(array_footprint<std::byte>(first.queries + 1, 64))
+               .times(2);
+  needed.at_least = true;
+  return needed;
 }
 
 class CudaBackend final : public ListsBackend {
@@ -509,10 +532,11 @@ class GpuListsCuda final : public SearchableLists {
   GpuListsCuda(int device, std::shared_ptr<const IvfModel> model, const std::vector<SharedSegment>& segments,
                const Resources& resources)
       : device_(device), host_model_(std::move(model)), model_(gpu_model(device, *host_model_, resources)) {
+    const Resources each = sharing_spare(resources, segments.size());
     for (const SharedSegment& segment : segments) {
       rows_ += segment->size();
       if (segment->size() == 0) continue;
-      parts_.push_back(prepared_segment(device, *segment, *host_model_, model_, resources));
+      parts_.push_back(prepared_segment(device, *segment, *host_model_, model_, each));
     }
   }
 

@@ -2,8 +2,10 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
@@ -24,32 +26,52 @@ namespace {
 
 constexpr uint64_t kNothingLost = ~uint64_t{0};
 constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
-constexpr int64_t kRowBytes = 24;                    // of each row beside its codes, while they are sorted
-constexpr int64_t kPieceRowBytes = 160;              // of each row of a piece beside its values
-
-// Of a row of a piece.
-int64_t piece_bytes(const MatrixView& rows, int64_t code_bytes) {
-  const int64_t as_halves = 2 * rows.cols() + 128;
-  const int64_t brought = rows.space().host_readable() ? rows.cols() * size_of(rows.dtype()) : 0;
-  return brought + 4 * rows.cols() + as_halves + code_bytes + kPieceRowBytes;
-}
+constexpr int64_t kLeastPiece = 256;                 // rows, however little room there is
+constexpr int64_t kLeastTogether = 65536;            // likewise
 
 int64_t device_room(int device, const Resources& resources) {
   const DeviceInfo gpu = usable_gpu(Device::cuda(device));
   return std::min(gpu.memory_free, resources.device_memory(device)->available());
 }
 
-int64_t piece_rows(const MatrixView& rows, int64_t code_bytes, int64_t room) {
-  constexpr int64_t kShare = 4;  // of the room
-  const int64_t most = std::min(kPieceBytes / (rows.cols() * 4), room / kShare / piece_bytes(rows, code_bytes));
-  return std::clamp<int64_t>(most, 1, std::max<int64_t>(rows.rows(), 1));
+// The most rows, up to so many, of which footprint(rows) fits; the least number where none does.
+template <typename FootprintOf>
+int64_t most_rows(int64_t most, int64_t least, int64_t room, const FootprintOf& footprint) {
+  int64_t rows = most;
+  while (rows > least && footprint(rows).device > room) rows = std::max(least, divide_up(rows, 2));
+  return rows;
 }
+
+// What a piece of rows takes on the device on its way to codes.
+struct PieceMemory {
+  PieceMemory(const IvfModel& model, const GpuModelCuda& there, const RowsInfo& rows, int64_t piece,
+              const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
+      : brought(rows.space.host_readable() ? piece * rows.row_bytes() : 0, "rows on the device", context, resources),
+        residuals(piece * rows.cols, "rows on the device", context, resources),
+        scratch(there.codec().scratch_bytes(DType::f32, piece), "the making of codes", context, resources),
+        lost(1, "the making of codes", context, resources) {
+    if (model.has_centres()) labels.emplace(model, there, piece, rows.dtype, context, resources);
+    if (labels && only_counts(resources)) labels->count_finding();
+  }
+
+  DeviceBuffer brought;
+  DeviceArray<float> residuals;
+  DeviceBuffer scratch;
+  DeviceArray<uint64_t> lost;
+  std::optional<ListLabels> labels;
+};
 
 }  // namespace
 
-int64_t rows_coded_together(int device, const IvfModel& model, const Resources& resources) {
-  const int64_t code_bytes = model.codec->format().bytes();
-  return std::max<int64_t>(1, device_room(device, resources) / 2 / (2 * code_bytes + kRowBytes));
+int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources) {
+  const int64_t least = std::min(rows.rows(), kLeastTogether);
+  if (rows.rows() == least || only_counts(resources)) return least;
+  constexpr int64_t kShare = 2;  // of the room: the rest is for larger pieces
+  return most_rows(rows.rows(), least, device_room(device, resources) / kShare, [&](int64_t together) {
+    return footprint_of_call(resources, [&](const Resources& counting) {
+      (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
+    });
+  });
 }
 
 Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
@@ -60,9 +82,6 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   const int64_t cols = rows.cols();
   const int64_t code_bytes = model.codec->format().bytes();
   const bool here = !rows.space().host_readable();
-  const auto buffer = [&](int64_t bytes, std::string_view purpose) {
-    return DeviceBuffer(bytes, purpose, context, resources);
-  };
   const std::shared_ptr<const GpuModelCuda> there = gpu_model(device, model, resources);
   const DeviceCodec& codec = there->codec();
   const auto segment =
@@ -70,49 +89,55 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   const DeviceArray<int32_t> labels(rows.rows(), "the rows' lists", context, resources);
   const DeviceArray<uint8_t> codes(rows.rows() * code_bytes, "codes on the device", context, resources);
   {
-    const int64_t piece = piece_rows(rows, code_bytes, device_room(device, resources));
-    const int64_t row_bytes = cols * size_of(rows.dtype());
-    std::optional<ListLabels> search;
-    if (model.has_centres()) search.emplace(model, *there, piece, rows.dtype(), context, resources);
-    const DeviceBuffer brought = buffer(here ? 0 : piece * row_bytes, "rows on the device");
-    const DeviceArray<float> residuals(piece * cols, "rows on the device", context, resources);
-    const DeviceBuffer scratch = buffer(codec.scratch_bytes(DType::f32, piece), "the making of codes");
-    const DeviceArray<uint64_t> lost(1, "the making of codes", context, resources);
-    const bool pinned = !here && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
+    const RowsInfo info(rows);
+    const auto footprint = [&](int64_t piece) {
+      return counted(resources, [&](const Resources& counting) {
+        const PieceMemory memory(model, *there, info, piece, work_context(device, counting), counting);
+      });
+    };
+    const int64_t least = std::min(rows.rows(), kLeastPiece);
+    const int64_t good = std::clamp<int64_t>(kPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
+    constexpr int64_t kShare = 4;  // of the room
+    const int64_t room = only_counts(resources) ? 0 : device_room(device, resources);
+    const int64_t piece = most_rows(good, least, room / kShare, footprint);
+    const Resources beside = resources.with_spare_device_memory(std::max<int64_t>(0, room - footprint(piece).device));
+    PieceMemory at(model, *there, info, piece, context, beside);
+    const int64_t row_bytes = info.row_bytes();
+    const bool pinned = !here && wants_pinned(rows.space(), rows.rows() * row_bytes) && !only_counts(resources) &&
                         resources.host_memory()->available() > 2 * kPinnedBytes;
     RowUpload upload(pinned, resources, here ? 0 : row_bytes);
     ProgressMeter meter("encode", rows.rows(), given);
-    context->fill(lost.data(), 0xFF, 1);
+    context->fill(at.lost.data(), 0xFF, 1);
     if (!model.has_centres()) context->fill(labels.data(), 0, labels.size());
-    for (int64_t first = 0; first < rows.rows(); first += piece) {
+    for (int64_t first = 0; first < rows.rows() && !only_counts(resources); first += piece) {
       const int64_t count = std::min(piece, rows.rows() - first);
       MatrixView some = rows.slice(first, count);
       if (!here) {
-        upload.copy(some, brought.data(), context->stream(), meter);
-        some = {brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
+        upload.copy(some, at.brought.data(), context->stream(), meter);
+        some = {at.brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
       }
-      if (search) search->find(some, labels.data() + first, meter);
+      if (at.labels) at.labels->find(some, labels.data() + first, meter);
       launch_residuals({{some.data(), some.dtype(), some.row_stride(), count},
                         cols,
                         model.residual ? there->centres()->data() : nullptr,
                         labels.data() + first,
                         model.lists(),
-                        residuals.data()},
+                        at.residuals.data()},
                        context->stream());
-      codec.encode({residuals.data(), DType::f32, cols, count}, codes.data() + first * code_bytes, scratch.data(),
-                   lost.data(), context->stream());
+      codec.encode({at.residuals.data(), DType::f32, cols, count}, codes.data() + first * code_bytes, at.scratch.data(),
+                   at.lost.data(), context->stream());
       if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
         launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,
                                 {there->centres()->data(), labels.data() + first}, context->stream());
       }
       if (model.codec->format().stores_values()) {
         uint64_t unheld = kNothingLost;
-        context->copy_values<uint64_t>(&unheld, lost.data(), 1);
+        context->copy_values<uint64_t>(&unheld, at.lost.data(), 1);
         context->synchronize();
         if (unheld != kNothingLost) {
-          const auto at = static_cast<int64_t>(unheld);
+          const auto lost = static_cast<int64_t>(unheld);
           throw InvalidArgument(fmt::format("row {}, column {} of the added vectors is beyond what {} holds",
-                                            first + at / cols, at % cols, name_of(model.codec->format().dtype)));
+                                            first + lost / cols, lost % cols, name_of(model.codec->format().dtype)));
         }
       }
       meter.add(count);
@@ -131,8 +156,8 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   sort.offsets = segment->to_fill().offsets;
   sort.sorted_codes = segment->to_fill().codes;
   sort.rows = segment->to_fill().rows;
-  const DeviceBuffer memory = buffer(sort_lists_bytes(sort.count, sort.lists), "the sort by list");
-  launch_sort_lists(sort, memory.data(), context->stream());
+  const DeviceBuffer memory(sort_lists_bytes(sort.count, sort.lists), "the sort by list", context, resources);
+  if (!only_counts(resources)) launch_sort_lists(sort, memory.data(), context->stream());
   context->synchronize();
   return segment;
 }
@@ -144,6 +169,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   keys_ = DeviceArray<float>(most, "the rows' lists", context_, resources);
   if (kind == KeyKind::cosine) {
     lists_ = DeviceArray<int64_t>(most, "the rows' lists", context_, resources);
+    if (only_counts(resources)) exact_ = there.centres()->nearest_footprint(most, dtype, resources);
     return;
   }
   CentreSearchShape shape;
@@ -153,16 +179,20 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.dtype = dtype;
   shape.kind = kind;
   const DeviceInfo gpu = usable_gpu(Device::cuda(context_->device()));
-  PlanBudget budget;
-  budget.host = resources.host_memory()->available();
-  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) /
-                  4;  // of the rows left to exact search
+  PlanBudget budget;  // of the rows left to exact search
+  budget.host = only_counts(resources) ? 0 : resources.host_memory()->available();
+  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;
+  budget.device = std::min(budget.device, resources.spare_device_memory());
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
+  exact_ = {plan.exact.host_bytes, plan.exact.device_bytes};
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
+  if (only_counts(resources)) return;
   search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
   search_->set_centres(there.centres()->data(), model.lists());
 }
+
+void ListLabels::count_finding() const { count_work(exact_, resources_); }
 
 void ListLabels::find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter) {
   if (!search_) {

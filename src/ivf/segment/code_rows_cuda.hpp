@@ -21,7 +21,7 @@ namespace kith {
 Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                             const Resources& resources);
 
-// How many rows at a time the device has room for, by what is left under the limit and there.
-int64_t rows_coded_together(int device, const IvfModel& model, const Resources& resources);
+// How many of these rows at a time the device has room for, by what is left under the limit and there.
+int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources);
 
 }  // namespace kith

@@ -144,6 +144,9 @@ ListSegment::ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_p
 }
 
 void ListSegment::mark_lists(const Resources& resources) {
+  marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
+  bytes_ += marks_.bytes();
+  if (only_counts(resources)) return;
   const int64_t* const begins = offsets();
   if (lists() < 1 || begins[0] != 0 || begins[lists()] != size() || !std::is_sorted(begins, begins + lists() + 1)) {
     throw_not_together();
@@ -154,8 +157,6 @@ void ListSegment::mark_lists(const Resources& resources) {
       throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
     }
   }
-  marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
-  bytes_ += marks_.bytes();
   int64_t list = 0;
   for (int64_t place = 0; place < size(); place += kMarkEvery) {
     while (begins[list + 1] <= place) ++list;
@@ -192,7 +193,7 @@ void upload(const T* from, int64_t count, T* to, int device, const Resources& re
 template <typename T>
 HostArray<T> download(const T* from, int64_t count, int device, const Resources& resources) {
   HostArray<T> to(count, "the lists", resources);
-  if (count > 0) copy_to_host(from, to.bytes(), device, to.data());
+  if (count > 0 && !only_counts(resources)) copy_to_host(from, to.bytes(), device, to.data());
   return to;
 }
 
@@ -261,7 +262,8 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
   return std::move(arrays).segment(code_bytes, resources);
 }
 
-Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& given) {
+  const Resources resources = given.with_device(Device::cpu());
   const int64_t block = encoded_together(rows.rows, rows.cols);
   const Footprint encoding = array_footprint<float>(block, rows.cols)
                                  .beside(model.codec->encoding_footprint({block, rows.cols, DType::f32}, resources));
@@ -275,6 +277,13 @@ Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, c
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
   const int64_t lists = segments.front()->lists();
   const int64_t code_bytes = segments.front()->code_bytes();
+  if (only_counts(resources)) {
+    int64_t size = 0;
+    for (const Segment& segment : segments) size += segment->size();
+    return std::make_shared<ListSegment>(HostArray<int64_t>(lists + 1, "the lists' offsets", resources),
+                                         HostArray<uint8_t>(size * code_bytes, "the lists' codes", resources),
+                                         HostArray<uint32_t>(size, "the lists' rows", resources), code_bytes, resources);
+  }
   HostArray<int64_t> sizes = no_sizes(lists, resources);
   for (const Segment& segment : segments) {
     for (int64_t list = 0; list < lists; ++list) sizes[list + 1] += segment->size_of(list);

@@ -14,17 +14,17 @@ namespace kith {
 
 namespace {
 
-Device coding_device(const IvfModel& model, const MatrixView& rows, const Resources& resources) {
+Device coding_device(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
   const CodeRecipe& recipe = model.codec->recipe();
-  const auto count = static_cast<double>(rows.rows());
+  const auto count = static_cast<double>(rows.rows);
   const double compared =
       static_cast<double>(model.has_centres() ? model.lists() : 0) + recipe.code->compared_codewords(recipe);
-  const auto cols = static_cast<double>(rows.cols());
+  const auto cols = static_cast<double>(rows.cols);
   const DeviceJob job{"the coding of vectors",
-                      [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); }};
-  return choose_device(job, {rows.space()},
+                      [&] { return fmt::format("{} rows for {} lists", rows.rows, model.lists()); }};
+  return choose_device(job, {rows.space},
                        {{CostUnit::dense_product, 2 * count * compared * cols},
-                        {CostUnit::copied_byte, count * cols * static_cast<double>(size_of(rows.dtype()))}},
+                        {CostUnit::copied_byte, count * cols * static_cast<double>(size_of(rows.dtype))}},
                        [&](Device) { return recipe.code->on_gpus(); }, resources);
 }
 
@@ -32,7 +32,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
 Segment make_on_gpu(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                     const Resources& resources) {
   const bool stays = !rows.space().host_readable();
-  const int64_t together = rows_coded_together(device, model, resources);
+  const int64_t together = rows_coded_together(device, model, rows, resources);
   std::vector<Segment> parts;
   for (int64_t first = 0; first < rows.rows() || first == 0; first += together) {
     const MatrixView some = rows.slice(first, std::min(together, rows.rows() - first));
@@ -55,7 +55,7 @@ Segment merged_on(Device device, const std::vector<SharedSegment>& segments, con
 
 SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row,
                            const Resources& resources) {
-  const Device device = coding_device(model, rows, resources);
+  const Device device = coding_device(model, RowsInfo(rows), resources);
   if (device.kind == DeviceKind::cuda) {
     try {
       return std::make_shared<SegmentCopies>(make_on_gpu(device.index, model, rows, first_row, resources));
@@ -67,11 +67,23 @@ SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_
   return std::make_shared<SegmentCopies>(build_segment(model, rows, first_row, resources));
 }
 
+Footprint make_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+  // What a GPU may do and the CPU can is counted for the CPU.
+  const bool here = rows.space.host_readable() && resources.device().kind != DeviceKind::cuda;
+  if (here || coding_device(model, rows, resources) == Device::cpu()) {
+    return build_segment_footprint(model, rows, resources);
+  }
+  const MatrixView counted(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+  return footprint_of_call(
+      resources, [&](const Resources& counting) { (void)make_segment(model, counted, 0, counting); });
+}
+
 SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Resources& resources) {
   if (segments.size() == 1) return segments.front();
   const Device home = device_at(segments.back()->space());
   const auto merged = std::make_shared<const SegmentCopies>(merged_on(home, segments, resources));
-  if (home != Device::cpu() || resources.device() == Device::cpu()) return merged;
+  // What comes now is not needed: it is not counted.
+  if (home != Device::cpu() || resources.device() == Device::cpu() || only_counts(resources)) return merged;
   for (const Device device : segments.front()->copies().devices()) {
     if (device == home || (resources.device().kind == DeviceKind::cuda && resources.device() != device)) continue;
     try {

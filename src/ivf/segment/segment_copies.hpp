@@ -30,6 +30,9 @@ using SharedSegment = std::shared_ptr<const SegmentCopies>;
 SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row,
                            const Resources& resources);
 
+// What that takes at least, with the segment.
+Footprint make_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
+
 // One of several, given in the order of their rows, where the last of them lies. A GPU that holds copies of the others
 // gets one of the whole too, where it has room: what was there is not uploaded again.
 SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Resources& resources);
