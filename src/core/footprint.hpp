@@ -31,6 +31,13 @@ struct Footprint {
   constexpr Footprint then(const Footprint& other) const {
     return {std::max(host, other.host), std::max(device, other.device), at_least || other.at_least};
   }
+  // The same beside pieces that are given a share of what is left, and `each` at least.
+  constexpr Footprint beside_share(int64_t share, const Footprint& each) const {
+    const auto piece = [=](int64_t needed, int64_t least) {
+      return least == 0 ? 0 : std::max(needed / (share - 1) + 1, least);
+    };
+    return beside({piece(host, each.host), piece(device, each.device), each.at_least});
+  }
   // Several alike at once, for instance one for each thread.
   constexpr Footprint times(int64_t count) const {
     return {saturating_multiply(host, count), saturating_multiply(device, count), at_least};

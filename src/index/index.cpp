@@ -10,7 +10,6 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
-#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_source.hpp"
 
@@ -85,6 +84,25 @@ RowsInfo narrowed_info(const MatrixView& rows, const Offset& offset) {
 }
 Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset, const Resources& resources) {
   return footprint_of<NarrowedRows>(resources, "x", rows, offset, OfRounding::silent);
+}
+
+// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its
+// steps may name limits of their own, which would not do for what comes after them: the larger one is named.
+template <typename Needed, typename Work>
+decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
+  const int64_t before = resources.host_memory()->used();
+  try {
+    return work();
+  } catch (const OutOfMemory& error) {
+    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    const int64_t limit = resources.host_memory()->limit();
+    if (limit == kNoLimit || (named != nullptr && named->which() != "host")) throw;
+    const int64_t bytes = needed();
+    const int64_t whole = std::max(bytes > kNoLimit - before ? kNoLimit : before + bytes,
+                                   named == nullptr ? int64_t{0} : named->bytes_needed());
+    if (whole <= limit) throw;  // it was not this limit
+    throw NamedLimit("host", whole, named == nullptr ? std::string(error.what()) : named->refused());
+  }
 }
 
 }  // namespace
@@ -192,7 +210,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
     const Footprint behind = add_footprint(*impl_, info, ids.size > 0, resources).times(2).beside({file.memory_bytes()});
-    return beside_share(behind, 8, {2 * info.row_bytes()}).host;
+    return behind.beside_share(8, {2 * info.row_bytes()}).host;
   };
   naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);

@@ -6,8 +6,8 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
+#include "core/within_limits.hpp"
 #include "index/host_rows.hpp"
-#include "index/index_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -101,7 +101,7 @@ void search_and_refine(const RefineTask& task, const RefineVectors& vectors, con
     const Footprint first = footprint_of_call(
         resources, [&](const Resources& used) { task.first.search(rows.view(), some, task.coarse, used); });
     const Footprint second = footprint_of<RowComparer>(resources, vectors, task.metric, queries.cols());
-    return count_work(beside_share(first.then(second), kCandidateShare, {each}), resources);
+    return count_work(first.then(second).beside_share(kCandidateShare, {each}), resources);
   }
   const int64_t fit = resources.host_memory()->available() / kCandidateShare / each;
   const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / candidates, fit), 1, out.queries);

@@ -5,11 +5,11 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/host_rows.hpp"
-#include "index/index_limits.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_source.hpp"
 #include "transform/transform_chain.hpp"
@@ -193,8 +193,8 @@ class TransformedState final : public IndexState {
       const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
         inner_->search(counted_queries(queries.rows(), queries.space()), out, params, used);
       });
-      return count_work(beside_share(behind.then(chain_->footprint(RowsInfo(queries), resources)), kTransformedShare,
-                                     row_footprint(*chain_, queries.space())),
+      return count_work(behind.then(chain_->footprint(RowsInfo(queries), resources))
+                            .beside_share(kTransformedShare, row_footprint(*chain_, queries.space())),
                         resources);
     }
     if (params_.check_finite) check_queries_finite(queries, resources);
@@ -319,7 +319,7 @@ class TransformedKind final : public IndexKind {
     RowsInfo inside(rows.rows, cols, DType::f32);
     inside.space = rows.space;
     const Footprint behind = inner_->add_footprint(state.inner().get(), inside, resources).times(2);
-    return beside_share(behind, kTransformedShare, row_footprint(*state.chain(), rows.space))
+    return behind.beside_share(kTransformedShare, row_footprint(*state.chain(), rows.space))
         .beside(state.chain()->footprint(rows, resources));
   }
 
