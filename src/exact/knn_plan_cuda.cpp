@@ -27,6 +27,9 @@ constexpr int64_t kSelectBytes = int64_t{16} << 20;     // with less memory list
 constexpr int64_t kGoodRowTile = 1024;                  // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
+constexpr int64_t kFewestRows = 128;  // at a time, and queries: fewer would be millions of launches,
+constexpr int64_t kFewestQueries = 16;
+constexpr int64_t kFewestBytes = int64_t{8} << 10;  // unless these take more
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
@@ -64,6 +67,8 @@ constexpr int64_t kRangeCandidates = 2048;
 // The length of the fewest equal pieces that are no longer than `most`: a short rest would have few groups.
 int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_up(rows, most)); }
 
+int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
+
 // What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
 // pieces.
 int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
@@ -91,6 +96,25 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
     plan.hits = std::max({plan.hits, plan.product->queries * kHitsPerQuery, candidates});
   }
   plan.device_bytes = RangeWorkspace(task, plan).bytes;
+}
+
+// How many the smallest plan goes over at a time, of `count` that take so many bytes each.
+int64_t fewest(int64_t count, int64_t most, int64_t bytes) {
+  return std::min(std::max<int64_t>(count, 1),
+                  std::clamp<int64_t>(kFewestBytes / std::max<int64_t>(bytes, 1), 1, most));
+}
+int64_t fewest_rows(const SearchTask& task) {
+  return fewest(task.rows, kFewestRows, task.shape.base_info().row_bytes());
+}
+int64_t fewest_queries(const SearchTask& task) {
+  return fewest(task.shape.queries, kFewestQueries,
+                task.shape.query_info().row_bytes() + array_bytes<uint64_t>(task.k));
+}
+
+void shrink_batch(const SearchTask& task, KnnCudaPlan& plan) {
+  plan.query_batch = halve(plan.query_batch, fewest_queries(task));
+  plan.query_tile = std::min(plan.query_tile, plan.query_batch);
+  if (plan.product) plan.product->queries = std::min(plan.product->queries, plan.query_batch);
 }
 
 // Rows in range are left on the device: the fewer tiles, the less is put together.
@@ -121,25 +145,20 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
     plan.query_tile = std::clamp<int64_t>(tile_keys / plan.row_tile, 1, plan.query_tile);
   }
 
-  const int64_t smallest_row_tile = std::min(rows, kSmallestRowTile);
-  const auto shrink_rows = [&] { plan.row_tile = std::max(divide_up(plan.row_tile, 2), smallest_row_tile); };
-  const auto shrink_batch = [&] {
-    plan.query_batch = divide_up(plan.query_batch, 2);
-    plan.query_tile = std::min(plan.query_tile, plan.query_batch);
-  };
+  const int64_t smallest_row_tile = std::min(rows, std::max(fewest_rows(task), kSmallestRowTile));
   for (;;) {
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
     if (plan.selects_tiles && budget.device < kSelectBytes) {
       plan.selects_tiles = false;
     } else if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
-      shrink_rows();
+      plan.row_tile = halve(plan.row_tile, smallest_row_tile);
     } else if (plan.query_batch > kGoodBatch) {
-      shrink_batch();
+      shrink_batch(task, plan);
     } else if (plan.row_tile > smallest_row_tile) {
-      shrink_rows();
-    } else if (plan.query_batch > 1) {
-      shrink_batch();
+      plan.row_tile = halve(plan.row_tile, smallest_row_tile);
+    } else if (plan.query_batch > fewest_queries(task)) {
+      shrink_batch(task, plan);
     } else if (plan.selects_tiles) {
       plan.selects_tiles = false;
     } else {
@@ -148,8 +167,6 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   }
   return plan;
 }
-
-int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
 // Whether so many groups make a threshold that leaves no more candidates than there is room for.
 bool enough_groups(int64_t k, int64_t groups, int64_t room) {
@@ -344,11 +361,6 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
   if (!plan_product(task, device, budget, choice, plan)) plan = plan_direct(task, device, budget);
   const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
-  const auto shrink_batch = [&] {
-    plan.query_batch = divide_up(plan.query_batch, 2);
-    plan.query_tile = std::min(plan.query_tile, plan.query_batch);
-    if (plan.product) plan.product->queries = std::min(plan.product->queries, plan.query_batch);
-  };
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   // For products a chunk is a piece, and wants groups for a large k.
@@ -372,11 +384,11 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
     } else if (!task.base_in_memory() && plan.base_chunk > std::min(rows, kGoodRowTile)) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > kGoodBatch) {
-      shrink_batch();
-    } else if (!task.base_in_memory() && plan.base_chunk > 1) {
-      plan.base_chunk = divide_up(plan.base_chunk, 2);
-    } else if (plan.query_batch > 1) {
-      shrink_batch();
+      shrink_batch(task, plan);
+    } else if (!task.base_in_memory() && plan.base_chunk > fewest_rows(task)) {
+      plan.base_chunk = halve(plan.base_chunk, fewest_rows(task));
+    } else if (plan.query_batch > fewest_queries(task)) {
+      shrink_batch(task, plan);
     } else {
       break;
     }

@@ -90,7 +90,7 @@ class BoruvkaCpu : public BoruvkaBackend {
     });
   }
 
-  void count_join(const MergeLevel& level) override { const FartherWays ways(level.parts(), resources_); }
+  void count_round(const MergeLevel& level) override { const FartherWays ways(level.parts(), resources_); }
 
   int64_t join(MergeLevel& level) override {
     // Two parts that took the same edge would go round in a circle: the smaller one stays, and no other circle can be.
@@ -182,7 +182,7 @@ MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resour
   while (parts > 0) {
     MergeLevel level(parts, resources);
     if (only_counts(resources)) {  // at least halved
-      backend.count_join(level);
+      backend.count_round(level);
       parts /= 2;
       levels.push_back(std::move(level));
       continue;

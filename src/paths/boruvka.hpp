@@ -186,8 +186,8 @@ class BoruvkaBackend {
   // Joins parts by these edges: fills parent and depth. Parts that nothing leaves are done, and have no parent. Returns
   // how many parts are left.
   virtual int64_t join(MergeLevel& level) = 0;
-  // What join() takes for a while, where the work is counted.
-  virtual void count_join(const MergeLevel&) {}
+  // Takes what a round does beside the level, where the work is counted.
+  virtual void count_round(const MergeLevel&) {}
 };
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources);

@@ -19,6 +19,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_output.hpp"
 
 #include <cub/device/device_scan.cuh>
 
@@ -323,7 +324,7 @@ class BoruvkaCuda : public BoruvkaBackend {
         memory_(layout_.bytes, "Boruvka's rounds", context_, resources),
         edges_(layout_.edges(memory_.data())),
         arrays_(layout_.arrays(memory_.data())) {
-    const KnnGraph there = graph.to(MemorySpace::cuda(tree.device), resources);
+    const KnnGraph there = graph_in(MemorySpace::cuda(tree.device), graph, resources);
     check_graph(there, resources);
     launch(take_edges_kernel, Grid::of(divide_up(edges_.rows, kTileRows), kThreads), stream(), there.ids(),
            there.distances(), edges_);
@@ -333,12 +334,8 @@ class BoruvkaCuda : public BoruvkaBackend {
 
   void find_least_edges(MergeLevel& level) override {
     resources_.check_cancelled();
-    DeviceLevel& there = tree_.levels.emplace_back();
-    there.parts = level.parts();
-    const auto memory =
-        allocate_on_device(2 * array_bytes<uint32_t>(there.parts), "a level of the tree", tree_.device, resources_);
-    there.parents = {memory, reinterpret_cast<uint32_t*>(memory.get())};
     const int64_t parts = level.parts();
+    const DeviceLevel& there = add_level(parts);
     const Grid by_rows = Grid::over(edges_.rows, kThreads);
     launch(no_edges_kernel, Grid::over(parts, kThreads), stream(), there.keys(), arrays_.pair, parts);
     launch(own_keys_kernel, by_rows, stream(), edges_, arrays_, there.keys());
@@ -350,6 +347,8 @@ class BoruvkaCuda : public BoruvkaBackend {
     copy(level.near, arrays_.near);
     copy(level.far, arrays_.far);
   }
+
+  void count_round(const MergeLevel& level) override { add_level(level.parts()); }
 
   int64_t join(MergeLevel& level) override {
     const int64_t parts = level.parts();
@@ -376,6 +375,11 @@ class BoruvkaCuda : public BoruvkaBackend {
 
  private:
   cudaStream_t stream() const { return context_->stream(); }
+  const DeviceLevel& add_level(int64_t parts) {
+    const auto memory =
+        allocate_on_device(2 * array_bytes<uint32_t>(parts), "a level of the tree", tree_.device, resources_);
+    return tree_.levels.emplace_back(DeviceLevel{{memory, reinterpret_cast<uint32_t*>(memory.get())}, parts});
+  }
   void copy(const HostArray<uint32_t>& to, const uint32_t* from) const {
     context_->copy_values(to.data(), from, to.size());
   }

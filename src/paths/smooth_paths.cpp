@@ -272,14 +272,12 @@ struct SmoothPaths::Impl {
 SmoothPaths::SmoothPaths(const KnnGraph& graph, const Resources& resources) {
   check_distance(graph.metric(), "a path has steps of one");
   check_row_count(graph.rows());
-  impl_ = dispatch(
-      device_for(graph, resources),
-      [&] {
-        return within_limits("smooth paths", resources, [&](const Resources& used) {
-          return std::make_unique<Impl>(graph_in(MemorySpace::host(), graph, used), used);
-        });
-      },
-      [&](int index) { return std::make_unique<Impl>(graph, index, resources); });
+  const Device device = device_for(graph, resources);
+  impl_ = within_limits("smooth paths", resources.with_device(device), [&](const Resources& used) {
+    return dispatch(
+        device, [&] { return std::make_unique<Impl>(graph_in(MemorySpace::host(), graph, used), used); },
+        [&](int index) { return std::make_unique<Impl>(graph, index, used); });
+  });
 }
 
 SmoothPaths::~SmoothPaths() = default;
@@ -298,7 +296,9 @@ float SmoothPaths::width(int64_t a, int64_t b) const {
 void SmoothPaths::widths(const int64_t* pairs, int64_t count, float* out, const Resources& resources) const {
   for (int64_t i = 0; i < 2 * count; ++i) impl_->check_row(pairs[i]);
   if (!impl_->device_tree.levels.empty() && count >= kManyPairs) {
-    return widths_cuda(impl_->device_tree, pairs, count, out, resources);
+    const Resources there = resources.with_device(Device::cuda(impl_->device_tree.device));
+    return within_limits("widths", there,
+                         [&](const Resources& used) { widths_cuda(impl_->device_tree, pairs, count, out, used); });
   }
   for_row_blocks("widths", count, resources, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) out[i] = impl_->width(pairs[2 * i], pairs[2 * i + 1]);

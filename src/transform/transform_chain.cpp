@@ -79,10 +79,11 @@ class LinearStep {
         matrix_(as_it_is() ? 0 : out_ * cols_, "a transform", resources),
         some_(parts.offset.empty() ? 0 : step_ * cols_, "rows of a transform", resources) {}
 
-  // With what the product takes beside.
+  // With what the product takes beside, which a GPU without room leaves to the CPU where that is Kith's choice.
   static Footprint footprint(const TransformParts& parts, bool forward, const RowsInfo& rows,
                              const Resources& resources) {
-    return footprint_of_call(resources, [&](const Resources& counting) {
+    const bool on_gpu = resources.device().kind == DeviceKind::cuda;
+    return footprint_of_call(on_gpu ? resources : resources.with_device(Device::cpu()), [&](const Resources& counting) {
       const LinearStep step(parts, forward, std::max<int64_t>(rows.rows, 1), counting);
       std::byte* const nothing = counted_only_memory();
       const DType dtype = parts.offset.empty() ? rows.dtype : DType::f32;
@@ -176,6 +177,7 @@ class PieceSteps {
     if (const std::optional<int> device = device_of_rows(rows, out)) {
       return transform_cuda({steps_.begin(), steps_.end()}, rows, out, *device, resources);
     }
+    if (only_counts(resources)) return count_work(footprint(RowsInfo(rows), resources), resources);
     const Resources quiet = resources.with_progress({});
     const int64_t piece = piece_of(RowsInfo(rows), quiet);
     MatrixBuffer between[2];
@@ -397,8 +399,13 @@ void TransformChain::reverse(const MatrixView& rows, const MutableMatrixView& ou
 
 Footprint TransformChain::footprint(const RowsInfo& rows, const Resources& resources) const {
   if (empty()) return {};
-  return transform_footprint(parts_of(steps_), rows, resources)
-      .then(PieceSteps(parts_of(steps_), false).footprint({rows.rows, out(), DType::f32}, resources));
+  const auto all = [&](int64_t cols, DType dtype) {
+    return MutableMatrixView(counted_only_memory(), dtype, {rows.rows, cols, cols}, rows.space);
+  };
+  return footprint_of_call(resources, [&](const Resources& counting) {
+    run_steps(steps_, true, all(in(), rows.dtype), all(out(), DType::f32), counting);
+    run_steps(steps_, false, all(out(), DType::f32), all(in(), DType::f32), counting);
+  });
 }
 
 Footprint transform_footprint(const std::vector<const TransformParts*>& steps, const RowsInfo& rows,

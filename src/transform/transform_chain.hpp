@@ -76,14 +76,14 @@ class TransformChain {
   // The way back, f32 to f32: exact up to rounding where nothing was lost. Lengths are not known any more: rows of unit
   // length stay as they are.
   void reverse(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const;
-  // What the larger of the two takes at least on the CPU for such rows, beside them and the output.
+  // What the larger of the two takes at least for such rows, beside them and the output, which lies where they do.
   Footprint footprint(const RowsInfo& rows, const Resources& resources) const;
 
  private:
   std::vector<std::shared_ptr<const Transform>> steps_;
 };
 
-// What steps of these shapes take at least on the CPU to transform such rows; their values do not matter.
+// What steps of these shapes take at least to transform such rows of the host's; their values do not matter.
 Footprint transform_footprint(const std::vector<const TransformParts*>& steps, const RowsInfo& rows,
                               const Resources& resources);
 

@@ -5,8 +5,8 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_memory.hpp"
@@ -65,28 +65,24 @@ void launch_map_rows(const DeviceRowsView& rows, const RowMap& map, float* to, i
 }
 
 constexpr int64_t kPieceBytes = int64_t{256} << 20;  // of the widest rows
-constexpr int64_t kLeastRows = 1024;
+constexpr int64_t kManyRows = 1024;                  // though they are wide
+constexpr int64_t kLeastRows = 32;                   // though memory is short
 
 // What a step is made of: a pass over the values, or a product with a matrix of the host's.
 struct Pass {
   int64_t in = 0;
   int64_t out = 0;
-  HostArray<float> matrix;  // out x in, of a product
-  RowMap map;               // else
-  bool scales = false;      // to length 1
-  HostArray<float> shift;   // what is added, on the host
+  HostArray<float> matrix = {};  // out x in, of a product
+  RowMap map = {};               // else
+  bool scales = false;           // to length 1
+  HostArray<float> shift = {};   // what is added, on the host
 };
 
 Pass map_pass(int64_t from, int64_t to, float sign, const std::vector<float>* offset, const Resources& resources) {
-  Pass pass;
-  pass.in = from;
-  pass.out = to;
-  pass.map.in = std::min(from, to);
-  pass.map.out = to;
-  pass.map.sign = sign;
+  Pass pass{.in = from, .out = to, .map = {.in = std::min(from, to), .out = to, .sign = sign}};
   if (offset != nullptr) {
     pass.shift = HostArray<float>(to, "an offset", resources);
-    std::copy(offset->begin(), offset->end(), pass.shift.begin());
+    if (!only_counts(resources)) std::copy(offset->begin(), offset->end(), pass.shift.begin());
   }
   return pass;
 }
@@ -109,11 +105,8 @@ void add_passes(const TransformRun& run, std::vector<Pass>& all, const Resources
     all.push_back(map_pass(from, from, -1.0f, &parts.offset, resources));
   }
   const int64_t cols = from + (has_offset && run.forward ? 1 : 0);
-  Pass product;
-  product.in = cols;
-  product.out = to;
-  product.matrix = HostArray<float>(cols * to, "a transform", resources);
-  for (int64_t j = 0; j < to; ++j) {
+  Pass product{.in = cols, .out = to, .matrix = HostArray<float>(cols * to, "a transform", resources)};
+  for (int64_t j = 0; j < to && !only_counts(resources); ++j) {
     for (int64_t i = 0; i < from; ++i) {
       product.matrix[j * cols + i] =
           parts.matrix[static_cast<size_t>(run.forward ? j * parts.in + i : i * parts.in + j)];
@@ -145,9 +138,9 @@ class PieceRun {
       offsets += pass.shift.size();
     }
     // Rows of a host, two buffers in turn, and what products take beside.
-    const int64_t room = resources.device_memory()->available() / (5 * 4 * widest);
-    piece_ = std::min(std::max<int64_t>(rows.rows(), 1), std::max(kLeastRows, kPieceBytes / (4 * widest)));
-    piece_ = std::clamp<int64_t>(room, 1, piece_);
+    const int64_t left = std::min(resources.device_memory(device)->available(), resources.spare_device_memory());
+    const int64_t most = std::min(rows.rows(), std::max(kManyRows, kPieceBytes / (4 * widest)));
+    piece_ = std::clamp(left / (8 * 4 * widest), std::min(most, kLeastRows), most);
     if (!lies_on(rows, device)) given_ = make(piece_ * rows.cols() * size_of(rows.dtype()));
     const bool lands = lies_on(out, device);
     const size_t between = passes_.size() - (lands ? 1 : 0);
@@ -165,9 +158,10 @@ class PieceRun {
   }
 
   void run() {
-    ProgressMeter meter("transform", rows_.rows(), resources_);
-    for (int64_t first = 0; first < rows_.rows(); first += piece_) {
-      const int64_t count = std::min(piece_, rows_.rows() - first);
+    const int64_t all = only_counts(resources_) ? piece_ : rows_.rows();  // each piece takes the same
+    ProgressMeter meter("transform", all, resources_);
+    for (int64_t first = 0; first < all; first += piece_) {
+      const int64_t count = std::min(piece_, all - first);
       run_piece(first, count);
       meter.add(count);
       meter.poll();
@@ -193,13 +187,15 @@ class PieceRun {
           last ? out_.slice(first, count) : on_device(between_[p % 2], count, pass.out, DType::f32, device_);
       if (pass.matrix.size() > 0) {
         const MatrixView matrix(pass.matrix.data(), pass.out, pass.in);
-        pairwise_distances(from, matrix, to, {Metric::inner_product, false}, quiet());
+        call_or_count(quiet(), [&](const Resources& used) {
+          pairwise_distances(from, matrix, to, {Metric::inner_product, false}, used);
+        });
       } else {
         map_piece(pass, from, to);
       }
       from = to;
     }
-    if (!lies_on(out_, device_)) {
+    if (!lies_on(out_, device_) && !only_counts(resources_)) {
       const MutableMatrixView to = out_.slice(first, count);
       KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride() * 4), from.data(),
                                         static_cast<size_t>(from.row_stride() * 4), static_cast<size_t>(to.cols() * 4),

@@ -5,6 +5,7 @@
 #include "core/float_mode.hpp"
 #include "core/within_limits.hpp"
 #include "rows/row_sample.hpp"
+#include "rows/rows_cuda.hpp"
 #include "transform/opq.hpp"
 #include "transform/random_rotation.hpp"
 #include "transform/training_rows.hpp"
@@ -242,7 +243,7 @@ Footprint transform_training_footprint(const std::vector<TransformSpec>& specs, 
       shape.before.push_back(&made.emplace_back(std::move(part)));
     }
   }
-  return most;
+  return most.beside({0, rows.space.host_readable() ? 0 : kGatherBytes});
 }
 
 TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,

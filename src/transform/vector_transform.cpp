@@ -3,7 +3,6 @@
 #include <kith/error.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
-#include "core/memory_budget.hpp"
 #include "core/published.hpp"
 #include "core/within_limits.hpp"
 #include "rows/finite_check.hpp"
@@ -20,17 +19,8 @@ namespace {
 constexpr int64_t kFileRows = 4096;  // read at a time
 
 void check_finite(const MatrixView& rows, const Resources& resources) {
-  if (resources.host_memory()->counts_only()) return;  // narrowed rows are not there then
-  rows.space().host_readable() ? refuse_not_finite("x", rows, {0}, resources)
-                               : refuse_not_finite_cuda("x", rows, resources);
-}
-
-// On a GPU the device's memory alone is taken, a piece of the rows at a time.
-Footprint run_footprint(const TransformChain& chain, const MatrixView& rows, const MatrixView& to,
-                        const Resources& resources) {
-  const bool on_host = rows.space().host_readable() && to.space().host_readable();
-  if (!on_host || resources.device().kind == DeviceKind::cuda) return {};
-  return chain.footprint(RowsInfo(rows), resources);
+  if (!rows.space().host_readable()) return refuse_not_finite_cuda("x", rows, resources);
+  if (!only_counts(resources)) refuse_not_finite("x", rows, {0}, resources);  // narrowed rows are not there then
 }
 
 }  // namespace
@@ -52,10 +42,10 @@ struct VectorTransform::State {
     with_narrowed("the transform", "x", given, nullptr, OfRounding::warns, resources,
                   [&](const MatrixView& rows, const Resources& used) {
                     const std::shared_ptr<const TransformChain> now = chain.get();
-                    if (params.check_finite) check_finite(rows, used.with_progress({}));
-                    within_limits(
-                        "the transform", used, [&] { return run_footprint(*now, rows, to, used); },
-                        [&] { (now.get()->*way)(rows, to, used); });
+                    within_limits("the transform", used, [&](const Resources& limited) {
+                      if (params.check_finite) check_finite(rows, limited.with_progress({}));
+                      (now.get()->*way)(rows, to, limited);
+                    });
                   });
   }
 };

@@ -103,7 +103,7 @@ TEST_F(CudaKnnSmall, ATinyLimitGivesTheSameBytes) {
   const Vectors queries = random_vectors(DType::f32, 70, 12, 17);
   const Vectors base = random_vectors(DType::f32, 400, 12, 18);
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
-    for (const int64_t limit : {int64_t{4000}, int64_t{20000}, int64_t{100000}}) {
+    for (const int64_t limit : {int64_t{20000}, int64_t{30000}, int64_t{100000}}) {
       ResourceOptions options = cuda_options();
       options.device_memory_limit = limit;
       expect_parity(queries, base, {.k = 9, .metric = metric}, Resources(options));

@@ -138,6 +138,29 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
   }
 }
 
+// However little memory there is: else a search that fits would take as long as its launches.
+TEST(CudaPlan, TheSmallestTakesSomeRowsAndQueriesAtATime) {
+  SearchTask problem = million();
+  problem.shape.cols = 16;
+  problem.shape.base_in_memory = problem.shape.queries_in_memory = false;
+  const KnnCudaPlan short_of_device = plan_within(problem, 0);
+  EXPECT_EQ(short_of_device.query_batch, 16);
+  EXPECT_EQ(short_of_device.row_tile, 128);
+  EXPECT_LT(short_of_device.device_bytes, 32 << 10);
+  const KnnCudaPlan short_of_host = plan_within(problem, 138 * kGiB, 0);
+  EXPECT_EQ(short_of_host.query_batch, 16);
+  EXPECT_EQ(short_of_host.base_chunk, 128);
+  EXPECT_LT(short_of_host.host_bytes, 32 << 10);
+  problem.shape.cols = 100'000;  // unless they are wide
+  EXPECT_EQ(plan_within(problem, 0).query_batch, 1);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB, 0).base_chunk, 1);
+  problem.shape.queries = 3;
+  problem.shape.rows = problem.rows = 5;
+  problem.shape.cols = 16;
+  EXPECT_EQ(plan_within(problem, 0).query_batch, 3);
+  EXPECT_EQ(plan_within(problem, 0).row_tile, 5);
+}
+
 TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
   for (const int64_t queries : {1, 1000}) {
     for (const int64_t k : {int64_t{1} << 20, int64_t{1} << 28, int64_t{2147483647}}) {
@@ -466,7 +489,7 @@ TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
   problem.shape.queries_in_memory = false;
   problem.shape.base_in_memory = false;
   problem.wish.results_in_memory = false;
-  for (const int64_t limit : {int64_t{256} << 20, int64_t{16} << 20, int64_t{1} << 20, int64_t{16} << 10}) {
+  for (const int64_t limit : {int64_t{256} << 20, int64_t{16} << 20, int64_t{1} << 20, int64_t{36} << 10}) {
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
     expect_sound(problem, plan);
     EXPECT_LE(plan.host_bytes, limit);

@@ -60,9 +60,11 @@ void add_exact_calls(std::vector<PublicCall>& calls) {
                      const VectorFile file(base_file());
                      knn(file, file, [](int64_t, const NeighborsView&) {}, {.k = 5}, resources);
                    }});
-  calls.push_back({"knn_by", [](const Resources& resources) {
+  calls.push_back({"knn_by",
+                   [](const Resources& resources) {
                      (void)knn_by(Manhattan(), query_rows().view(), base_rows().view(), {.k = 5}, resources);
-                   }});
+                   },
+                   false});  // a functor of the CPU's
   calls.push_back({"pairwise", [](const Resources& resources) {
                      (void)pairwise_distances(query_rows().view(), base_rows().view(), {}, resources);
                    }});

@@ -7,6 +7,7 @@
 #include <kith/knn_graph.hpp>
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
+#include <kith/vector_transform.hpp>
 
 #include "cuda/device_memory.hpp"
 
@@ -43,7 +44,7 @@ MatrixView gpu_rows() {
 
 }  // namespace
 
-void add_builds_of_gpu_rows(std::vector<PublicCall>& calls) {
+void add_calls_of_gpu_rows(std::vector<PublicCall>& calls) {
   for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
     calls.push_back({fmt::format("graph_{}_of_gpu_rows", name_of(method)), [=](const Resources& resources) {
                        (void)knn_graph(gpu_rows(), {.k = 6, .method = method}, resources);
@@ -61,6 +62,28 @@ void add_builds_of_gpu_rows(std::vector<PublicCall>& calls) {
                    }});
   calls.push_back({"graph_recall_of_gpu_rows", [](const Resources& resources) {
                      (void)measure_recall(graph_of_all(), gpu_rows(), {}, resources);
+                   }});
+  calls.push_back({"train_PCA8_of_gpu_rows", [](const Resources& resources) {
+                     VectorTransform({.steps = "PCA8"}).train(gpu_rows(), resources);
+                   }});
+  calls.push_back({"apply_PCA8_of_gpu_rows", [](const Resources& resources) {
+                     static const VectorTransform trained = [] {
+                       VectorTransform transform({.steps = "L2norm,PCA8"});
+                       transform.train(base_rows().view());
+                       return transform;
+                     }();
+                     std::vector<float> out(1500 * 8);
+                     trained.apply(gpu_rows(), {out.data(), 1500, 8}, resources);
+                   }});
+  calls.push_back({"smooth_paths_of_gpu_graph", [](const Resources& resources) {
+                     static const KnnGraph graph = graph_of_all().to(MemorySpace::cuda(0), Resources());
+                     (void)SmoothPaths(graph, resources);
+                   }});
+  calls.push_back({"widths_on_a_gpu", [](const Resources& resources) {
+                     static const SmoothPaths paths(graph_of_all(), Resources().with_device(Device::cuda(0)));
+                     const std::vector<int64_t> pairs(20'000, 3);
+                     std::vector<float> widths(10'000);
+                     paths.widths(pairs.data(), 10'000, widths.data(), resources);
                    }});
 }
 

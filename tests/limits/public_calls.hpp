@@ -13,6 +13,7 @@ namespace kith::testing {
 struct PublicCall {
   std::string name;
   std::function<void(const Resources&)> make;
+  bool on_gpus = true;  // else GPUs are refused
 };
 
 inline void PrintTo(const PublicCall& call, std::ostream* out) { *out << call.name; }
@@ -21,7 +22,7 @@ void add_exact_calls(std::vector<PublicCall>& calls);
 void add_training_calls(std::vector<PublicCall>& calls);  // k-means, transforms, quantizers
 void add_index_calls(std::vector<PublicCall>& calls);
 void add_graph_builds(std::vector<PublicCall>& calls);  // on any device
-void add_builds_of_gpu_rows(std::vector<PublicCall>& calls);
+void add_calls_of_gpu_rows(std::vector<PublicCall>& calls);
 PublicCall symmetric_of_gpu_graph();
 void add_graph_calls(std::vector<PublicCall>& calls);
 

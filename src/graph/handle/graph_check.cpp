@@ -4,6 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "cuda/device_memory.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
@@ -75,7 +76,7 @@ void check_distance_at(const GivenRow& row, int64_t j) {
 // In the memory of a device.
 void check_graph_there(const KnnGraph& graph, const Resources& resources) {
   if (graph.k() > kMostCheckedThere || graph.rows() > INT32_MAX) {
-    return check_graph(graph.to(MemorySpace::host(), resources), resources);
+    return check_graph(graph_in(MemorySpace::host(), graph, resources), resources);
   }
   const int64_t wrong = first_wrong_row_cuda(graph, resources);
   if (wrong == graph.rows()) return;
