@@ -1,7 +1,6 @@
 #include "rows/rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
-#include "core/memory_budget.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
@@ -43,7 +42,8 @@ __global__ void __launch_bounds__(kThreads)
 // Fills `out` where it is not null.
 NarrowingFound narrow_on(const std::shared_ptr<const DeviceContext>& context, const MatrixView& rows,
                          const double* offset, float* out, const Resources& resources) {
-  const DeviceArray<double> shift(offset == nullptr ? 0 : rows.cols(), "the offset", context, resources);
+  const bool may_shift = offset != nullptr || context->only_counts();  // nobody knows yet what is subtracted
+  const DeviceArray<double> shift(may_shift ? rows.cols() : 0, "the offset", context, resources);
   if (offset != nullptr) context->copy_values(shift.data(), offset, rows.cols());
   const DeviceArray<NarrowingFound> found(1, "a check of rows", context, resources);
   NarrowingFound told;
@@ -69,7 +69,7 @@ std::shared_ptr<const float> narrow_cuda(std::string_view name, const MatrixView
   const auto narrowed =
       std::make_shared<DeviceArray<float>>(rows.rows() * rows.cols(), "vectors as f32", context, resources);
   std::shared_ptr<const float> values(narrowed, narrowed->data());
-  if (rows.empty() || resources.device_memory()->counts_only()) return values;
+  if (rows.empty()) return values;
   const NarrowingFound found = narrow_on(context, rows, offset, narrowed->data(), resources);
   if (found.first_beyond != kNothingBeyond) {
     const auto at = static_cast<int64_t>(found.first_beyond);

@@ -185,6 +185,7 @@ Survey survey_of(const MatrixView& sample, int64_t all_rows, const Offset& given
 
 Survey survey_rows(const MatrixView& rows, const Offset& given, bool shifts, const Resources& resources) {
   const RowsSample sample(rows, resources);
+  if (resources.host_memory()->counts_only()) return {given};
   return visit_numbers(rows.dtype(), [&](auto stored) {
     return survey_of<typename decltype(stored)::type>(sample.view(), rows.rows(), given, shifts);
   });
@@ -281,7 +282,7 @@ void throw_beyond_float(std::string_view name, double value, int64_t row, int64_
 NarrowedRows::NarrowedRows(std::string_view name, const MatrixView& rows, Metric metric, const Resources& resources)
     : view_(rows) {
   if (rows.dtype() != DType::f64) return;
-  if (!resources.host_memory()->counts_only() && !rows.empty()) {
+  if (!rows.empty()) {
     Survey survey = survey_rows(rows, nullptr, is_shiftable(metric), resources);
     // What f32 holds as it is stays so, unless the differences are as exact.
     const bool stays =
@@ -298,7 +299,7 @@ NarrowedRows::NarrowedRows(std::string_view name, const MatrixView& rows, Offset
                            const Resources& resources)
     : offset_(has_offset(offset, rows.cols()) ? std::move(offset) : nullptr), view_(rows) {
   if (!is_narrowed(rows, offset_)) return;
-  if (told == OfRounding::warns && !resources.host_memory()->counts_only() && !rows.empty() &&
+  if (told == OfRounding::warns && !rows.empty() &&
       survey_rows(rows, offset_, false, resources).moved > kMostMoved && !is_exact(rows, offset_, resources)) {
     warn_of_rounding(name, rows.dtype() == DType::f64, resources);
   }

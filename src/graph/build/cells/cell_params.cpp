@@ -1,6 +1,7 @@
 #include "graph/build/cells/cell_params.hpp"
 
 #include "core/byte_size.hpp"
+#include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
 
 #include <fmt/format.h>
