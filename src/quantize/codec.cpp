@@ -104,7 +104,11 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
     return !counts_memory(resources) || is_left(counted(resources, encode_there), resources);
   };
   dispatch(
-      resolve_codec_device(chosen, rows, codes.space(), fits, resources), [&] { code.encode(task, resources); },
+      resolve_codec_device(chosen, rows, codes.space(), fits, resources),
+      [&] {
+        if (!only_counts(resources)) return code.encode(task, resources);
+        count_work(encoding_footprint(RowsInfo(rows), resources.with_device(Device::cpu())), resources);
+      },
       [&](int device) { code.encode_on_gpu(task, device, resources); });
 }
 

@@ -59,7 +59,7 @@ class Codec {
   int64_t bytes() const { return tables_.bytes(); }  // of host memory
 
   // Codes of the rows one after the other, format().bytes() each, on the device of `resources` or, where that is
-  // automatic, where the rows lie.
+  // automatic, where the rows lie. Can be counted as it stands.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
   // What encode() of such rows takes at least, likewise, beside them and the codes.

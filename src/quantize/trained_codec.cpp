@@ -9,7 +9,6 @@
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
-#include "cuda/resolve_device.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -222,17 +221,11 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
     return with_narrowed("the codes", "x", rows, nullptr, OfRounding::warns, resources,
                          [&](const MatrixView& read, const Resources& used) { encode(read, codes, used, how); });
   }
-  const auto encode_rows = [&](const Resources& used) {
+  within_limits("the codes", resources, [&](const Resources& used) {
     ViewSource source(rows);
     if (checks_values(used)) refuse_not_finite_rows(source, used);
     codec->encode(rows, codes, used, how);
-  };
-  const MemorySpace space = rows.space().host_readable() ? codes.space() : rows.space();
-  const bool on_gpu = counted_device(space, resources).kind == DeviceKind::cuda;
-  if (on_gpu) return within_limits("the codes", resources, encode_rows);
-  within_limits(
-      "the codes", resources, [&] { return codec->encoding_footprint(RowsInfo(rows), resources); },
-      [&] { encode_rows(resources); });
+  });
 }
 
 void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
