@@ -227,13 +227,10 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 
 namespace {
 
-// The footprint of the smallest plan, whether the rows are scaled or not. The device is the one where the rows lie, or
-// that the resources name; else the CPU.
+// The footprint of the smallest plan, whether the rows are scaled or not.
 template <typename WishFor>
 Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
-  const Device device = !rows.space.host_readable()                   ? Device::cuda(rows.space.device)
-                        : resources.device().kind == DeviceKind::cuda ? resources.device()
-                                                                      : Device::cpu();
+  const Device device = counted_device(rows.space, resources);
   const auto least = [&](const KMeansShape& shape) {
     const KMeansWish wish = wish_for(shape);
     return least_plan([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);

@@ -33,6 +33,11 @@ KITH_EXPORT bool counts_memory(const Resources& resources);
 // counted. `job` as in "not enough memory for k-means".
 KITH_EXPORT void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
 
+// Whether so much is left.
+inline bool is_left(const Footprint& needed, const Resources& resources) {
+  return needed.host <= resources.host_memory()->available() && needed.device <= resources.device_memory()->available();
+}
+
 // Does the work if the limits leave room for least(), its footprint.
 template <typename Least, typename Work>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Least& least, const Work& work) {

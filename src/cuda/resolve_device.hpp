@@ -33,6 +33,13 @@ struct DeviceJob {
 Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources);
 
+// The device whose memory a job with such rows needs at least: where they lie, or the one asked for. What `automatic`
+// stands for with rows on the host is the CPU where a GPU has no room.
+inline Device counted_device(MemorySpace rows, const Resources& resources) {
+  if (!rows.host_readable()) return Device::cuda(rows.device);
+  return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();
+}
+
 // A plan by plan_cpu(budget), or by plan_cuda(DeviceInfo, budget) with no more than the device has free.
 template <typename PlanCpu, typename PlanCuda>
 auto plan_on(Device device, const PlanBudget& budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {

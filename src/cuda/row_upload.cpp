@@ -97,6 +97,11 @@ void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) 
 
 bool wants_pinned(MemorySpace space, int64_t bytes) { return space.kind == MemoryKind::host && bytes >= kPinnedBytes; }
 
+bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources) {
+  return wants_pinned(space, bytes) && !only_counts(resources) &&
+         resources.host_memory()->available() > 2 * kPinnedBytes;
+}
+
 RowUpload::RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes)
     : resources_(resources), gathered_(pinned ? 0 : gather_bytes, "rows on their way to a GPU", resources) {
   if (!pinned) return;

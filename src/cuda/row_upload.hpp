@@ -9,12 +9,15 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/pinned_bytes.hpp"
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,8 +25,29 @@
 
 namespace kith {
 
-// Whether pinned memory is of use for so many bytes there.
+// Whether pinned memory is of use for so many bytes there; and whether there is room for it, too, in work that can do
+// without.
 bool wants_pinned(MemorySpace space, int64_t bytes);
+bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
+
+// How many rows, of `most`, are brought to a device at a time, where n of them take bytes_of(n) there: as many as take
+// most_bytes, or half of what is left. At least one, which is what counts where memory is only counted.
+template <typename BytesOf>
+int64_t rows_at_a_time(int64_t most, int64_t most_bytes, const BytesOf& bytes_of, const Resources& resources) {
+  if (only_counts(resources)) return 1;
+  const int64_t bytes = std::min(most_bytes, resources.device_memory()->available() / 2);
+  int64_t rows = 1;
+  int64_t too_many = most + 1;
+  while (too_many - rows > 1) {
+    const int64_t middle = rows + (too_many - rows) / 2;
+    if (bytes_of(middle) <= bytes) {
+      rows = middle;
+    } else {
+      too_many = middle;
+    }
+  }
+  return rows;
+}
 
 class PinnedStage;
 

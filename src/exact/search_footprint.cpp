@@ -3,6 +3,7 @@
 #include <kith/vector_file.hpp>
 
 #include "core/named_limit.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/search_checks.hpp"
 #include "kernels/select/range_hits.hpp"
@@ -13,23 +14,13 @@
 #include <algorithm>
 
 namespace kith {
-namespace {
-
-// Where the search would run, without asking what is there: the host's part of a plan for a GPU is much like another.
-Device likely_device(const SearchShape& shape, const Resources& resources) {
-  for (const MemorySpace& space : {shape.query_space, shape.base_space}) {
-    if (!space.host_readable()) return Device::cuda(space.device);
-  }
-  return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();
-}
-
-}  // namespace
 
 Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
                            const Resources& resources) {
   const Footprint kept = KeptRows::footprint(filter, shape.rows);
   if (shape.queries == 0 || shape.rows == 0) return kept;
-  const Device device = likely_device(shape, resources);
+  const MemorySpace space = shape.query_space.host_readable() ? shape.base_space : shape.query_space;
+  const Device device = counted_device(space, resources);
   SearchTask task = search_of(shape, wish);
   Footprint plan = least_plan(task, device, resources);
   if (filter.form() != RowFilter::Form::none) {

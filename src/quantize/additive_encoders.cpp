@@ -3,6 +3,7 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
 #include "io/container/words.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/additive_encoding.hpp"
@@ -114,19 +115,20 @@ class AdditiveEncoder : public CodeEncoder {
   virtual void find(const Codebooks& books, const EncodeTask& task, uint8_t* whole,
                     const Resources& resources) const = 0;
 
-  // Calls find(whole codes), all in host memory; they are packed then.
+  // Calls find(whole codes), all in host memory; they are packed then. Where memory is only counted there are none.
   template <typename Find>
   static void through_whole_codes(const Codebooks& books, const EncodeTask& task, const Resources& resources,
                                   const Find& find) {
     const HostArray<uint8_t> whole(task.codes.rows() * books.books, "codes", resources);
+    const int64_t there = only_counts(resources) ? 0 : task.codes.rows();
     if (task.how != nullptr && task.how->start == CodeStart::given) {
       refuse_unused_bits(task.codes, task.codec.format, resources);
-      for (int64_t i = 0; i < task.codes.rows(); ++i) {
+      for (int64_t i = 0; i < there; ++i) {
         unpack_sub_codes(typed_row<uint8_t>(task.codes, i), books.books, books.bits, whole.data() + i * books.books);
       }
     }
     find(whole.data());
-    for (int64_t i = 0; i < task.codes.rows(); ++i) {
+    for (int64_t i = 0; i < there; ++i) {
       pack_sub_codes(whole.data() + i * books.books, books.books, books.bits, typed_row<uint8_t>(task.codes, i));
     }
   }
@@ -176,34 +178,29 @@ class LocalSearchEncoder final : public AdditiveEncoder {
            static_cast<double>(recipe.effort * recipe.local.sweeps + 1);
   }
   bool codes_apart() const override { return true; }
-  bool encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const override {
+  void encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const override {
     const CodeFormat& format = task.codec.format;
     const MutableMatrixView& codes = task.codes;
     const bool whole_bytes = format.bits == 8 && !format.has_norm();
     // Sub-codes are packed, and norms made, on the device.
-    if (!whole_bytes && task.how == nullptr && codes.row_stride() == codes.cols()) return false;
+    if (!whole_bytes && task.how == nullptr && codes.row_stride() == codes.cols()) {
+      return encode_cuda(task, device, resources);
+    }
     const Codebooks books = books_of(format, task.codec.values.data());
     const auto find = [&](uint8_t* whole) {
       encode_additive_cuda(books, encoding_of(task.codec.recipe, task.how), task.rows, whole, nullptr, device,
                            resources);
     };
-    if (whole_bytes && codes.row_stride() == books.books) {
-      find(static_cast<uint8_t*>(codes.data()));
-      return true;
-    }
-    if (codes.space().host_readable()) {
-      through_whole_codes(books, task, resources, find);
-      return true;
-    }
+    if (whole_bytes && codes.row_stride() == books.books) return find(static_cast<uint8_t*>(codes.data()));
+    if (codes.space().host_readable()) return through_whole_codes(books, task, resources, find);
     const HostArray<uint8_t> packed(codes.rows() * codes.cols(), "codes", resources);
     const MutableMatrixView here(packed.data(), codes.rows(), codes.cols());
     if (task.how != nullptr && task.how->start == CodeStart::given) copy_codes_cuda(codes, here, device, resources);
     through_whole_codes(books, {task.codec, task.rows, here, task.how}, resources, find);
     copy_codes_cuda(here, codes, device, resources);
-    return true;
   }
-  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
-                               const Resources& resources) const override {
+  Footprint cpu_encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                                   const Resources& resources) const override {
     return array_footprint<uint8_t>(rows.rows, format.parts)
         .beside(additive_encoding_footprint(books_of(format), SearchForm::products, 1, resources));
   }
@@ -245,8 +242,8 @@ class ResidualEncoder final : public AdditiveEncoder {
   double compared_codewords(const CodeRecipe& recipe) const override {
     return static_cast<double>(recipe.parts << recipe.bits) * static_cast<double>(recipe.effort);
   }
-  Footprint encoding_footprint(const CodeRecipe& recipe, const CodeFormat& format, const RowsInfo& rows,
-                               const Resources& resources) const override {
+  Footprint cpu_encoding_footprint(const CodeRecipe& recipe, const CodeFormat& format, const RowsInfo& rows,
+                                   const Resources& resources) const override {
     return array_footprint<uint8_t>(rows.rows, format.parts)
         .beside(beam_encoding_footprint(books_of(format), recipe.effort, rows.rows, resources));
   }

@@ -4,6 +4,7 @@
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
+#include "cuda/resolve_device.hpp"
 #include "io/container/words.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/name_part.hpp"
@@ -33,6 +34,22 @@ int64_t CodeEncoder::value_count(const CodeFormat& format) const {
 
 Footprint CodeEncoder::tables_footprint(const CodeFormat& format) const {
   return array_footprint<float>(2 * value_count(format) + kNormLevels);
+}
+
+void CodeEncoder::encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const {
+  encode_cuda(task, device, resources);
+}
+
+Footprint CodeEncoder::encoding_footprint(const CodeRecipe& recipe, const CodeFormat& format, const RowsInfo& rows,
+                                          const Resources& resources) const {
+  const Device device = counted_device(rows.space, resources);
+  if (device.kind == DeviceKind::cpu || !on_gpus()) return cpu_encoding_footprint(recipe, format, rows, resources);
+  CodeRecipe own = recipe;
+  own.norm = format.norm;
+  const CodecTables any(own, format.cols, std::vector<float>(static_cast<size_t>(value_count(format))));
+  const MatrixView view(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+  const MutableMatrixView codes(reinterpret_cast<uint8_t*>(counted_only_memory()), rows.rows, format.bytes());
+  return counted(resources, [&](const Resources& used) { encode_on_gpu({any, view, codes}, device.index, used); });
 }
 
 CodecTables::CodecTables(const CodeRecipe& given, int64_t cols, std::vector<float> trained)

@@ -71,6 +71,10 @@ struct EncodeTask {
   const LocalSearchEncoding* how = nullptr;  // of local search; null: from a greedy start, as many rounds as its effort
 };
 
+// Codes without gaps, as the recipe says, on a GPU, with the same bytes. Rows and codes lie in that device's memory or
+// on the host, from where rows are brought piece by piece. Complete on return; Unsupported without CUDA.
+void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
+
 // Without state: one for each code, for the whole program.
 class CodeEncoder {
  public:
@@ -104,7 +108,7 @@ class CodeEncoder {
   // Fills `trained` as it goes: where it throws, values are there if they are of use.
   virtual void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
                      const Resources& resources) const = 0;
-  // What that takes at least on the CPU.
+  // What that takes at least, on a GPU where the rows lie there or the resources name one.
   virtual Footprint training_footprint(const CodeRecipe&, const RowsInfo&, const Resources&) const { return {}; }
 
   // How many codewords, as long as the row, finding a code compares it with; at least 1.
@@ -114,15 +118,20 @@ class CodeEncoder {
   virtual bool codes_apart() const { return false; }
   // Whether GPUs make these codes, too (device_codec_cuda.hpp).
   virtual bool on_gpus() const { return false; }
-  // In a way of its own, in that GPU's memory or the host's; false: in the way of all.
-  virtual bool encode_on_gpu(const EncodeTask&, int, const Resources&) const { return false; }
-  // What encode() of such rows takes at least beside them and the codes.
-  virtual Footprint encoding_footprint(const CodeRecipe&, const CodeFormat&, const RowsInfo&, const Resources&) const {
-    return {};
-  }
+  // Rows and codes in that GPU's memory or the host's: in the way of all (encode_cuda), or in one of its own.
+  virtual void encode_on_gpu(const EncodeTask& task, int device, const Resources& resources) const;
+  // What either takes at least for such rows beside them and the codes, whatever the trained values: on the GPU where
+  // the rows lie or that the resources name, else on the CPU.
+  Footprint encoding_footprint(const CodeRecipe& recipe, const CodeFormat& format, const RowsInfo& rows,
+                               const Resources& resources) const;
 
  protected:
   ~CodeEncoder() = default;
+
+  virtual Footprint cpu_encoding_footprint(const CodeRecipe&, const CodeFormat&, const RowsInfo&,
+                                           const Resources&) const {
+    return {};
+  }
 
  private:
   const CodeKind kind_;

@@ -5,6 +5,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "rows/row_blocks.hpp"
@@ -12,20 +13,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace kith {
 namespace {
 
 // Where rows are encoded or codes decoded: two matrices, of which one is small.
 Device resolve_codec_device(const CodeRecipe& recipe, const MatrixView& rows, MemorySpace other,
-                            const Resources& resources) {
+                            const std::function<bool(Device)>& fits, const Resources& resources) {
   const auto values = static_cast<double>(rows.rows() * rows.cols());
-  return choose_device(
-      {"a codec", [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); }},
-      {rows.space(), other},
-      {{CostUnit::f32_product, 2.0 * values * recipe.code->compared_codewords(recipe)},
-       {CostUnit::copied_byte, values * static_cast<double>(size_of(rows.dtype()))}},
-      [&](Device) { return recipe.code->on_gpus(); }, resources);
+  return choose_device({"a codec", [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), rows.cols()); }},
+                       {rows.space(), other},
+                       {{CostUnit::f32_product, 2.0 * values * recipe.code->compared_codewords(recipe)},
+                        {CostUnit::copied_byte, values * static_cast<double>(size_of(rows.dtype()))}},
+                       fits, resources);
 }
 
 void decode_cpu(const CodecView& codec, const MatrixView& codes, const MutableMatrixView& out,
@@ -96,11 +97,19 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   CodeRecipe chosen = recipe();
   if (how != nullptr) chosen.effort = static_cast<int>(std::min<int64_t>(how->rounds, INT32_MAX));
   const EncodeTask task{tables_, rows, codes, how};
+  const CodeEncoder& code = *recipe().code;
+  const auto fits = [&](Device gpu) {
+    if (!code.on_gpus() || only_counts(resources)) return false;  // the CPU's way is what is needed at least
+    const auto encode_there = [&](const Resources& used) { code.encode_on_gpu(task, gpu.index, used); };
+    return !counts_memory(resources) || is_left(counted(resources, encode_there), resources);
+  };
   dispatch(
-      resolve_codec_device(chosen, rows, codes.space(), resources), [&] { recipe().code->encode(task, resources); },
-      [&](int device) {
-        if (!recipe().code->encode_on_gpu(task, device, resources)) encode_cuda(task, device, resources);
-      });
+      resolve_codec_device(chosen, rows, codes.space(), fits, resources),
+      [&] {
+        if (!only_counts(resources)) return code.encode(task, resources);
+        count_work(encoding_footprint(RowsInfo(rows), resources.with_device(Device::cpu())), resources);
+      },
+      [&](int device) { code.encode_on_gpu(task, device, resources); });
 }
 
 void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
@@ -114,7 +123,7 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   const bool on_host = out.space().host_readable() && codes.space().host_readable();
   const bool chosen = resources.device().kind != DeviceKind::automatic;
   const Device device =
-      on_host && !chosen ? Device::cpu() : resolve_codec_device(recipe(), out, codes.space(), resources);
+      on_host && !chosen ? Device::cpu() : resolve_codec_device(recipe(), out, codes.space(), {}, resources);
   dispatch(
       device, [&] { decode_cpu(view(), codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
@@ -130,6 +139,7 @@ void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const
     copy_codes_cuda(codes, here, codes.space().device, resources);
     return refuse_unused_bits(here, format, resources);
   }
+  if (only_counts(resources)) return;
   for (int64_t i = 0; i < codes.rows(); ++i) {
     const auto* const code = typed_row<uint8_t>(codes, i);
     if (code[codes.cols() - 1] >> used == 0) continue;

@@ -31,7 +31,7 @@ class Codec {
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
-  // What that takes at least on the CPU.
+  // What that takes at least, on a GPU where the rows lie there or the resources name one.
   static Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows, const Resources& resources) {
     return recipe.code->tables_footprint(recipe.format_for(rows.cols))
         .then(recipe.code->training_footprint(recipe, rows, resources));
@@ -59,10 +59,10 @@ class Codec {
   int64_t bytes() const { return tables_.bytes(); }  // of host memory
 
   // Codes of the rows one after the other, format().bytes() each, on the device of `resources` or, where that is
-  // automatic, where the rows lie.
+  // automatic, where the rows lie. Can be counted as it stands.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
-  // What encode() of such rows takes at least on the CPU, beside them and the codes.
+  // What encode() of such rows takes at least, likewise, beside them and the codes.
   Footprint encoding_footprint(const RowsInfo& rows, const Resources& resources) const {
     return recipe().code->encoding_footprint(recipe(), format(), rows, resources);
   }
@@ -86,11 +86,7 @@ bool same_code(const Codec& a, const Codec& b);
 // device, which is waited for.
 void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const Resources& resources);
 
-// What a codec does, on a GPU, with the same bytes. Rows, codes and outputs lie in that device's memory or on the host,
-// from where they are brought piece by piece. Complete on return; Unsupported without CUDA.
-
-// Codes without gaps, as the recipe says.
-void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
+// What else a codec does on a GPU, like encode_cuda (code_encoder.hpp).
 void decode_cuda(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out, int device,
                  const Resources& resources);
 

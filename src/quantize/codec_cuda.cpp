@@ -1,11 +1,9 @@
 #include <kith/error.hpp>
 
-#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "io/dtype_conversion.hpp"
@@ -21,12 +19,6 @@ namespace kith {
 namespace {
 
 constexpr int64_t kDevicePieceBytes = int64_t{64} << 20;  // of device memory for rows on their way
-
-// Rows of a piece that take so many bytes each beside what is there.
-int64_t piece_rows(int64_t rows, int64_t row_bytes, const Resources& resources) {
-  const int64_t bytes = std::min(kDevicePieceBytes, resources.device_memory()->available() / 2);
-  return std::clamp<int64_t>(bytes / std::max<int64_t>(row_bytes, 1), 1, std::max<int64_t>(rows, 1));
-}
 
 // The same error as on the host.
 [[noreturn]] void throw_lost(const MatrixView& rows, const CodeFormat& format, uint64_t lost,
@@ -54,17 +46,17 @@ void encode_cuda(const EncodeTask& task, int device, const Resources& resources)
   const bool rows_there = rows.space().kind == MemoryKind::cuda;
   const bool codes_there = codes.space().kind == MemoryKind::cuda;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
-  const int64_t each = (rows_there ? 0 : row_bytes) + (codes_there ? 0 : format.bytes()) +
-                       on_device.scratch_bytes(rows.dtype(), 1024) / 1024;
-  const int64_t piece = piece_rows(rows.rows(), each, resources);
+  const DeviceArray<uint64_t> lost(1, "the check of values", context, resources);
+  const auto bytes_of = [&](int64_t count) {
+    return count * ((rows_there ? 0 : row_bytes) + (codes_there ? 0 : format.bytes())) +
+           on_device.scratch_bytes(rows.dtype(), count);
+  };
+  const int64_t piece = rows_at_a_time(rows.rows(), kDevicePieceBytes, bytes_of, resources);
   const DeviceBuffer brought(rows_there ? 0 : piece * row_bytes, "rows to encode", context, resources);
   const DeviceArray<uint8_t> made(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
   const DeviceBuffer scratch(on_device.scratch_bytes(rows.dtype(), piece), "rows to encode", context, resources);
-  const DeviceArray<uint64_t> lost(1, "the check of values", context, resources);
-  const int64_t total_bytes = rows.rows() * row_bytes;
-  const bool pinned =
-      !rows_there && wants_pinned(rows.space(), total_bytes) && resources.host_memory()->available() > 2 * kPinnedBytes;
-  RowUpload upload(pinned, resources, rows_there ? 0 : row_bytes);
+  RowUpload upload(wants_pinned(rows.space(), rows.rows() * row_bytes, resources), resources);
+  if (only_counts(resources)) return;
   ProgressMeter meter("encode", rows.rows(), resources);
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
@@ -99,10 +91,12 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
   const bool out_there = out.space().kind == MemoryKind::cuda;
   const int64_t out_bytes = format.cols * 4;
   const int64_t each = (codes_there ? 0 : format.bytes()) + (out_there ? 0 : out_bytes);
-  const int64_t piece = piece_rows(codes.rows(), each, resources);
+  const int64_t piece = rows_at_a_time(
+      codes.rows(), kDevicePieceBytes, [&](int64_t count) { return count * each; }, resources);
   const DeviceBuffer brought(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
   const DeviceArray<float> made(out_there ? 0 : piece * format.cols, "decoded rows", context, resources);
-  RowUpload upload(false, resources, codes_there ? 0 : format.bytes());
+  RowUpload upload(false, resources);
+  if (only_counts(resources)) return;
   ProgressMeter meter("decode", codes.rows(), resources);
   for (int64_t first = 0; first < codes.rows(); first += piece) {
     const int64_t count = std::min(piece, codes.rows() - first);
@@ -128,7 +122,7 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
 }
 
 void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
-  if (from.rows() == 0) return;
+  if (from.rows() == 0 || only_counts(resources)) return;
   const DeviceGuard guard(device);
   const DeviceContext context(device, resources.options().stream);
   KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),

@@ -121,8 +121,8 @@ class ProductEncoder final : public CodeEncoder {
     };
     encode_blocks(task, NearestCodeword::scratch_floats(format.part_cols()), resources, encode_block);
   }
-  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
-                               const Resources& resources) const override {
+  Footprint cpu_encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                                   const Resources& resources) const override {
     return footprint_of<BlockMemory>(resources, format, rows, NearestCodeword::scratch_floats(format.part_cols()));
   }
 

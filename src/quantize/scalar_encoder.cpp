@@ -227,7 +227,13 @@ class ScalarEncoder final : public CodeEncoder {
     trained.values = train_scalar(rows, resources);
   }
   Footprint training_footprint(const CodeRecipe&, const RowsInfo& rows, const Resources& resources) const override {
-    return array_footprint<float>(resources.threads() * 3, rows.cols).beside({rows.read_bytes(1)});
+    const Footprint here = array_footprint<float>(resources.threads() * 3, rows.cols).beside({rows.read_bytes(1)});
+    if (rows.space.host_readable()) return here;
+    const MatrixView there(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+    std::vector<float> ranges(static_cast<size_t>(2 * rows.cols));
+    return here.beside(counted(resources, [&](const Resources& used) {
+      widen_ranges_cuda(there, ranges.data(), ranges.data() + rows.cols, used);
+    }));
   }
 
   bool on_gpus() const override { return true; }
@@ -239,8 +245,8 @@ class ScalarEncoder final : public CodeEncoder {
                     (codec.format, codec.leasts(), codec.spans(), rows, stride, count, codes, bytes);
                   });
   }
-  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
-                               const Resources& resources) const override {
+  Footprint cpu_encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                                   const Resources& resources) const override {
     return footprint_of<BlockMemory>(resources, format, rows, 0);
   }
 };

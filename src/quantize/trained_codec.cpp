@@ -177,11 +177,12 @@ void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) 
     return with_narrowed("training", "x", rows, nullptr, OfRounding::warns, resources,
                          [&](const MatrixView& read, const Resources& used) { train(read, used); });
   }
-  ViewSource source(rows);
-  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
-  within_limits(
-      "training", resources, [&] { return Codec::training_footprint(codec_->recipe, RowsInfo(rows), resources); },
-      [&] { codec_->train(source, resources); });
+  const auto least = [&] { return Codec::training_footprint(codec_->recipe, RowsInfo(rows), resources); };
+  within_limits("training", resources, least, [&] {
+    ViewSource source(rows);
+    if (codec_->check_finite) refuse_not_finite_rows(source, resources);
+    codec_->train(source, resources);
+  });
 }
 
 void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) {
@@ -220,21 +221,20 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
     return with_narrowed("the codes", "x", rows, nullptr, OfRounding::warns, resources,
                          [&](const MatrixView& read, const Resources& used) { encode(read, codes, used, how); });
   }
-  ViewSource source(rows);
-  if (checks_values(resources)) refuse_not_finite_rows(source, resources);
-  const auto least = [&] {
-    const bool on_gpu = resources.device().kind == DeviceKind::cuda || !rows.space().host_readable();
-    return on_gpu ? Footprint() : codec->encoding_footprint(RowsInfo(rows), resources);
-  };
-  within_limits("the codes", resources, least, [&] { codec->encode(rows, codes, resources, how); });
+  within_limits("the codes", resources, [&](const Resources& used) {
+    ViewSource source(rows);
+    if (checks_values(used)) refuse_not_finite_rows(source, used);
+    codec->encode(rows, codes, used, how);
+  });
 }
 
 void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   const std::shared_ptr<const Codec> codec = codec_->codec();
   check_codes(codes, codes.rows(), codec->format());
-  refuse_unused_bits(codes, codec->format(), resources);
-  within_limits(
-      "the decoded vectors", resources, [] { return Footprint(); }, [&] { codec->decode(codes, out, resources); });
+  within_limits("the decoded vectors", resources, [&](const Resources& used) {
+    refuse_unused_bits(codes, codec->format(), used);
+    codec->decode(codes, out, used);
+  });
 }
 
 void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
@@ -245,9 +245,11 @@ void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, con
                          [&](const MatrixView& read, const Resources& used) { lookup_table(read, metric, out, used); });
   }
   const std::shared_ptr<const Codec> codec = codec_->codec();
-  ViewSource source(queries);
-  if (codec_->checks_values(resources)) refuse_not_finite_rows(source, resources);
-  fill_lookup_table(*codec, queries, metric, out, resources);
+  within_limits("the tables", resources, [&](const Resources& used) {
+    ViewSource source(queries);
+    if (codec_->checks_values(used)) refuse_not_finite_rows(source, used);
+    fill_lookup_table(*codec, queries, metric, out, used);
+  });
 }
 
 }  // namespace kith

@@ -45,9 +45,24 @@ std::optional<MatrixView> on_gpu(RowSource& source) {
   return source.fetch(0, source.rows());
 }
 
+namespace {
+
+// That are gathered at once; a GPU is waited for each time.
+int64_t most_gathered(const RowsInfo& rows) {
+  return std::max<int64_t>(1, (rows.in_memory ? 2 << 20 : 64 << 10) / rows.row_bytes());
+}
+
+}  // namespace
+
+Footprint gathering_footprint(const RowsInfo& rows, int64_t count, const Resources& resources) {
+  if (rows.space.host_readable()) return {};
+  const MatrixView there(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+  const std::vector<uint32_t> some(static_cast<size_t>(std::min(count, most_gathered(rows))));
+  return counted(resources, [&](const Resources& used) { gather_cuda(there, some, counted_only_memory(), used); });
+}
+
 void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources) {
   const RowsInfo info = source.info();
-  const int64_t bytes_at_once = info.in_memory ? 2 << 20 : 64 << 10;  // a GPU is waited for each time
   if (info.in_memory && info.space.host_readable()) {
     for (const uint32_t row : rows) {
       widen_row(source.fetch(row, 1), 0, out);
@@ -55,7 +70,7 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
     }
     return;
   }
-  const int64_t most = std::max<int64_t>(1, bytes_at_once / info.row_bytes());
+  const int64_t most = most_gathered(info);
   std::vector<std::byte> bytes;
   for (auto first = rows.begin(); first != rows.end();) {
     const auto end = first + std::min<int64_t>(most, rows.end() - first);

@@ -36,6 +36,9 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
 void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
             const Resources& resources);
 
+// What gather_as_floats of so many such rows takes: device memory where they lie on a GPU.
+Footprint gathering_footprint(const RowsInfo& rows, int64_t count, const Resources& resources);
+
 // Rows of a source as a source of their own on the host, gathered anew at each fetch: all, or those listed by ascending
 // numbers. Memory: what one fetch brings, once it is open.
 class GatheredSource final : public RowSource {

@@ -102,6 +102,16 @@ void add_quantizer_calls(const std::string& name, const std::shared_ptr<Quantize
                      std::vector<uint8_t> out(codes->size());
                      trained->encode(far_base_rows(), {out.data(), 1500, bytes}, resources);
                    }});
+  calls.push_back({name + "_decode", [=](const Resources& resources) {
+                     std::vector<float> out(static_cast<size_t>(1500 * trained->cols()));
+                     trained->decode({codes->data(), 1500, bytes}, {out.data(), 1500, trained->cols()}, resources);
+                   }});
+  calls.push_back(
+      {name + "_lookup_table", [=](const Resources& resources) {
+         const int64_t entries = name == "pq4" ? 64 : 32;  // parts or books of 16
+         std::vector<float> out(static_cast<size_t>(1500 * entries));
+         trained->lookup_table(base_rows().view(), Metric::inner_product, {out.data(), 1500, entries}, resources);
+       }});
 }
 
 template <typename Quantizer, typename Params>
@@ -109,9 +119,8 @@ void add_quantizer(const std::string& name, const Params& params, std::vector<Pu
   add_quantizer_calls(
       name, std::make_shared<Quantizer>(params),
       [params](const Resources& resources) { Quantizer(params).train(base_rows().view(), resources); }, calls);
-  calls.push_back({name + "_train_f64", [params](const Resources& resources) {
-                     Quantizer(params).train(far_base_rows(), resources);
-                   }});
+  calls.push_back({name + "_train_f64",
+                   [params](const Resources& resources) { Quantizer(params).train(far_base_rows(), resources); }});
 }
 
 }  // namespace

@@ -69,8 +69,8 @@ class SignEncoder final : public CodeEncoder {
     };
     encode_blocks(task, 0, resources, use);
   }
-  Footprint encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
-                               const Resources& resources) const override {
+  Footprint cpu_encoding_footprint(const CodeRecipe&, const CodeFormat& format, const RowsInfo& rows,
+                                   const Resources& resources) const override {
     return footprint_of<BlockMemory>(resources, format, rows, 0);
   }
 };

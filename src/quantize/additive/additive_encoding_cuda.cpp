@@ -1,10 +1,8 @@
 // Codes of rows by local search, on a GPU.
 #include "core/divide.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "quantize/additive/additive_encoding.hpp"
@@ -19,9 +17,7 @@ constexpr int64_t kDeviceBatchBytes = int64_t{1} << 30;
 constexpr int64_t kLaunchSteps = 1 << 14;  // of a row; a search can be cancelled after so many
 
 // Batches of much the same size, of whole tiles.
-int64_t batch_rows(int64_t rows, int64_t row_bytes, int64_t fixed_bytes, int64_t good, const Resources& resources) {
-  const int64_t bytes = std::min(kDeviceBatchBytes, resources.device_memory()->available() / 2) - fixed_bytes;
-  const int64_t most = std::clamp<int64_t>(bytes / row_bytes, 1, good);
+int64_t batch_rows(int64_t rows, int64_t most) {
   const int64_t even = divide_up(rows, divide_up(rows, most));
   return std::min(round_up(even, std::min<int64_t>(kProductTileRows, most)), most);
 }
@@ -36,20 +32,19 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   const IcmSearch search(books, encoding, rows.rows(), context, resources);
   const bool rows_there = rows.space().kind == MemoryKind::cuda;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
-  constexpr int64_t kMany = 4096;
-  const int64_t fixed = search.workspace_bytes(0);
-  const int64_t each = (search.workspace_bytes(kMany) - fixed) / kMany + 1 + (rows_there ? 0 : row_bytes) +
-                       books.books + static_cast<int64_t>(sizeof(float));
-  const int64_t batch = batch_rows(rows.rows(), each, fixed, search.good_batch(), resources);
+  const auto bytes_of = [&](int64_t count) {
+    return search.workspace_bytes(count) + count * ((rows_there ? 0 : row_bytes) + books.books + array_bytes<float>(1));
+  };
+  const int64_t most = rows_at_a_time(search.good_batch(), kDeviceBatchBytes, bytes_of, resources);
+  const int64_t batch = batch_rows(rows.rows(), most);
   const DeviceBuffer workspace(search.workspace_bytes(batch), "a batch of rows", context, resources);
   const DeviceBuffer brought(rows_there ? 0 : batch * row_bytes, "a batch of rows", context, resources);
   const DeviceArray<uint8_t> made(batch * books.books, "a batch of codes", context, resources);
   const DeviceArray<float> paid(costs == nullptr ? 0 : batch, "a batch of codes", context, resources);
   uint8_t* const batch_codes = made.data();
   float* const batch_costs = costs == nullptr ? nullptr : paid.data();
-  const bool pinned = !rows_there && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
-                      resources.host_memory()->available() > 2 * kPinnedBytes;
-  RowUpload upload(pinned, resources, rows_there ? 0 : row_bytes);
+  RowUpload upload(wants_pinned(rows.space(), rows.rows() * row_bytes, resources), resources);
+  if (only_counts(resources)) return;
   const LocalSearchPlan& plan = encoding.search;
   const int64_t some_rounds = std::max<int64_t>(kLaunchSteps / (plan.sweeps * books.books), 1);
   ProgressMeter meter("encode", rows.rows(), resources);

@@ -219,11 +219,12 @@ Footprint residual_training_footprint(const ResidualQuantizerParams& params, con
   const Footprint working = kmeans_codebook_footprint(left, rows.cols, params.bits, resources)
                                 .then(extending_footprint(books, params.beam, resources));
   return array_footprint<float>(count, rows.cols)
-      .beside(
-          sample_footprint(rows.rows).then(array_footprint<float>(left, rows.cols)
-                                               .beside(array_footprint<uint8_t>(count, params.beam * params.codebooks))
-                                               .beside(footprint_of<BeamSearch>(resources, books, params.beam))
-                                               .beside(working)));
+      .beside(sample_footprint(rows.rows)
+                  .then(gathering_footprint(rows, count, resources))
+                  .then(array_footprint<float>(left, rows.cols)
+                            .beside(array_footprint<uint8_t>(count, params.beam * params.codebooks))
+                            .beside(footprint_of<BeamSearch>(resources, books, params.beam))
+                            .beside(working)));
 }
 
 std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& source,

@@ -6,6 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
@@ -48,14 +49,16 @@ struct TableLayout : WorkspaceLayout {
   Slot<TableScale> scales;
 };
 
-// Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13.
-bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t rows, const Resources& resources) {
+// Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13. `spare`: of
+// device memory.
+bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t rows, int64_t spare,
+                const Resources& resources) {
   const Codebooks& books = search.books();
   constexpr double kSlower = 150;
   const double steps = static_cast<double>(rows) * static_cast<double>(plan.rounds * plan.sweeps + 1);
   return steps > kSlower * static_cast<double>(books.all_words()) &&
          footprint_of<PairwiseTables>(resources, search).host <= resources.host_memory()->available() / 2 &&
-         TableLayout(books).bytes <= resources.device_memory()->available() / 4;
+         TableLayout(books).bytes <= spare / 4;
 }
 
 // Tables, made on the host, in a buffer on the device; waits.
@@ -133,17 +136,13 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
                      const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
     : encoding_(encoding), form_(encoding.form) {
   const SearchBooks search(books, resources);
+  // Which values allow products is not known where memory is only counted: they are then taken to, which needs more.
   const bool products = has_icm_products(search) && has_wgmma();
-  if (form_ == SearchForm::automatic) {
-    form_ = products                                               ? SearchForm::products
-            : tables_pay(search, encoding.search, rows, resources) ? SearchForm::tables
-                                                                   : SearchForm::direct;
-  }
+  if (form_ == SearchForm::automatic) form_ = products ? SearchForm::products : SearchForm::direct;
   if (form_ == SearchForm::products && !products) {
     throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
   }
   books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
-  if (form_ == SearchForm::tables) tables_ = bring_tables(search, context, resources, table_buffer_);
   grid_.shift = search.grid().shift();
   grid_.most = search.grid().most();
   grid_.by_content = encoding.by_content;
@@ -155,6 +154,13 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   schedule_ = DeviceArray<IcmStep>(static_cast<int64_t>(steps.size()), "an order of codebooks", context, resources);
   context->copy_values(schedule_.data(), steps.data(), schedule_.size());
   context->synchronize();
+  if (encoding.form == SearchForm::automatic && form_ == SearchForm::direct) {
+    // A quarter: the rest has room for what a row takes more by tables.
+    const int64_t left = resources.device_memory()->available() - workspace_bytes(1);
+    const int64_t spare = std::min(left, resources.spare_device_memory());
+    if (tables_pay(search, encoding.search, rows, spare, resources)) form_ = SearchForm::tables;
+  }
+  if (form_ == SearchForm::tables) tables_ = bring_tables(search, context, resources, table_buffer_);
 }
 
 int64_t IcmSearch::bytes() const { return books_->bytes() + schedule_.bytes() + table_buffer_.bytes(); }
@@ -304,6 +310,20 @@ void for_each_book(const Codebooks& books, const Resources& resources, const Use
   parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
 }
 
+void prepare_books(const SearchBooks& search, const BookLayout& layout, std::byte* host, const Resources& resources) {
+  const Codebooks& books = search.books();
+  std::memset(host, 0, static_cast<size_t>(layout.bytes));
+  std::copy_n(books.values, books.size(), layout.plain.in(host));
+  std::copy_n(search.mean(0), books.books * books.cols, layout.means.in(host));
+  std::copy_n(search.origin(), books.cols, layout.origin.in(host));
+  for_each_book(books, resources, [&](int64_t k) {
+    float* const columns = layout.columns.in(host) + k * books.words() * books.cols;
+    for (int64_t j = 0; j < books.words(); ++j) {
+      for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
+    }
+  });
+}
+
 void prepare_products(const SearchBooks& search, double scale, const BookLayout& layout, std::byte* host,
                       const Resources& resources) {
   const Codebooks& books = search.books();
@@ -357,18 +377,11 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   const Codebooks& books = search.books();
   const BookLayout layout(books, products);
   const HostArray<std::byte> host(layout.bytes, "codebooks for a GPU", resources);
-  std::memset(host.data(), 0, static_cast<size_t>(layout.bytes));
-  std::copy_n(books.values, books.size(), layout.plain.in(host.data()));
-  std::copy_n(search.mean(0), books.books * books.cols, layout.means.in(host.data()));
-  std::copy_n(search.origin(), books.cols, layout.origin.in(host.data()));
-  for_each_book(books, resources, [&](int64_t k) {
-    float* const columns = layout.columns.in(host.data()) + k * books.words() * books.cols;
-    for (int64_t j = 0; j < books.words(); ++j) {
-      for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
-    }
-  });
   const double scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
-  if (products) prepare_products(search, scale, layout, host.data(), resources);
+  if (!only_counts(resources)) {
+    prepare_books(search, layout, host.data(), resources);
+    if (products) prepare_products(search, scale, layout, host.data(), resources);
+  }
   buffer_ = DeviceBuffer(layout.bytes, "codebooks", context, resources);
   context->copy_values(buffer_.data(), host.data(), layout.bytes);
   context->synchronize();

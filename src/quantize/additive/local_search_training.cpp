@@ -138,18 +138,22 @@ double squares_of(const std::vector<float>& codebooks) {
 
 // Codebooks may not depend on threads, and differ in their last bits from device to device: where it is left to us, the
 // machine and the problem alone decide.
-Device resolve_training_device(const LocalSearchParams& params, const RowSource& source, int64_t rows,
-                               const Resources& resources) {
-  const int64_t cols = source.info().cols;
+Device resolve_training_device(const LocalSearchParams& params, const RowsInfo& rows, const Resources& resources) {
   const auto steps = static_cast<double>(params.rounds * params.train_search_rounds * params.sweeps);
-  const auto values = static_cast<double>(rows * cols);
-  return choose_device(
-      {"local search training", [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); }, true},
-      {source.space()},
-      {{cols <= 128 ? CostUnit::dense_product : CostUnit::f32_training,
-        2.0 * values * static_cast<double>(params.codebooks << params.bits) * steps},
-       {CostUnit::copied_byte, 4 * values}},
-      {}, resources);
+  const auto values = static_cast<double>(std::min(rows.rows, kMostTrainingRows) * rows.cols);
+  return choose_device({"local search training",
+                        [&] { return fmt::format("codebooks of {} x {} vectors", rows.rows, rows.cols); }, true},
+                       {rows.space},
+                       {{rows.cols <= 128 ? CostUnit::dense_product : CostUnit::f32_training,
+                         2.0 * values * static_cast<double>(params.codebooks << params.bits) * steps},
+                        {CostUnit::copied_byte, 4 * values}},
+                       {}, resources);
+}
+
+std::unique_ptr<LocalSearchSteps> make_steps(const TrainingShape& shape, Device device, const Resources& resources) {
+  return dispatch(
+      device, [&] { return make_local_search_steps_cpu(shape, resources); },
+      [&](int index) { return make_local_search_steps_cuda(shape, index, resources); });
 }
 
 }  // namespace
@@ -159,29 +163,36 @@ Footprint local_search_training_footprint(const LocalSearchParams& params, const
   const int64_t count = std::min(rows.rows, kMostTrainingRows);
   const MatrixView sample(counted_only_memory(), DType::f32, {count, rows.cols, rows.cols});
   const TrainingShape shape{sample, params.codebooks, params.bits};
-  const Footprint kept =
-      counted(resources, [&](const Resources& used) { (void)make_local_search_steps_cpu(shape, used); });
+  const Device device = resolve_training_device(params, rows, resources);
+  const Footprint kept = counted(resources, [&](const Resources& used) { (void)make_steps(shape, device, used); });
+  const Footprint working = dispatch(
+      device, [&] { return local_search_steps_footprint(shape, resources); },
+      [&](int index) {
+        return counted(resources, [&](const Resources& used) {
+          AdditiveEncoding encoding;
+          encoding.search = plan_of(params, params.train_search_rounds, 0);
+          make_local_search_steps_cuda(shape, index, used)
+              ->encode({nullptr, params.codebooks, params.bits, rows.cols}, encoding);
+        });
+      });
   const Footprint first =
       first_codebooks_footprint(params.train_start, count, rows.cols, params.codebooks, params.bits, resources);
-  return array_footprint<float>(count, rows.cols)
-      .beside(
-          sample_footprint(rows.rows).then(kept.beside(first)).then(local_search_steps_footprint(shape, resources)));
+  const Footprint drawing = sample_footprint(rows.rows).then(gathering_footprint(rows, count, resources));
+  return array_footprint<float>(count, rows.cols).beside(drawing.then(kept.beside(first)).then(working));
 }
 
 void train_local_search(const LocalSearchParams& params, RowSource& source, std::vector<float>& trained,
                         std::vector<double>& history, const Resources& resources) {
   check_training_rows("local search quantizer", source.rows(), params.bits, resources);
   const int64_t cols = source.info().cols;
-  const Device device = resolve_training_device(params, source, std::min(source.rows(), kMostTrainingRows), resources);
+  const Device device = resolve_training_device(params, source.info(), resources);
   const HostArray<float> values = training_sample(source, kMostTrainingRows, params.seed, resources);
   const int64_t count = values.size() / cols;
   const MatrixView rows(values.data(), count, cols);
   const Resources quiet = resources.with_progress({});
   const RowMoments moments = centre(values.data(), count, cols, quiet);
   const TrainingShape shape{rows, params.codebooks, params.bits};
-  const std::unique_ptr<LocalSearchSteps> steps = dispatch(
-      device, [&] { return make_local_search_steps_cpu(shape, quiet); },
-      [&](int index) { return make_local_search_steps_cuda(shape, index, quiet); });
+  const std::unique_ptr<LocalSearchSteps> steps = make_steps(shape, device, quiet);
 
   std::vector<float> codebooks =
       first_codebooks(params.train_start, rows, params.codebooks, params.bits, params.seed, resources);

@@ -1,10 +1,8 @@
 // A pass of product training on a GPU: all parts in one launch, sums by atomic additions, which are exact and so have
 // no order. The sample stays on the device; codewords go there and sums come back, some hundred KiB a pass.
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/codewords_cuda.hpp"
@@ -33,9 +31,7 @@ class ProductPassCuda final : public ProductPass {
         counts_(count_values(), "sums of rows", context_, resources) {
     const MatrixView rows(sample.values.data(), sample.rows * sample.format.parts, sample.format.part_cols());
     ProgressMeter meter("upload", 0, resources_);
-    const bool pinned =
-        wants_pinned({}, sample.values.bytes()) && resources.host_memory()->available() > 2 * kPinnedBytes;
-    RowUpload upload(pinned, resources, 0);
+    RowUpload upload(wants_pinned({}, sample.values.bytes(), resources), resources);
     upload.copy(rows, vectors<std::byte>(rows_.data()), context_->stream(), meter);
     context_->synchronize();
   }

@@ -224,14 +224,10 @@ void check_rows(const CodeFormat& format, int64_t rows, const Resources& resourc
   }
 }
 
-Device resolve_training_device(const CodeFormat& format, const RowSource& source, const Resources& resources) {
-  const auto values = static_cast<double>(sampled_rows(format, source.rows()) * format.cols);
-  return choose_device(
-      {"product training", [&] { return fmt::format("codewords of {} x {} vectors", source.rows(), format.cols); }},
-      {source.space()},
-      {{CostUnit::f32_training, 2.0 * static_cast<double>(kProductIterations * format.codewords()) * values},
-       {CostUnit::copied_byte, 4 * values}},
-      {}, resources);
+std::unique_ptr<ProductPass> make_pass(const ProductSample& sample, Device device, const Resources& resources) {
+  return dispatch(
+      device, [&]() -> std::unique_ptr<ProductPass> { return std::make_unique<ProductPassCpu>(sample, resources); },
+      [&](int index) { return make_product_pass_cuda(sample, index, resources); });
 }
 
 // What parts are trained with, beside their sample.
@@ -246,38 +242,53 @@ struct PartSums {
   HostArray<uint8_t> labels;  // of a part
 };
 
-// What training so many parts together takes, with so much available.
-Footprint parts_footprint(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, int64_t available,
-                          const Resources& resources) {
+// What training so many parts together takes, with so much available on the host.
+Footprint parts_footprint(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, Device device,
+                          int64_t available, const Resources& resources) {
   const int64_t sampled = sampled_rows(whole, rows.rows);
   const CodeFormat format = PartRange{0, parts}.of(whole);
   const Footprint passes = counted(resources, [&](const Resources& counting) {
     const ProductSample sample(format, sampled, counting);
     const PartSums sums(sample, counting);
-    const ProductPassCpu pass(sample, counting);
+    (void)make_pass(sample, device, counting);
   });
-  const Footprint block = array_footprint<float>(gathered_rows(whole, sampled, available), whole.cols);
+  const Footprint block = array_footprint<float>(gathered_rows(whole, sampled, available), whole.cols)
+                              .beside(gathering_footprint(rows, sampled, resources));
   const Footprint drawing =
       array_footprint<float>(sampled, format.cols).beside(sample_footprint(rows.rows).then(block));
   return passes.then(drawing);
 }
 
-// As many parts as there is room for, at least one: in the fewest groups that are about as large.
-int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
-  if (!counts_memory(resources)) return format.parts;
+bool parts_fit(const CodeFormat& format, int64_t parts, const RowsInfo& rows, Device device,
+               const Resources& resources) {
   const int64_t available = resources.host_memory()->available();
+  return !counts_memory(resources) ||
+         is_left(parts_footprint(format, parts, rows, device, available, resources), resources);
+}
+
+// As many parts as there is room for, at least one: in the fewest groups that are about as large.
+int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, Device device, const Resources& resources) {
   int64_t groups = 1;
-  while (groups < format.parts &&
-         parts_footprint(format, divide_up(format.parts, groups), rows, available, resources).host > available) {
+  while (groups < format.parts && !parts_fit(format, divide_up(format.parts, groups), rows, device, resources)) {
     ++groups;
   }
   return divide_up(format.parts, groups);
 }
 
+Device resolve_training_device(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
+  const auto values = static_cast<double>(sampled_rows(format, rows.rows) * format.cols);
+  return choose_device(
+      {"product training", [&] { return fmt::format("codewords of {} x {} vectors", rows.rows, format.cols); }},
+      {rows.space},
+      {{CostUnit::f32_training, 2.0 * static_cast<double>(kProductIterations * format.codewords()) * values},
+       {CostUnit::copied_byte, 4 * values}},
+      [&](Device gpu) { return parts_fit(format, 1, rows, gpu, resources); }, resources);
+}
+
 }  // namespace
 
 Footprint product_training_footprint(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
-  return parts_footprint(format, 1, rows, 0, resources);
+  return parts_footprint(format, 1, rows, counted_device(rows.space, resources), 0, resources);
 }
 
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& source, uint64_t seed,
@@ -311,8 +322,8 @@ ProductSample draw_product_sample(const CodeFormat& format, const PartRange& par
 namespace {
 
 // Codewords of some parts.
-void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& source, uint64_t seed, float* codewords,
-                 const Resources& resources) {
+void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& source, uint64_t seed, Device device,
+                 float* codewords, const Resources& resources) {
   const ProductSample sample = draw_product_sample(whole, parts, source, seed, resources);
   const CodeFormat& format = sample.format;
   const int64_t cols = format.part_cols();
@@ -325,10 +336,7 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
     const auto stream = kSampleStream + 1 + static_cast<uint64_t>(parts.first + p);
     choose_first_codewords(sample, p, CounterRng(seed, stream), codewords + p * count * cols);
   });
-  const std::unique_ptr<ProductPass> pass = dispatch(
-      resolve_training_device(whole, source, resources),
-      [&]() -> std::unique_ptr<ProductPass> { return std::make_unique<ProductPassCpu>(sample, resources); },
-      [&](int device) { return make_product_pass_cuda(sample, device, resources); });
+  const std::unique_ptr<ProductPass> pass = make_pass(sample, device, resources);
   for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
     pass->run(codewords, active, sums.data(), counts.data());
     for (int64_t p = 0; p < format.parts; ++p) {
@@ -356,11 +364,12 @@ std::vector<float> train_product(const CodeFormat& format, RowSource& source, ui
                                  const Resources& resources) {
   check_rows(format, source.rows(), resources);
   std::vector<float> codewords(static_cast<size_t>(format.codewords() * format.cols));
-  const int64_t together = parts_together(format, source.info(), resources);
+  const Device device = resolve_training_device(format, source.info(), resources);
+  const int64_t together = parts_together(format, source.info(), device, resources);
   for (int64_t first = 0; first < format.parts; first += together) {
     const PartRange parts{first, std::min(together, format.parts - first)};
-    train_parts(format, parts, source, seed, codewords.data() + first * format.codewords() * format.part_cols(),
-                resources);
+    float* const own = codewords.data() + first * format.codewords() * format.part_cols();
+    train_parts(format, parts, source, seed, device, own, resources);
   }
   return codewords;
 }

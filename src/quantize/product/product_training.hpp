@@ -73,7 +73,7 @@ std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample,
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
                                   const Resources& resources);
 
-// What training takes at least on the CPU.
+// What training takes at least, on a GPU where the rows lie there or the resources name one.
 Footprint product_training_footprint(const CodeFormat& format, const RowsInfo& rows, const Resources& resources);
 
 // parts x 2^bits x part_cols.
