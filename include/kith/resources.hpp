@@ -62,9 +62,6 @@ class KITH_EXPORT Resources {
   const std::shared_ptr<MemoryBudget>& device_memory() const;
   // For one operation: `device` stands for every GPU.
   Resources with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const;
-  // Device memory that a call may take beyond what it needs at least (core/within_limits.hpp).
-  int64_t spare_device_memory() const { return spare_device_memory_; }
-  Resources with_spare_device_memory(int64_t bytes) const;
 
   void log(LogLevel level, std::string_view text) const;
   // Throws Cancelled once a stop was requested. Call from the calling thread.
@@ -72,6 +69,7 @@ class KITH_EXPORT Resources {
   void report(const Progress& progress) const;
 
  private:
+  friend struct SpareDeviceMemory;
   template <typename Edit>
   Resources changed(const Edit& edit) const;
 

@@ -52,13 +52,22 @@ constexpr Footprint array_footprint(int64_t count, int64_t each = 1) {
   return {saturating_multiply(saturating_multiply(count, each), sizeof(T))};
 }
 
+// Device memory that a call may take beyond what it needs at least (core/within_limits.hpp).
+struct SpareDeviceMemory {
+  static int64_t of(const Resources& resources) { return resources.spare_device_memory_; }
+  static Resources with(Resources resources, int64_t bytes) {
+    resources.spare_device_memory_ = bytes;
+    return resources;
+  }
+};
+
 // What `make` holds at most at a time when it allocates with the resources it is given. Nothing is
 // enqueued on their stream: a GPU is given no work (cuda/launch.hpp, cuda/device_context.hpp).
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
   const auto device = std::make_shared<MemoryBudget>("device", MemoryBudget::Counting());
-  make(resources.with_budgets(host, device).with_spare_device_memory(0).with_stream(counted_only_memory()));
+  make(SpareDeviceMemory::with(resources.with_budgets(host, device), 0).with_stream(counted_only_memory()));
   return {host->peak(), device->peak()};
 }
 

@@ -107,12 +107,6 @@ Resources Resources::with_budgets(std::shared_ptr<MemoryBudget> host, std::share
   return copy;
 }
 
-Resources Resources::with_spare_device_memory(int64_t bytes) const {
-  Resources copy = *this;
-  copy.spare_device_memory_ = bytes;
-  return copy;
-}
-
 void Resources::log(LogLevel level, std::string_view text) const {
   if (options_->log) options_->log(level, text);
 }

@@ -66,7 +66,7 @@ decltype(auto) within_limits(std::string_view job, const Resources& resources, c
   if (!counts_memory(resources)) return call(resources);
   const Footprint least = footprint_of_call(resources, call);
   require_memory(job, least, resources);
-  return call(resources.with_spare_device_memory(resources.device_memory()->available() - least.device));
+  return call(SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device));
 }
 
 inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }

@@ -138,7 +138,7 @@ class PieceRun {
       offsets += pass.shift.size();
     }
     // Rows of a host, two buffers in turn, and what products take beside.
-    const int64_t left = std::min(resources.device_memory(device)->available(), resources.spare_device_memory());
+    const int64_t left = std::min(resources.device_memory(device)->available(), SpareDeviceMemory::of(resources));
     const int64_t most = std::min(rows.rows(), std::max(kManyRows, kPieceBytes / (4 * widest)));
     piece_ = std::clamp(left / (8 * 4 * widest), std::min(most, kLeastRows), most);
     if (!lies_on(rows, device)) given_ = make(piece_ * rows.cols() * size_of(rows.dtype()));

@@ -115,7 +115,7 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   const int64_t ranked = std::min(cells_, kHintCells);
   const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
   const int64_t again = 12 * kMostFound + 4 * kDeviceBatch * space_.cols();  // ranks may have to be made once more
-  if (resources_.spare_device_memory() < 4 * bytes + 2 * again) return 0;    // a hint is worth little memory
+  if (SpareDeviceMemory::of(resources_) < 4 * bytes + 2 * again) return 0;   // a hint is worth little memory
   const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
   for (int64_t i = 0; i < rows; ++i) {
     numbers[i] = control.rows()[static_cast<size_t>(i)];

@@ -13,6 +13,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/divide.hpp"
+#include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_info.hpp"
@@ -81,7 +82,7 @@ class CellStepsCuda final : public CellSteps {
   void make_space() {
     const int64_t largest = context_->only_counts() ? lists_.rows : largest_cell();
     const CellSpaceProblem problem{lists_.rows, lists_.length, operands_.chunks, layout_->cells(), largest};
-    const int64_t spare = std::min(resources_.spare_device_memory(), idle_bytes());
+    const int64_t spare = std::min(SpareDeviceMemory::of(resources_), idle_bytes());
     space_ = plan_cell_space(problem, spare / 2);
     space_.slots = std::min(space_.slots, lists_.rows + spare / 4 / array_bytes<uint32_t>(1));
     memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
