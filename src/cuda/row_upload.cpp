@@ -95,10 +95,8 @@ void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) 
 
 }  // namespace
 
-bool wants_pinned(MemorySpace space, int64_t bytes) { return space.kind == MemoryKind::host && bytes >= kPinnedBytes; }
-
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources) {
-  return wants_pinned(space, bytes) && !only_counts(resources) &&
+  return space.kind == MemoryKind::host && bytes >= kPinnedBytes && !only_counts(resources) &&
          resources.host_memory()->available() > 2 * kPinnedBytes;
 }
 

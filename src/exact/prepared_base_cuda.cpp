@@ -84,9 +84,7 @@ void PreparedBaseCuda::bring(const MatrixView& base, const Resources& resources)
   rows_.data = matrix_.data();
   rows_.stride = base.cols();
   const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
-  const bool pinned =
-      wants_pinned(base.space(), base.rows() * row_bytes) && resources.host_memory()->available() >= 2 * kPinnedBytes;
-  RowUpload upload(pinned, resources);
+  RowUpload upload(wants_pinned(base.space(), base.rows() * row_bytes, resources), resources);
   ProgressMeter meter("copy", base.rows(), resources);
   for (int64_t first = 0; first < base.rows(); first += piece) {
     const MatrixView part = base.slice(first, std::min(piece, base.rows() - first));

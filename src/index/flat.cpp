@@ -45,7 +45,7 @@ class FlatLayouts final : public BaseLayouts {
   bool prepare(const SearchTask& task, Device device, const Resources& given) override {
     device_ = device;
     const Resources resources =
-        given.with_spare_device_memory(given.spare_device_memory() / static_cast<int64_t>(vectors_.count() + 1));
+        SpareDeviceMemory::with(given, SpareDeviceMemory::of(given) / static_cast<int64_t>(vectors_.count() + 1));
     // A search of few queries uses what there is on the CPU, but would not make up for packing.
     const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = params_.prepare && !few;

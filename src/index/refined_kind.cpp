@@ -172,7 +172,7 @@ class RefinedState final : public IndexState {
     if (gpu.has_value() && fits_well(on_gpu, resources)) {
       const int64_t quarter = resources.device_memory(*gpu)->available() / 4;
       try {
-        return on_gpu(resources.with_spare_device_memory(std::min(quarter, resources.spare_device_memory())));
+        return on_gpu(SpareDeviceMemory::with(resources, std::min(quarter, SpareDeviceMemory::of(resources))));
       } catch (const OutOfMemory& error) {
         resources.log(LogLevel::info, fmt::format("candidates are compared again on the host: {}", error.what()));
       }

@@ -80,7 +80,7 @@ Layout get_layout(const VectorSegment& segment, Device device, const PrepareOpti
         device, [&] { return prepare_base_cpu(rows, options, resources); },
         [&](int index) -> std::shared_ptr<PreparedBase> {
           const auto prepare = [&](const Resources& used) { return prepare_base_cuda(index, rows, options, used); };
-          const int64_t room = std::min(resources.device_memory()->available() / 2, resources.spare_device_memory());
+          const int64_t room = std::min(resources.device_memory()->available() / 2, SpareDeviceMemory::of(resources));
           const bool fits = !counts_memory(resources) || footprint_of_call(resources, prepare).device <= room;
           return fits ? prepare(resources) : nullptr;
         });

@@ -54,9 +54,7 @@ void GraphRowsCuda::bring(std::shared_ptr<const DeviceContext> context, const Re
   const int64_t row_bytes = x.cols() * size_of(x.dtype());
   matrix_ = DeviceBuffer(x.rows() * row_bytes, "the rows", context, resources);
   const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
-  const bool pinned = wants_pinned(x.space(), x.rows() * row_bytes) && !only_counts(resources) &&
-                      resources.host_memory()->available() >= 2 * kPinnedBytes;
-  RowUpload upload(pinned, resources);
+  RowUpload upload(wants_pinned(x.space(), x.rows() * row_bytes, resources), resources);
   ProgressMeter meter("copy", x.rows(), resources);
   for (int64_t first = 0; first < x.rows(); first += piece) {
     const MatrixView part = x.slice(first, std::min(piece, x.rows() - first));

@@ -20,7 +20,7 @@ int64_t room_beside(const Resources& resources) {
   size_t all = 0;
   KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
   const int64_t left = std::min(static_cast<int64_t>(free), resources.device_memory()->available());
-  return std::min(left / kShare, resources.spare_device_memory());
+  return std::min(left / kShare, SpareDeviceMemory::of(resources));
 }
 
 // Without halves each scan decodes.

@@ -73,7 +73,7 @@ struct RoundLayout : WorkspaceLayout {
 
 // For what is kept beside one of so many segments, and as much again for what lookups keep.
 Resources sharing_spare(const Resources& resources, size_t segments) {
-  return resources.with_spare_device_memory(resources.spare_device_memory() / static_cast<int64_t>(2 * segments + 1));
+  return SpareDeviceMemory::with(resources, SpareDeviceMemory::of(resources) / static_cast<int64_t>(2 * segments + 1));
 }
 
 // Where hits are put on the device.

@@ -100,12 +100,9 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     constexpr int64_t kShare = 4;  // of the room
     const int64_t room = only_counts(resources) ? 0 : device_room(device, resources);
     const int64_t piece = most_rows(good, least, room / kShare, footprint);
-    const Resources beside = resources.with_spare_device_memory(std::max<int64_t>(0, room - footprint(piece).device));
+    const Resources beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - footprint(piece).device));
     PieceMemory at(model, *there, info, piece, context, beside);
-    const int64_t row_bytes = info.row_bytes();
-    const bool pinned = !here && wants_pinned(rows.space(), rows.rows() * row_bytes) && !only_counts(resources) &&
-                        resources.host_memory()->available() > 2 * kPinnedBytes;
-    RowUpload upload(pinned, resources, here ? 0 : row_bytes);
+    RowUpload upload(wants_pinned(rows.space(), rows.rows() * info.row_bytes(), resources), resources);
     ProgressMeter meter("encode", rows.rows(), given);
     context->fill(at.lost.data(), 0xFF, 1);
     if (!model.has_centres()) context->fill(labels.data(), 0, labels.size());
@@ -182,7 +179,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   PlanBudget budget;  // of the rows left to exact search
   budget.host = only_counts(resources) ? 0 : resources.host_memory()->available();
   budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;
-  budget.device = std::min(budget.device, resources.spare_device_memory());
+  budget.device = std::min(budget.device, SpareDeviceMemory::of(resources));
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
   exact_ = {plan.exact.host_bytes, plan.exact.device_bytes};

@@ -157,7 +157,7 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   if (encoding.form == SearchForm::automatic && form_ == SearchForm::direct) {
     // A quarter: the rest has room for what a row takes more by tables.
     const int64_t left = resources.device_memory()->available() - workspace_bytes(1);
-    const int64_t spare = std::min(left, resources.spare_device_memory());
+    const int64_t spare = std::min(left, SpareDeviceMemory::of(resources));
     if (tables_pay(search, encoding.search, rows, spare, resources)) form_ = SearchForm::tables;
   }
   if (form_ == SearchForm::tables) tables_ = bring_tables(search, context, resources, table_buffer_);
