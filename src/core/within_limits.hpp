@@ -60,13 +60,17 @@ Footprint footprint_of_call(const Resources& resources, const Call& call) {
   return outside.then(inside);
 }
 
-// For a call that is counted as it stands, then made. It is told what it can take beyond what was counted.
+// The resources, where the limits leave room for `least`: they tell a call what it can take beyond that.
+inline Resources admitted(std::string_view job, const Footprint& least, const Resources& resources) {
+  require_memory(job, least, resources);
+  return SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device);
+}
+
+// For a call that is counted as it stands, then made.
 template <typename Call>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Call& call) {
   if (!counts_memory(resources)) return call(resources);
-  const Footprint least = footprint_of_call(resources, call);
-  require_memory(job, least, resources);
-  return call(SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device));
+  return call(admitted(job, footprint_of_call(resources, call), resources));
 }
 
 inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }

@@ -25,8 +25,7 @@
 
 namespace kith {
 
-// Whether pinned memory is of use for so many bytes there; and whether there is room for it, too, in work that can do
-// without.
+// Whether pinned memory is of use for so many bytes there, and there is room for it.
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
 
 // How many rows, of `most`, are brought to a device at a time, where n of them take bytes_of(n) there: as many as take

@@ -23,8 +23,10 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
   const Device device = counted_device(space, resources);
   SearchTask task = search_of(shape, wish);
   Footprint plan = least_plan(task, device, resources);
-  if (filter.form() != RowFilter::Form::none) {
-    task.apply_filter(FilterPath::gather, shape.rows);
+  if (filter.form() == RowFilter::Form::none) return kept.beside(plan);
+  const FilterPath copied = device.kind == DeviceKind::cuda ? FilterPath::list : FilterPath::gather;
+  for (const FilterPath path : {FilterPath::mask, copied}) {
+    task.apply_filter(path, shape.rows);
     plan = plan.then(least_plan(task, device, resources));
   }
   return kept.beside(plan);

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace kith {
 namespace {
@@ -148,6 +149,18 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
   return version;
 }
 
+// The device for a call whose data lies in these spaces. What lies on a GPU that has no room to search it is searched by
+// the CPU, which gets a copy, where nobody has asked for a device and nothing else lies there.
+template <typename Call>
+Resources where_there_is_room(const IndexState& state, std::initializer_list<MemorySpace> data,
+                              const Resources& resources, const Call& call) {
+  const auto here = [](const MemorySpace& space) { return space.host_readable(); };
+  const bool may_move = resources.device().kind == DeviceKind::automatic && !here(state.content().space) &&
+                        std::all_of(data.begin(), data.end(), here);
+  if (!may_move || !counts_memory(resources) || is_left(footprint_of_call(resources, call), resources)) return resources;
+  return resources.with_device(Device::cpu());
+}
+
 }  // namespace
 
 bool IndexAccess::ids_are_rows(const Index& index) {
@@ -189,7 +202,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  within_limits("the search", resources, [&](const Resources& used) {
+  const auto search_once = [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
     SearchParams of_rows = params;
@@ -202,7 +215,9 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
       state->search(narrowed.view(), out, of_rows, used);
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
-  });
+  };
+  within_limits("the search", where_there_is_room(*state, {queries.space(), out.space}, resources, search_once),
+                search_once);
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -229,12 +244,11 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     // A kind of index may know host memory alone.
     return in_space(std::move(found), params.result_space, params.allocate, used);
   };
-  const auto least = [&] {
-    Footprint needed = footprint_of_call(resources, search);
-    needed.at_least = true;
-    return needed;
-  };
-  return within_limits("the range search", resources, least, [&] { return search(resources); });
+  const Resources used = where_there_is_room(*state, {queries.space(), params.result_space}, resources, search);
+  if (!counts_memory(used)) return search(used);
+  Footprint least = footprint_of_call(used, search);
+  least.at_least = true;
+  return search(admitted("the range search", least, used));
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {

@@ -58,7 +58,8 @@ void add_exact_calls(std::vector<PublicCall>& calls) {
                    }});
   calls.push_back({"knn_files", [](const Resources& resources) {
                      const VectorFile file(base_file());
-                     knn(file, file, [](int64_t, const NeighborsView&) {}, {.k = 5}, resources);
+                     knn(
+                         file, file, [](int64_t, const NeighborsView&) {}, {.k = 5}, resources);
                    }});
   calls.push_back({"knn_by",
                    [](const Resources& resources) {
@@ -87,7 +88,8 @@ void add_exact_calls(std::vector<PublicCall>& calls) {
                    }});
   calls.push_back({"range_files", [=](const Resources& resources) {
                      const VectorFile file(base_file());
-                     range_search(file, file, [](int64_t, const RangeView&) {}, range_of_few(), resources);
+                     range_search(
+                         file, file, [](int64_t, const RangeView&) {}, range_of_few(), resources);
                    }});
 }
 

@@ -33,16 +33,12 @@ void add_calls_of(const std::string& factory, const std::string& name, const Ind
   static const std::vector<int64_t> some = {3, 5, 700};
   const VectorView<const int64_t> ids{some.data(), 3, {}};
   if (factory != "Flat") {
-    calls.push_back({name + "_train", [=](const Resources& resources) {
-                       Index(factory).train(rows.base, resources);
-                     }});
+    calls.push_back({name + "_train", [=](const Resources& resources) { Index(factory).train(rows.base, resources); }});
   }
-  calls.push_back({name + "_add", [=](const Resources& resources) {
-                     trained().add(rows.base, Ownership::copy, resources);
-                   }});
-  calls.push_back({name + "_search", [=](const Resources& resources) {
-                     (void)index->search(rows.queries, {.k = 5}, resources);
-                   }});
+  calls.push_back(
+      {name + "_add", [=](const Resources& resources) { trained().add(rows.base, Ownership::copy, resources); }});
+  calls.push_back(
+      {name + "_search", [=](const Resources& resources) { (void)index->search(rows.queries, {.k = 5}, resources); }});
   calls.push_back({name + "_range", [=](const Resources& resources) {
                      (void)index->range_search(rows.queries, {.radius = 1e-3f}, resources);
                    }});
@@ -53,9 +49,8 @@ void add_calls_of(const std::string& factory, const std::string& name, const Ind
   calls.push_back({name + "_merge", [=](const Resources& resources) {
                      index->to(Device()).merge(*index, {.shift_ids = true}, resources);
                    }});
-  calls.push_back({name + "_save", [=](const Resources& resources) {
-                     index->save(scratch_file(name + "_saved.kith"), resources);
-                   }});
+  calls.push_back({name + "_save",
+                   [=](const Resources& resources) { index->save(scratch_file(name + "_saved.kith"), resources); }});
   calls.push_back({name + "_load", [=](const Resources& resources) {
                      const std::string path = scratch_file(name + "_loaded.kith");
                      if (!std::filesystem::exists(path)) index->save(path);
@@ -78,9 +73,8 @@ void add_index_calls(std::vector<PublicCall>& calls) {
   add_calls_of("PQ4x4,RFlat", "pq_refined_f64", wide, calls);
   for (const IndexRows& rows : {narrow, wide}) {
     const std::shared_ptr<const Index> lists = filled("IVF16,Flat", rows.base);
-    calls.push_back({"graph_of_an_index_" + std::string(name_of(rows.base.dtype())), [=](const Resources& resources) {
-                       (void)knn_graph(*lists, rows.base, {.k = 5}, resources);
-                     }});
+    calls.push_back({"graph_of_an_index_" + std::string(name_of(rows.base.dtype())),
+                     [=](const Resources& resources) { (void)knn_graph(*lists, rows.base, {.k = 5}, resources); }});
   }
 }
 

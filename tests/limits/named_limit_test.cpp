@@ -63,11 +63,6 @@ class EveryCallOnAGpu : public ::testing::TestWithParam<PublicCall> {
 TEST_P(EveryCallOnAGpu, NamesAHostLimitThatWorks) { expect_named_limit(kHostOfGpu, GetParam()); }
 TEST_P(EveryCallOnAGpu, NamesADeviceLimitThatWorks) { expect_named_limit(kGpu, GetParam()); }
 
-TEST(GraphOnAGpu, MadeSymmetricNamesAHostLimitThatWorks) {
-  if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here, or a build without CUDA";
-  expect_named_limit(kHostOfGpu, testing::symmetric_of_gpu_graph());
-}
-
 std::vector<PublicCall> calls_on_a_gpu() {
   std::vector<PublicCall> calls = testing::public_calls();
   std::erase_if(calls, [](const PublicCall& call) { return !call.on_gpus; });

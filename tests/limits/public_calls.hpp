@@ -23,7 +23,6 @@ void add_training_calls(std::vector<PublicCall>& calls);  // k-means, transforms
 void add_index_calls(std::vector<PublicCall>& calls);
 void add_graph_builds(std::vector<PublicCall>& calls);  // on any device
 void add_calls_of_gpu_rows(std::vector<PublicCall>& calls);
-PublicCall symmetric_of_gpu_graph();
 void add_graph_calls(std::vector<PublicCall>& calls);
 
 std::vector<PublicCall> public_calls();
