@@ -210,7 +210,9 @@ class FlatKind final : public IndexKind {
   // Layouts are left out where there is no room for them.
   Footprint add_footprint(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
     const Vectors old = vectors_of(flat(state));
-    return {(old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows) * rows.row_bytes()};
+    const int64_t joined = old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows;
+    const int64_t bytes = joined * rows.row_bytes();
+    return rows.space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
   }
 
   SharedState compacted(const IndexState& state, const KeptRows& kept, const Resources& resources) const override {

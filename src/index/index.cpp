@@ -122,11 +122,11 @@ void Index::train(const MatrixView& rows, const Resources& given) {
     return train(NarrowedRows("x", rows, nullptr, OfRounding::silent, resources).view(), resources);
   }
   const Offset known = offset_of(impl_->versions.current().get());
-  if (!is_narrowed(rows, known)) check_training_values(rows, own, resources);
+  if (!impl_->kind->needs_training()) check_training_values(rows, own, resources);  // nobody else will look
   publish_trained(*impl_, narrowed_info(rows, known), narrowed_footprint(rows, known, resources), resources,
                   [&](IndexVersion& version) {
                     const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
-                    if (is_narrowed(rows, version.offset)) check_training_values(narrowed.view(), own, resources);
+                    check_training_values(narrowed.view(), own, resources);
                     ViewSource source(narrowed.view());
                     version.state = impl_->kind->trained(source, resources);
                     version.offset = narrowed.offset();
@@ -173,7 +173,6 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   const auto check_values = [&](const MatrixView& view) {
     check_added_values(view, 0, own, impl_->kind->needs_training(), resources);
   };
-  if (as_they_lie) check_values(rows);  // a long look, for which nobody else should wait
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
@@ -185,6 +184,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
         .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
   within_limits("the added vectors", resources, least, [&] {
+    if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
     publish_added(*impl_, writer, ids, rows.rows(), resources, [&](IndexVersion& version) {
       const bool still_as_they_lie = fits(&version);
       const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);

@@ -152,11 +152,11 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
 // The device for a call whose data lies in these spaces. What lies on a GPU that has no room to search it is searched by
 // the CPU, which gets a copy, where nobody has asked for a device and nothing else lies there.
 template <typename Call>
-Resources where_there_is_room(const IndexState& state, std::initializer_list<MemorySpace> data,
+Resources where_there_is_room(const IndexState* state, std::initializer_list<MemorySpace> data,
                               const Resources& resources, const Call& call) {
   const auto here = [](const MemorySpace& space) { return space.host_readable(); };
-  const bool may_move = resources.device().kind == DeviceKind::automatic && !here(state.content().space) &&
-                        std::all_of(data.begin(), data.end(), here);
+  const bool may_move = resources.device().kind == DeviceKind::automatic && state != nullptr &&
+                        !here(state->content().space) && std::all_of(data.begin(), data.end(), here);
   if (!may_move || !counts_memory(resources) || is_left(footprint_of_call(resources, call), resources)) return resources;
   return resources.with_device(Device::cpu());
 }
@@ -175,14 +175,19 @@ bool IndexAccess::ids_are_rows(const Index& index) {
   return true;
 }
 
-Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
+Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& given) const {
   KnnParams{params.k, impl_->params.metric}.validate();
   check_result_size(queries.rows(), params.k);
-  return within_limits("the search", resources, [&](const Resources& used) {
+  const Resources resources = impl_->on_device(given);
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  const auto search_once = [&](const Resources& used) {
     Neighbors result(queries.rows(), params.k, used);
     search(queries, result.view(), params, used);
     return result;
-  });
+  };
+  return within_limits(
+      "the search", where_there_is_room(state_of(version.get()), {queries.space()}, resources, search_once),
+      search_once);
 }
 
 void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
@@ -216,7 +221,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
   };
-  within_limits("the search", where_there_is_room(*state, {queries.space(), out.space}, resources, search_once),
+  within_limits("the search", where_there_is_room(state, {queries.space(), out.space}, resources, search_once),
                 search_once);
 }
 
@@ -244,7 +249,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     // A kind of index may know host memory alone.
     return in_space(std::move(found), params.result_space, params.allocate, used);
   };
-  const Resources used = where_there_is_room(*state, {queries.space(), params.result_space}, resources, search);
+  const Resources used = where_there_is_room(state, {queries.space(), params.result_space}, resources, search);
   if (!counts_memory(used)) return search(used);
   Footprint least = footprint_of_call(used, search);
   least.at_least = true;

@@ -297,7 +297,8 @@ class TransformedKind final : public IndexKind {
 
   // What is trained behind the transforms takes rows through them, piece by piece.
   Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
-    const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
+    RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
+    inside.space = rows.space;
     const Footprint first = transform_training_footprint(transforms_, rows, resources);
     return inner_->needs_training() ? first.beside(inner_->training_footprint(inside, resources).times(2)) : first;
   }

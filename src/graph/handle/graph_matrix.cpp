@@ -26,9 +26,12 @@ namespace {
 // make(graph) of the graph on the host, which is sure to have rows as ids: arrays of others may have been changed.
 template <typename Make>
 auto made_of(const KnnGraph& graph, std::string_view what, const Resources& resources, const Make& make) {
-  check_graph(graph, resources);
-  return within_limits(what, resources,
-                       [&](const Resources& used) { return make(graph_in(MemorySpace::host(), graph, used), used); });
+  const bool here = graph.space().host_readable();
+  if (here) check_graph(graph, resources);  // before its edges are counted
+  return within_limits(what, resources, [&](const Resources& used) {
+    if (!here) check_graph(graph, used);
+    return make(graph_in(MemorySpace::host(), graph, used), used);
+  });
 }
 
 int64_t neighbors_of(const KnnGraph& graph, int64_t row) {

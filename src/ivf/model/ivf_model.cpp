@@ -49,7 +49,7 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
   if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, fitting, resources)) {
     return train_centres_streamed(params, metric, rows, training.rows, rng, resources);
   }
-  TrainingSample sample(rows, training.rows, rng, resources);
+  TrainingSample sample(rows, training.rows, rng, {fitting, metric == Metric::cosine}, resources);
   if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
   KMeans kmeans(params);
   kmeans.fit(sample.view(), {}, resources);

@@ -55,6 +55,12 @@ Footprint drawn_footprint(const RowsInfo& rows, int64_t count) {
   return array_footprint<uint32_t>(count).beside(array_footprint<uint64_t>(divide_up(rows.rows, 64)));
 }
 
+// What it takes at least to draw rows that lie on a GPU, some at a time: those as f32, and as they are wanted.
+Footprint drawing_footprint(const RowsInfo& rows, int64_t count, const Resources& resources) {
+  if (rows.space.host_readable()) return {};
+  return gathering_footprint(rows, count, resources).beside({0, 2 * array_bytes<float>(rows.cols)});
+}
+
 // The list of every drawn row, a piece at a time.
 HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const std::vector<uint32_t>& numbers,
                             const Resources& resources) {
@@ -74,9 +80,10 @@ HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const 
 
 }  // namespace
 
-TrainingSample::TrainingSample(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources) {
+TrainingSample::TrainingSample(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use,
+                               const Resources& resources) {
   if (!rows.space().host_readable()) {
-    draw_on_gpu(rows, most, rng, resources);
+    draw_on_gpu(rows, most, rng, use, resources);
     return;
   }
   const int64_t count = std::min(rows.rows(), most);
@@ -96,12 +103,13 @@ void TrainingSample::take_room(int64_t count, int64_t cols, MemorySpace space, c
 }
 
 // Piece after piece of the rows that lie there is gathered, made into what is wanted, and copied to its place.
-void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources) {
+void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use,
+                                 const Resources& resources) {
   const RowsInfo info = rows.info();
   RowSource* const stored = rows.made_from() == nullptr ? &rows : rows.made_from();
   const MatrixView all = stored->fetch(0, info.rows);
   const int64_t count = std::min(info.rows, most);
-  if (stored == &rows && count == info.rows && all.dtype() == DType::f32) {
+  if (stored == &rows && count == info.rows && all.dtype() == DType::f32 && use.stays_there && !use.changes) {
     view_ = all;
     return;
   }
@@ -109,7 +117,9 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
   const int64_t free = cuda_device(space.device).memory_free;
   const int64_t room = std::min(resources.device_memory()->available(), free);
   constexpr int64_t kRoomShare = 4;  // of it: k-means wants as much again, and more
-  const bool stays = count * info.cols * 4 <= room / kRoomShare;
+  const int64_t bytes = array_bytes<float>(count * info.cols);
+  const bool stays = use.stays_there && bytes <= room / kRoomShare &&
+                     (!counts_memory(resources) || use.stays_there().device <= room - bytes);
   take_room(count, info.cols, stays ? space : MemorySpace::host(), resources);
   const int64_t widest = std::max(info.cols, all.cols());
   const int64_t piece =
@@ -136,11 +146,6 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
 }
 
 void TrainingSample::make_unit_length(const Resources& resources) {
-  if (there_ == nullptr && !view_.space().host_readable()) {  // the caller's rows stay as they are
-    const MatrixView given = view_;
-    take_room(given.rows(), given.cols(), given.space(), resources);
-    copy_to_device(given, there_.get(), given.space().device, resources.with_progress({}));
-  }
   const MutableMatrixView out =
       there_ != nullptr ? floats_at(there_.get(), view_.rows(), view_.cols(), view_.space()) : here_.mutable_view();
   const int64_t cols = view_.cols();
@@ -148,21 +153,6 @@ void TrainingSample::make_unit_length(const Resources& resources) {
       .then(std::make_shared<const Transform>(
           TransformParts{TransformParts::Kind::unit_length, "L2norm", cols, cols, {}, {}}, resources))
       .apply(view_, out, resources);
-}
-
-MatrixBuffer TrainingSample::on_host(const Resources& resources) && {
-  if (view_.space().host_readable()) return std::move(here_);
-  MatrixBuffer copy(DType::f32, view_.rows(), view_.cols(), kPurpose, resources);
-  const int device = view_.space().device;
-  wait_for_stream(device, resources);
-  if (view_.row_stride() == view_.cols()) {
-    copy_to_host(view_.data(), view_.rows() * view_.cols() * 4, device, copy.mutable_view().data());
-    return copy;
-  }
-  for (int64_t i = 0; i < view_.rows(); ++i) {
-    copy_to_host(view_.row(i), view_.cols() * 4, device, copy.mutable_view().row(i));
-  }
-  return copy;
 }
 
 bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& beside, const Resources& resources) {
@@ -175,7 +165,15 @@ bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& b
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
                                     const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
-  return drawn_footprint(rows, count).beside(fit_footprint(params, GatheredSource::info_of(rows, count), resources));
+  const Footprint fit = drawn_footprint(rows, count).beside(
+      fit_footprint(params, GatheredSource::info_of(rows, count), resources));
+  if (rows.space.host_readable()) return fit;
+  // The sample may lie on the host, or be the rows themselves.
+  RowsInfo there(count, rows.cols, DType::f32);
+  there.space = rows.space;
+  return fit.beside(array_footprint<float>(count, rows.cols))
+      .then(fit_footprint(params, there, resources))
+      .then(drawing_footprint(rows, count, resources));
 }
 
 Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,
@@ -188,7 +186,9 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
     const Footprint assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources);
     working = working.then({assigning.host * kPieceShare / (kPieceShare - 1), assigning.device});
   }
-  return drawn_footprint(rows, count).beside(array_footprint<int32_t>(count)).beside(working);
+  return drawn_footprint(rows, count)
+      .beside(array_footprint<int32_t>(count))
+      .beside(working.beside(gathering_footprint(rows, count, resources)).then(drawing_footprint(rows, count, resources)));
 }
 
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
@@ -243,7 +243,7 @@ std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVecto
   if (!sample_fits(std::min(rows.rows(), most), rows.info().cols, training, resources)) {
     return train_code_streamed(code, vectors, rows, most, rng, seed, resources);
   }
-  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
+  MatrixBuffer sample = TrainingSample(rows, most, rng, {}, resources).on_host();
   HostArray<int32_t> lists;
   if (vectors.centres.rows() > 0) {
     lists = HostArray<int32_t>(sample.rows(), "the sample's lists", resources);

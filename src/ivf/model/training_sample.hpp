@@ -26,18 +26,22 @@ namespace kith {
 class TrainingSample {
  public:
   // Up to `most` of the rows. On a GPU it may be the rows themselves, which must outlive it then.
-  TrainingSample(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources);
+  struct Use {
+    std::function<Footprint()> stays_there;  // what is done with a sample on a GPU takes; none: it comes to the host
+    bool changes = false;                    // the sample's values
+  };
+  TrainingSample(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use, const Resources& resources);
 
   const MatrixView& view() const { return view_; }
   int64_t rows() const { return view_.rows(); }
 
   // Rows of length 1; zeros stay.
   void make_unit_length(const Resources& resources);
-  // The sample on the host, to be changed: on a GPU nothing but a copy of it.
-  MatrixBuffer on_host(const Resources& resources) &&;
+  // Of one that came to the host.
+  MatrixBuffer on_host() && { return std::move(here_); }
 
  private:
-  void draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources);
+  void draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use, const Resources& resources);
   void take_room(int64_t count, int64_t cols, MemorySpace space, const Resources& resources);
 
   MatrixBuffer here_;
