@@ -6,6 +6,7 @@
 // compose as the work does: what lives side by side is added, of what follows one another the larger counts.
 #pragma once
 
+#include <kith/memory_space.hpp>
 #include <kith/resources.hpp>
 
 #include "core/byte_size.hpp"
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 namespace kith {
 
@@ -22,6 +22,10 @@ struct Footprint {
   int64_t host = 0;
   int64_t device = 0;
   bool at_least = false;  // more may turn out to be needed: nobody knows how many rows are in a range
+
+  static Footprint in(const MemorySpace& space, int64_t bytes) {
+    return space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
+  }
 
   // Both at once. Sums that cannot be counted are kNoLimit.
   constexpr Footprint beside(const Footprint& other) const {
@@ -31,7 +35,7 @@ struct Footprint {
   constexpr Footprint then(const Footprint& other) const {
     return {std::max(host, other.host), std::max(device, other.device), at_least || other.at_least};
   }
-  // The same beside pieces that are given a share of what is left, and `each` at least.
+  // This work beside a piece that takes 1/share of the memory left, and `each` at least.
   constexpr Footprint beside_share(int64_t share, const Footprint& each) const {
     const auto piece = [=](int64_t needed, int64_t least) {
       return least == 0 ? 0 : std::max(needed / (share - 1) + 1, least);
@@ -58,6 +62,10 @@ struct SpareDeviceMemory {
   static Resources with(Resources resources, int64_t bytes) {
     resources.spare_device_memory_ = bytes;
     return resources;
+  }
+  // For one of so many parts.
+  static Resources divided(const Resources& resources, int64_t parts) {
+    return with(resources, of(resources) / std::max<int64_t>(1, parts));
   }
 };
 

@@ -33,12 +33,12 @@ KITH_EXPORT bool counts_memory(const Resources& resources);
 // counted. `job` as in "not enough memory for k-means".
 KITH_EXPORT void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
 
-// Whether so much is left.
-inline bool is_left(const Footprint& needed, const Resources& resources) {
+// Whether the memory limits have room for `needed` now.
+inline bool has_room_for(const Footprint& needed, const Resources& resources) {
   return needed.host <= resources.host_memory()->available() && needed.device <= resources.device_memory()->available();
 }
 
-// Does the work if the limits leave room for least(), its footprint.
+// Does the work if the limits leave room for least(), its footprint. The work is not told what is spare beyond that.
 template <typename Least, typename Work>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Least& least, const Work& work) {
   if (counts_memory(resources)) require_memory(job, least(), resources);
@@ -60,10 +60,16 @@ Footprint footprint_of_call(const Resources& resources, const Call& call) {
   return outside.then(inside);
 }
 
-// The resources, where the limits leave room for `least`: they tell a call what it can take beyond that.
+// Checks that `least` fits, and returns resources that tell a call how much device memory it may take beyond it.
 inline Resources admitted(std::string_view job, const Footprint& least, const Resources& resources) {
   require_memory(job, least, resources);
   return SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device);
+}
+
+// The same where least() is asked for under a limit alone.
+template <typename Least>
+Resources admitted_within(std::string_view job, const Resources& resources, const Least& least) {
+  return counts_memory(resources) ? admitted(job, least(), resources) : resources;
 }
 
 // For a call that is counted as it stands, then made.

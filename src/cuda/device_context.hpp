@@ -140,13 +140,11 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
-// With a stream of its own, whatever the caller's is.
+// A context with a stream of its own, whatever the caller's is. Where memory is only counted it enqueues nothing.
 std::shared_ptr<const DeviceContext> work_context(int device, const Resources& resources);
 
 // One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
-// stream waits for no other.
-//
-// Of either, where memory is only counted, one to which nothing is given.
+// stream waits for no other. Where memory is only counted: a context that enqueues nothing.
 std::shared_ptr<const DeviceContext> allocation_context(int device, const Resources& resources);
 
 // The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.

@@ -33,8 +33,8 @@ struct DeviceJob {
 Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources);
 
-// The device whose memory a job with such rows needs at least: where they lie, or the one asked for. What `automatic`
-// stands for with rows on the host is the CPU where a GPU has no room.
+// The device whose memory a call is counted for: where the rows lie, or the one asked for; else the CPU, which does
+// what a GPU has no room for.
 inline Device counted_device(MemorySpace rows, const Resources& resources) {
   if (!rows.host_readable()) return Device::cuda(rows.device);
   return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();

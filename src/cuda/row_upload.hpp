@@ -25,7 +25,7 @@
 
 namespace kith {
 
-// Whether pinned memory is of use for so many bytes there, and there is room for it.
+// Whether copies go through pinned memory: there are many bytes in ordinary host memory, and the limit has room.
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
 
 // How many rows, of `most`, are brought to a device at a time, where n of them take bytes_of(n) there: as many as take

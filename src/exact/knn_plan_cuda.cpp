@@ -27,9 +27,11 @@ constexpr int64_t kSelectBytes = int64_t{16} << 20;     // with less memory list
 constexpr int64_t kGoodRowTile = 1024;                  // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
-constexpr int64_t kFewestRows = 128;  // at a time, and queries: fewer would be millions of launches,
+// The smallest plan takes so many at a time: with fewer, launches would take most of the time. Wide ones go below that,
+// down to so many bytes.
+constexpr int64_t kFewestRows = 128;
 constexpr int64_t kFewestQueries = 16;
-constexpr int64_t kFewestBytes = int64_t{8} << 10;  // unless these take more
+constexpr int64_t kFewestBytes = int64_t{8} << 10;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"

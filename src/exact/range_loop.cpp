@@ -208,6 +208,7 @@ RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const
   int64_t found = 0;
   for (const CollectedHits& part : parts) found += part.size();
   RangeNeighbors result(queries, found, resources);
+  if (only_counts(resources)) return result;
   std::fill_n(result.offsets(), queries + 1, int64_t{0});
   int64_t query = 0;
   int64_t at = 0;

@@ -44,8 +44,7 @@ class FlatLayouts final : public BaseLayouts {
 
   bool prepare(const SearchTask& task, Device device, const Resources& given) override {
     device_ = device;
-    const Resources resources =
-        SpareDeviceMemory::with(given, SpareDeviceMemory::of(given) / static_cast<int64_t>(vectors_.count() + 1));
+    const Resources resources = SpareDeviceMemory::divided(given, static_cast<int64_t>(vectors_.count()));
     // A search of few queries uses what there is on the CPU, but would not make up for packing.
     const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = params_.prepare && !few;
@@ -211,8 +210,7 @@ class FlatKind final : public IndexKind {
   Footprint add_footprint(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
     const Vectors old = vectors_of(flat(state));
     const int64_t joined = old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows;
-    const int64_t bytes = joined * rows.row_bytes();
-    return rows.space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
+    return Footprint::in(rows.space, joined * rows.row_bytes());
   }
 
   SharedState compacted(const IndexState& state, const KeptRows& kept, const Resources& resources) const override {
@@ -232,6 +230,7 @@ class FlatKind final : public IndexKind {
     return std::make_shared<FlatState>(before.content().with_rows(kept.count()), params_, std::move(left), checked);
   }
 
+  bool merges_in_place() const override { return true; }
   // Segments are shared with the other index. Small ones are merged as those of an add are.
   SharedState merged(const IndexState* state, const IndexState& other, const Resources& resources) const override {
     const FlatState* const before = flat(state);

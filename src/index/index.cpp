@@ -183,16 +183,15 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
     return narrowed_footprint(rows, offset, resources)
         .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
-  within_limits("the added vectors", resources, least, [&] {
-    if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
-    publish_added(*impl_, writer, ids, rows.rows(), resources, [&](IndexVersion& version) {
-      const bool still_as_they_lie = fits(&version);
-      const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, resources);
-      if (!still_as_they_lie) check_values(narrowed.view());
-      version.state = impl_->kind->added(version.state.get(), narrowed.view(),
-                                         still_as_they_lie ? ownership : Ownership::copy, resources);
-      version.offset = narrowed.offset();
-    });
+  const Resources used = admitted_within("the added vectors", resources, least);
+  if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
+  publish_added(*impl_, writer, ids, rows.rows(), used, [&](IndexVersion& version) {
+    const bool still_as_they_lie = fits(&version);
+    const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
+    if (!still_as_they_lie) check_values(narrowed.view());
+    version.state =
+        impl_->kind->added(version.state.get(), narrowed.view(), still_as_they_lie ? ownership : Ownership::copy, used);
+    version.offset = narrowed.offset();
   });
 }
 
@@ -257,7 +256,7 @@ void Index::compact(const Resources& given) {
   const IndexPublisher::Writer writer(impl_->versions);
   const auto before = impl_->versions.current();
   if (state_of(before.get()) == nullptr) return;
-  const auto least = [&] { return Footprint{compacted_bytes(before.get())}; };
+  const auto least = [&] { return compacted_footprint(before.get()); };
   within_limits("compaction", resources, least, [&] {
     impl_->versions.publish(
         writer, [&](const IndexVersion* current) { return compacted(*impl_->kind, *current, resources); }, resources);

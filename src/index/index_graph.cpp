@@ -124,9 +124,8 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   const auto fill = [&](const NeighborsView& out, const Resources& peaks) {
     return search_graph(index, x, out, params, peaks);
   };
-  return within_limits("the graph", resources, [&](const Resources& used) {
-    return make_graph(shape, index.params().metric, used, fill);
-  });
+  return within_limits("the graph", resources,
+                       [&](const Resources& used) { return make_graph(shape, index.params().metric, used, fill); });
 }
 
 }  // namespace kith

@@ -32,13 +32,14 @@ inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version
   const KeptRows kept(live.filter(), live.stored(), resources);
   return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset};
 }
-// What that takes on the host at most.
-inline int64_t compacted_bytes(const IndexVersion* version) {
-  if (version == nullptr || version->ids.live().all()) return 0;
-  // The rows that stay, as bits and by number, ids, and as much as there is now.
+// What that takes at most: of the rows that stay, as bits and by number, of ids, and as much as there is now, where it
+// lies.
+inline Footprint compacted_footprint(const IndexVersion* version) {
+  if (version == nullptr || version->ids.live().all()) return {};
   constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
   const IndexBytes held = version->state->bytes();
-  return held.host + held.device + version->ids.live().stored() * kRow;
+  return Footprint{held.host + version->ids.live().stored() * kRow}.beside(
+      Footprint::in(version->state->content().space, held.device));
 }
 
 struct Index::Impl {

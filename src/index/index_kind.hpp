@@ -25,7 +25,7 @@ class IndexKind {
   virtual SharedState trained(RowSource&, const Resources&) const {
     throw InvalidState("this kind of index needs no training");
   }
-  // What that takes on the host at least, for an error that names the limit; nothing: not known.
+  // The least memory that this takes, on the host and on a GPU.
   virtual Footprint training_footprint(const RowsInfo&, const Resources&) const { return {}; }
 
   // The state `before` with `rows` behind its own. `before` is of this kind and stays as it is; it is null where there
@@ -33,7 +33,7 @@ class IndexKind {
   // before. Values have been checked in host memory, and are to be checked here, or at the search, in a device's.
   virtual SharedState added(const IndexState* before, const MatrixView& rows, Ownership ownership,
                             const Resources& resources) const = 0;
-  // What that takes on the host at least, with the new state, of rows in host memory.
+  // The least memory that this takes, with the new state, on the host and on a GPU.
   virtual Footprint add_footprint(const IndexState*, const RowsInfo&, const Resources&) const { return {}; }
 
   // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
@@ -46,6 +46,8 @@ class IndexKind {
   virtual SharedState merged(const IndexState*, const IndexState&, const Resources&) const {
     throw Unsupported("this kind of index cannot be merged");
   }
+  // Whether that joins rows in the memory where they lie; else on the host.
+  virtual bool merges_in_place() const { return false; }
 
   // From what give_parts() has put there, which was checked.
   virtual SharedState restored(IndexParts& parts, const Resources& resources) const = 0;

@@ -18,16 +18,19 @@ RowsInfo info_of(const IndexContent& content) {
   return info;
 }
 
-// What joining two versions takes on the host at most: the other one without its dead rows, the runs of both that become
-// one, and their ids.
-Footprint merged_footprint(const IndexVersion* mine, const IndexVersion* other) {
+// What joining two versions takes at most: the other one without its dead rows, the runs of both that become one, and
+// their ids. Rows on a GPU are joined there, or come to the host, as is the kind's way.
+Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, const IndexVersion* other) {
   if (state_of(other) == nullptr) return {};
-  const auto held = [](const IndexVersion* version) {
+  const auto held = [&](const IndexVersion* version) {
     if (state_of(version) == nullptr) return Footprint();
     const IndexBytes bytes = version->state->bytes();
-    return Footprint{bytes.host + bytes.device}.beside(array_footprint<int64_t>(version->ids.live().stored(), 4));
+    const MemorySpace joined = kind.merges_in_place() ? version->state->content().space : MemorySpace::host();
+    return Footprint{bytes.host}
+        .beside(Footprint::in(joined, bytes.device))
+        .beside(array_footprint<int64_t>(version->ids.live().stored(), 4));
   };
-  return Footprint{compacted_bytes(other)}.beside(held(mine)).beside(held(other).times(2));
+  return compacted_footprint(other).beside(held(mine)).beside(held(other).times(2));
 }
 
 bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b == nullptr ? a == b : *a == *b; }
@@ -71,7 +74,7 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
   const std::shared_ptr<const IndexVersion> version = other.impl_->versions.current();
   other.impl_->refuse_untrained(version.get(), "it is merged");
   const std::shared_ptr<const IndexVersion> before = impl_->versions.current();
-  const auto least = [&] { return merged_footprint(before.get(), version.get()); };
+  const auto least = [&] { return merged_footprint(*impl_->kind, before.get(), version.get()); };
   within_limits("the merged index", resources, least,
                 [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
 }

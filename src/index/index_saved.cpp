@@ -25,7 +25,7 @@ void Index::save(const std::string& path, const Resources& resources) const {
       IndexParts counted;
       state->give_parts(counted, used);
     });
-    return Footprint{compacted_bytes(version.get()) + ids + rows / 8 + 8}.beside(parts);
+    return compacted_footprint(version.get()).beside({ids + rows / 8 + 8}).beside(parts);
   };
   within_limits("the file", resources, least,
                 [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });

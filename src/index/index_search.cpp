@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string_view>
 
 namespace kith {
 namespace {
@@ -127,9 +128,11 @@ MatrixView no_rows(const MatrixView& queries) {
 
 // Rows become ids where they lie.
 void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
-  if (ids.plain() || rows.size == 0 || only_counts(resources)) return;
-  if (rows.space.host_readable()) return ids.rows_to_ids(rows.data, rows.size);
-  HostArray<int64_t> found(rows.size, "the ids found", resources);
+  if (ids.plain() || rows.size == 0) return;
+  const bool here = rows.space.host_readable();
+  const HostArray<int64_t> found(here ? 0 : rows.size, "the ids found", resources);
+  if (only_counts(resources)) return;
+  if (here) return ids.rows_to_ids(rows.data, rows.size);
   const int device = rows.space.device;
   wait_for_stream(device, resources);
   copy_to_host(rows.data, found.bytes(), device, found.data());
@@ -149,16 +152,24 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
   return version;
 }
 
-// The device for a call whose data lies in these spaces. What lies on a GPU that has no room to search it is searched by
-// the CPU, which gets a copy, where nobody has asked for a device and nothing else lies there.
+// Makes a search of data in these spaces if the limits leave room for it. Where nobody has asked for a device, the
+// index lies on a GPU that has no room, and the data on the host, the CPU searches a copy.
 template <typename Call>
-Resources where_there_is_room(const IndexState* state, std::initializer_list<MemorySpace> data,
-                              const Resources& resources, const Call& call) {
+auto search_within_limits(std::string_view job, const IndexState* state, std::initializer_list<MemorySpace> data,
+                          bool at_least, const Resources& resources, const Call& call) {
+  if (!counts_memory(resources)) return call(resources);
   const auto here = [](const MemorySpace& space) { return space.host_readable(); };
   const bool may_move = resources.device().kind == DeviceKind::automatic && state != nullptr &&
                         !here(state->content().space) && std::all_of(data.begin(), data.end(), here);
-  if (!may_move || !counts_memory(resources) || is_left(footprint_of_call(resources, call), resources)) return resources;
-  return resources.with_device(Device::cpu());
+  Resources used = resources;
+  Footprint least = footprint_of_call(used, call);
+  if (may_move && !has_room_for(least, resources)) {
+    resources.log(LogLevel::info, "the CPU searches a copy of the index: its GPU has no room for the search");
+    used = resources.with_device(Device::cpu());
+    least = footprint_of_call(used, call);
+  }
+  least.at_least = at_least;
+  return call(admitted(job, least, used));
 }
 
 }  // namespace
@@ -185,9 +196,7 @@ Neighbors Index::search(const MatrixView& queries, const SearchParams& params, c
     search(queries, result.view(), params, used);
     return result;
   };
-  return within_limits(
-      "the search", where_there_is_room(state_of(version.get()), {queries.space()}, resources, search_once),
-      search_once);
+  return search_within_limits("the search", state_of(version.get()), {queries.space()}, false, resources, search_once);
 }
 
 void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
@@ -221,8 +230,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
   };
-  within_limits("the search", where_there_is_room(state, {queries.space(), out.space}, resources, search_once),
-                search_once);
+  search_within_limits("the search", state, {queries.space(), out.space}, false, resources, search_once);
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -249,11 +257,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     // A kind of index may know host memory alone.
     return in_space(std::move(found), params.result_space, params.allocate, used);
   };
-  const Resources used = where_there_is_room(state, {queries.space(), params.result_space}, resources, search);
-  if (!counts_memory(used)) return search(used);
-  Footprint least = footprint_of_call(used, search);
-  least.at_least = true;
-  return search(admitted("the range search", least, used));
+  return search_within_limits("the range search", state, {queries.space(), params.result_space}, true, resources,
+                              search);
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {

@@ -147,7 +147,8 @@ class ListsState final : public IndexState {
     // Lists that lie on a GPU are searched there, unless the CPU is asked for: that gets a copy.
     if (resources.device().kind == DeviceKind::automatic) spaces.push_back(content().space);
     // What a GPU may do and the CPU can is counted for the CPU.
-    const bool here = std::all_of(spaces.begin(), spaces.end(), [](const auto& space) { return space.host_readable(); });
+    const bool here =
+        std::all_of(spaces.begin(), spaces.end(), [](const auto& space) { return space.host_readable(); });
     if (only_counts(resources) && here && resources.device().kind == DeviceKind::automatic) return Device::cpu();
     const DeviceJob job{"a search of lists", [&] {
                           return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes,
@@ -198,8 +199,9 @@ class ListsState final : public IndexState {
     if (!enough()) wanted.probes = model_->lists();
     const Footprint copies{copied_bytes()};
     const bool filtered = wanted.kept != nullptr;
-    count_work(copies.beside(search_ivf_footprint(*model_, content().rows, wanted, filtered, queries.rows(), resources)),
-               resources);
+    count_work(
+        copies.beside(search_ivf_footprint(*model_, content().rows, wanted, filtered, queries.rows(), resources)),
+        resources);
     return std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&>();
   }
 

@@ -84,7 +84,8 @@ class CodeStore {
   GpuCodes on_gpu(int device, const Resources& given) const {
     const Resources resources = given.with_progress({});
     GpuCodes there{device, codec_->format(), nullptr, {}};
-    there.codec = codec_there_->get(Device::cuda(device), resources, [&] { return codec_on_gpu(device, *codec_, resources); });
+    there.codec =
+        codec_there_->get(Device::cuda(device), resources, [&] { return codec_on_gpu(device, *codec_, resources); });
     for (size_t i = 0; i < codes_.count(); ++i) {
       there.blocks.push_back({codes_.all()[i]->on(Device::cuda(device), resources), codes_.first_row(i)});
     }
@@ -136,12 +137,10 @@ class StoredVectors final : public RefineVectors {
   const CodeStore& store_;
 };
 
-// Whether the limits leave twice what a call takes that can be done without.
+// Whether the limits have room for twice what a call takes that can be done without.
 template <typename Call>
 bool fits_well(const Call& call, const Resources& resources) {
-  if (!counts_memory(resources)) return true;
-  const Footprint needed = footprint_of_call(resources, call).times(2);
-  return needed.host <= resources.host_memory()->available() && needed.device <= resources.device_memory()->available();
+  return !counts_memory(resources) || has_room_for(footprint_of_call(resources, call).times(2), resources);
 }
 
 class RefinedState final : public IndexState {

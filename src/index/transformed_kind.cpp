@@ -53,10 +53,9 @@ class FloatRows {
   MutableMatrixView view_;
 };
 
-// Of a transformed row, where it lies.
+// One transformed row, in the memory where the rows lie.
 Footprint row_footprint(const TransformChain& chain, MemorySpace space) {
-  const int64_t bytes = array_bytes<float>(chain.out());
-  return space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
+  return Footprint::in(space, array_bytes<float>(chain.out()));
 }
 
 // Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
@@ -198,9 +197,11 @@ class TransformedState final : public IndexState {
                         resources);
     }
     if (params_.check_finite) check_queries_finite(queries, resources);
+    const int64_t spare = SpareDeviceMemory::of(resources);
+    const Resources behind = SpareDeviceMemory::with(resources, spare - spare / kTransformedShare);
     for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
       const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
-      inner_->search(some, part, params, resources);
+      inner_->search(some, part, params, behind);
     });
   }
 
@@ -297,8 +298,7 @@ class TransformedKind final : public IndexKind {
 
   // What is trained behind the transforms takes rows through them, piece by piece.
   Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
-    RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
-    inside.space = rows.space;
+    const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32, rows.space);
     const Footprint first = transform_training_footprint(transforms_, rows, resources);
     return inner_->needs_training() ? first.beside(inner_->training_footprint(inside, resources).times(2)) : first;
   }
@@ -317,8 +317,7 @@ class TransformedKind final : public IndexKind {
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
     const int64_t cols = state.chain()->out();
-    RowsInfo inside(rows.rows, cols, DType::f32);
-    inside.space = rows.space;
+    const RowsInfo inside(rows.rows, cols, DType::f32, rows.space);
     const Footprint behind = inner_->add_footprint(state.inner().get(), inside, resources).times(2);
     return behind.beside_share(kTransformedShare, row_footprint(*state.chain(), rows.space))
         .beside(state.chain()->footprint(rows, resources));
@@ -337,6 +336,8 @@ class TransformedKind final : public IndexKind {
     }
     return made(state.chain(), inner_->merged(state.inner().get(), *more->inner(), resources));
   }
+
+  bool merges_in_place() const override { return inner_->merges_in_place(); }
 
   SharedState restored(IndexParts& parts, const Resources& resources) const override {
     const auto chain = std::make_shared<const TransformChain>(TransformChain::from_parts(parts.transforms, resources));

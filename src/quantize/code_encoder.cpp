@@ -47,7 +47,7 @@ Footprint CodeEncoder::encoding_footprint(const CodeRecipe& recipe, const CodeFo
   CodeRecipe own = recipe;
   own.norm = format.norm;
   const CodecTables any(own, format.cols, std::vector<float>(static_cast<size_t>(value_count(format))));
-  const MatrixView view(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+  const MatrixView view = rows.counted_view();
   const MutableMatrixView codes(reinterpret_cast<uint8_t*>(counted_only_memory()), rows.rows, format.bytes());
   return counted(resources, [&](const Resources& used) { encode_on_gpu({any, view, codes}, device.index, used); });
 }

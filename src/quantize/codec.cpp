@@ -101,7 +101,7 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   const auto fits = [&](Device gpu) {
     if (!code.on_gpus() || only_counts(resources)) return false;  // the CPU's way is what is needed at least
     const auto encode_there = [&](const Resources& used) { code.encode_on_gpu(task, gpu.index, used); };
-    return !counts_memory(resources) || is_left(counted(resources, encode_there), resources);
+    return !counts_memory(resources) || has_room_for(counted(resources, encode_there), resources);
   };
   dispatch(
       resolve_codec_device(chosen, rows, codes.space(), fits, resources),

@@ -229,7 +229,7 @@ class ScalarEncoder final : public CodeEncoder {
   Footprint training_footprint(const CodeRecipe&, const RowsInfo& rows, const Resources& resources) const override {
     const Footprint here = array_footprint<float>(resources.threads() * 3, rows.cols).beside({rows.read_bytes(1)});
     if (rows.space.host_readable()) return here;
-    const MatrixView there(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+    const MatrixView there = rows.counted_view();
     std::vector<float> ranges(static_cast<size_t>(2 * rows.cols));
     return here.beside(counted(resources, [&](const Resources& used) {
       widen_ranges_cuda(there, ranges.data(), ranges.data() + rows.cols, used);

@@ -68,7 +68,7 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
   }
   if (only_counts(resources)) {
     bits_ = HostBuffer(footprint(filter, rows).host, "the filter", resources);
-    count_ = std::max<int64_t>(0, rows - 1);
+    count_ = std::max<int64_t>(0, rows - 1);  // so that it leaves some out
   } else if (listed) {
     take_rows(filter, resources);
   } else {

@@ -18,8 +18,8 @@ namespace kith {
 
 class KeptRows {
  public:
-  // InvalidArgument where the filter is not for so many rows. Where memory is only counted all of the above is made, of
-  // all rows but one.
+  // InvalidArgument where the filter is not for so many rows. Where memory is only counted, bits, ranks and list are
+  // allocated together, as if all rows but one were kept.
   KeptRows(const RowFilter& filter, int64_t rows, const Resources& resources);
 
   // False where every row is kept.

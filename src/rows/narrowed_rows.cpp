@@ -10,6 +10,7 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/typed_row.hpp"
+#include "core/within_limits.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/rows_cuda.hpp"
 
@@ -185,7 +186,7 @@ Survey survey_of(const MatrixView& sample, int64_t all_rows, const Offset& given
 
 Survey survey_rows(const MatrixView& rows, const Offset& given, bool shifts, const Resources& resources) {
   const RowsSample sample(rows, resources);
-  if (resources.host_memory()->counts_only()) return {given};
+  if (only_counts(resources)) return {given};
   return visit_numbers(rows.dtype(), [&](auto stored) {
     return survey_of<typename decltype(stored)::type>(sample.view(), rows.rows(), given, shifts);
   });
@@ -299,8 +300,8 @@ NarrowedRows::NarrowedRows(std::string_view name, const MatrixView& rows, Offset
                            const Resources& resources)
     : offset_(has_offset(offset, rows.cols()) ? std::move(offset) : nullptr), view_(rows) {
   if (!is_narrowed(rows, offset_)) return;
-  if (told == OfRounding::warns && !rows.empty() &&
-      survey_rows(rows, offset_, false, resources).moved > kMostMoved && !is_exact(rows, offset_, resources)) {
+  if (told == OfRounding::warns && !rows.empty() && survey_rows(rows, offset_, false, resources).moved > kMostMoved &&
+      !is_exact(rows, offset_, resources)) {
     warn_of_rounding(name, rows.dtype() == DType::f64, resources);
   }
   narrow(name, rows, resources);

@@ -47,7 +47,7 @@ std::optional<MatrixView> on_gpu(RowSource& source) {
 
 namespace {
 
-// That are gathered at once; a GPU is waited for each time.
+// The most rows gathered at once; a GPU is waited for after each batch.
 int64_t most_gathered(const RowsInfo& rows) {
   return std::max<int64_t>(1, (rows.in_memory ? 2 << 20 : 64 << 10) / rows.row_bytes());
 }
@@ -56,9 +56,9 @@ int64_t most_gathered(const RowsInfo& rows) {
 
 Footprint gathering_footprint(const RowsInfo& rows, int64_t count, const Resources& resources) {
   if (rows.space.host_readable()) return {};
-  const MatrixView there(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
   const std::vector<uint32_t> some(static_cast<size_t>(std::min(count, most_gathered(rows))));
-  return counted(resources, [&](const Resources& used) { gather_cuda(there, some, counted_only_memory(), used); });
+  return counted(resources,
+                 [&](const Resources& used) { gather_cuda(rows.counted_view(), some, counted_only_memory(), used); });
 }
 
 void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources) {

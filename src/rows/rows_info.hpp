@@ -6,6 +6,8 @@
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
+#include "core/memory_budget.hpp"
+
 #include <cstdint>
 
 namespace kith {
@@ -18,11 +20,13 @@ struct RowsInfo {
   bool in_memory = true;  // else they are read from a file, piece by piece
 
   RowsInfo() = default;
-  RowsInfo(int64_t r, int64_t c, DType type) : rows(r), cols(c), dtype(type) {}
-  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) { space = view.space(); }
+  RowsInfo(int64_t r, int64_t c, DType type, MemorySpace where = {}) : rows(r), cols(c), dtype(type), space(where) {}
+  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype(), view.space()) {}
   explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) { in_memory = false; }
 
   int64_t row_bytes() const { return cols * size_of(dtype); }
+  // Such rows for a call that only counts memory: nobody can read them.
+  MatrixView counted_view() const { return {counted_only_memory(), dtype, {rows, cols, cols}, space}; }
   // What reading up to `most` rows at a time takes on the host: of a file two pieces, or one that holds all rows.
   int64_t read_bytes(int64_t most) const {
     if (in_memory) return 0;

@@ -1,4 +1,4 @@
-// Calls of which something lies in the memory of a GPU.
+// Calls whose rows, queries, graph or index lie in the memory of a GPU.
 #include "limits/call_data.hpp"
 #include "limits/graph_data.hpp"
 #include "limits/public_calls.hpp"
@@ -39,10 +39,10 @@ MatrixView gpu_queries() {
   return rows;
 }
 
-// Made by the first call, where there may be no GPU before.
-class OnFirstUse {
+// An index that is made by the first call: there may be no GPU.
+class IndexOnGpu {
  public:
-  OnFirstUse(std::string factory, Metric metric) : factory_(std::move(factory)), metric_(metric) {}
+  IndexOnGpu(std::string factory, Metric metric) : factory_(std::move(factory)), metric_(metric) {}
 
   Index trained() const {
     Index index(factory_, {.metric = metric_});
@@ -52,13 +52,14 @@ class OnFirstUse {
   // Its rows were added in two parts.
   const Index& get() const {
     static std::map<std::string, Index> made;
-    const auto found = made.find(factory_);
+    const std::string name = fmt::format("{} by {}", factory_, name_of(metric_));
+    const auto found = made.find(name);
     if (found != made.end()) return found->second;
     Index index = trained();
     const Resources there = Resources().with_device(Device::cuda(0));
     index.add(gpu_rows().slice(0, 1490), Ownership::copy, there);
     index.add(gpu_rows().slice(1490, 10), Ownership::copy, there);
-    return made.emplace(factory_, std::move(index)).first->second;
+    return made.emplace(name, std::move(index)).first->second;
   }
   const std::string& factory() const { return factory_; }
   Metric metric() const { return metric_; }
@@ -68,7 +69,7 @@ class OnFirstUse {
   Metric metric_;
 };
 
-void add_calls_of_an_index(const std::string& name, const OnFirstUse& index, std::vector<PublicCall>& calls) {
+void add_calls_of_an_index(const std::string& name, const IndexOnGpu& index, std::vector<PublicCall>& calls) {
   if (index.factory() != "Flat") {
     calls.push_back({name + "_train_of_gpu_rows", [=](const Resources& resources) {
                        Index(index.factory(), {.metric = index.metric()}).train(gpu_rows(), resources);
@@ -83,6 +84,22 @@ void add_calls_of_an_index(const std::string& name, const OnFirstUse& index, std
                      for (size_t i = 0; i < mask.size(); i += 2) mask[i] = 0;
                      const RowFilter kept = RowFilter::mask(mask.data(), 1500);
                      (void)index.get().search(query_rows().view(), {.k = 5, .filter = kept}, resources);
+                   }});
+  calls.push_back({name + "_of_a_gpu_reconstruct", [=](const Resources& resources) {
+                     static const std::vector<int64_t> ids = {3, 5, 1495};
+                     std::vector<float> out(3 * 24);
+                     index.get().reconstruct({ids.data(), 3, {}}, {out.data(), 3, 24}, resources);
+                   }});
+  calls.push_back({name + "_of_a_gpu_save",
+                   [=](const Resources& resources) { index.get().save(scratch_file(name + "_gpu.kith"), resources); }});
+  calls.push_back({name + "_of_a_gpu_merge", [=](const Resources& resources) {
+                     index.get().to(Device()).merge(index.get(), {.shift_ids = true}, resources);
+                   }});
+  calls.push_back({name + "_of_a_gpu_compact", [=](const Resources& resources) {
+                     static const std::vector<int64_t> ids = {3, 5, 700};
+                     Index copy = index.get().to(Device());
+                     copy.remove({ids.data(), 3, {}});
+                     copy.compact(resources);
                    }});
   calls.push_back({name + "_range_by_gpu_queries", [=](const Resources& resources) {
                      (void)index.get().range_search(gpu_queries(), {.radius = 1e-3f}, resources);

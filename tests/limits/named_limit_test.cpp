@@ -43,7 +43,8 @@ int64_t limit_named_under(int64_t limit, const Limited& limited, const PublicCal
 
 void expect_named_limit(const Limited& limited, const PublicCall& call) {
   const int64_t named = limit_named_under(1, limited, call);
-  if (named == 0) return;  // it takes none of that memory
+  const bool may_take_none = limited.device.kind == DeviceKind::cuda || !call.takes_memory;
+  if (named == 0 && may_take_none) GTEST_SKIP() << "it takes none of that memory";
   ASSERT_GT(named, 1);
   EXPECT_EQ(limit_named_under(named / 2, limited, call), named);
   EXPECT_EQ(limit_named_under(named - 1, limited, call), named);
@@ -78,12 +79,15 @@ INSTANTIATE_TEST_SUITE_P(Limits, EveryCallOnAGpu, ::testing::ValuesIn(calls_on_a
 }  // namespace
 
 std::vector<PublicCall> testing::public_calls() {
-  std::vector<PublicCall> calls;
-  add_exact_calls(calls);
-  add_training_calls(calls);
-  add_index_calls(calls);
-  add_graph_calls(calls);
-  return calls;
+  static const std::vector<PublicCall> all = [] {
+    std::vector<PublicCall> calls;
+    add_exact_calls(calls);
+    add_training_calls(calls);
+    add_index_calls(calls);
+    add_graph_calls(calls);
+    return calls;
+  }();
+  return all;
 }
 
 }  // namespace kith

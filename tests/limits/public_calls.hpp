@@ -13,7 +13,8 @@ namespace kith::testing {
 struct PublicCall {
   std::string name;
   std::function<void(const Resources&)> make;
-  bool on_gpus = true;  // else GPUs are refused
+  bool on_gpus = true;       // else GPUs are refused
+  bool takes_memory = true;  // on the CPU
 };
 
 inline void PrintTo(const PublicCall& call, std::ostream* out) { *out << call.name; }

@@ -72,10 +72,12 @@ void add_transform_calls(std::vector<PublicCall>& calls) {
                      }});
     auto trained = std::make_shared<VectorTransform>(VectorTransformParams{.steps = steps});
     trained->train(base_rows().view());
-    calls.push_back({"apply_" + steps, [trained](const Resources& resources) {
+    calls.push_back({"apply_" + steps,
+                     [trained](const Resources& resources) {
                        std::vector<float> out(static_cast<size_t>(1500 * trained->out()));
                        trained->apply(base_rows().view(), {out.data(), 1500, trained->out()}, resources);
-                     }});
+                     },
+                     true, steps == "PCA8"});  // another is one product, straight to the result
     calls.push_back({"train_" + steps + "_f64", [steps](const Resources& resources) {
                        VectorTransform({.steps = steps}).train(far_base_rows(), resources);
                      }});
@@ -102,10 +104,12 @@ void add_quantizer_calls(const std::string& name, const std::shared_ptr<Quantize
                      std::vector<uint8_t> out(codes->size());
                      trained->encode(far_base_rows(), {out.data(), 1500, bytes}, resources);
                    }});
-  calls.push_back({name + "_decode", [=](const Resources& resources) {
+  calls.push_back({name + "_decode",
+                   [=](const Resources& resources) {
                      std::vector<float> out(static_cast<size_t>(1500 * trained->cols()));
                      trained->decode({codes->data(), 1500, bytes}, {out.data(), 1500, trained->cols()}, resources);
-                   }});
+                   },
+                   true, false});
   calls.push_back(
       {name + "_lookup_table", [=](const Resources& resources) {
          const int64_t entries = name == "pq4" ? 64 : 32;  // parts or books of 16

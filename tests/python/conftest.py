@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from made_up_arrays import MadeUp, OnGpu
+
+from kith import _kith, _libraries
 
 METRICS = ["l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming"]
 
@@ -90,3 +95,37 @@ def vectors_for(vectors: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]
         return abs(made) if metric == "chi_square" and np.dtype(dtype) != np.uint8 else made
 
     return make
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Has OnGpu belong to that library, and the search itself done by a stand-in that notes what it was given."""
+    monkeypatch.setitem(_libraries._KNOWN, OnGpu.__module__, MadeUp())
+    monkeypatch.setattr(_libraries, "_SEEN", weakref.WeakKeyDictionary())  # where it has another
+    calls = []
+
+    def filled(out, dtype, value):
+        assert isinstance(out, _kith.DeviceArray) and out.dtype == np.dtype(dtype).name
+        count = int(np.prod(out.shape))
+        pointer = out.__cuda_array_interface__["data"][0]
+        np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(pointer), dtype)[:] = value
+
+    def knn(queries, base, k, metric, finite, rows, options, out):
+        calls.append((queries, base, options, out))
+        if out is not None:
+            filled(out[0], np.int64, 5)
+            filled(out[1], np.float32, 0.5)
+            return None
+        return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
+
+    def knn_graph(x, k, metric, method, finite, wish, options, out):
+        return knn(x, x, k, metric, finite, None, options, out), {"method": "made up"}
+
+    def pairwise_distances(x, y, metric, finite, options, out):
+        calls.append((x, y, options, out))
+        filled(out, np.float32, 0.25)
+
+    monkeypatch.setattr(_kith, "knn", knn)
+    monkeypatch.setattr(_kith, "knn_graph", knn_graph)
+    monkeypatch.setattr(_kith, "pairwise_distances", pairwise_distances)
+    return calls

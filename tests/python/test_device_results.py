@@ -1,4 +1,4 @@
-"""What a library's arrays on a GPU are answered with, and become, where there is no GPU: by a library that is made up."""
+"""What a library's arrays on a GPU are answered with, and become, told by a library that is made up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from made_up_arrays import NO_DEVICE, MadeUp, OnGpu, made_up  # noqa: F401
+from made_up_arrays import NO_DEVICE, MadeUp, OnGpu
 
 import kith
 from kith import _device_arrays, _kith, _libraries

@@ -1,4 +1,4 @@
-"""Tensors of torch and arrays of cupy on a GPU, where there is neither: their streams, and the short ways of the former."""
+"""Tensors of torch and arrays of cupy on a GPU, where there are none: streams, and the tensors' short ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 import pytest
-from made_up_arrays import OnGpu, made_up  # noqa: F401
+from made_up_arrays import OnGpu
 
 import kith
 from kith import _kith, _libraries

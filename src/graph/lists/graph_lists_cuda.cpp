@@ -1,10 +1,8 @@
 #include "graph/lists/graph_lists_cuda.hpp"
 
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/lists/pairs/custom_sets_cuda.hpp"

@@ -75,10 +75,10 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
 }
 
 Footprint GpuCentres::nearest_footprint(int64_t rows, DType dtype, const Resources& resources) const {
-  const RowsInfo info(MatrixView(counted_only_memory(), dtype, {rows, view_.cols(), view_.cols()}, view_.space()));
-  SearchShape shape = check_knn(info, RowsInfo(view_), {1, metric_});
+  SearchShape shape = check_knn({rows, view_.cols(), dtype, view_.space()}, RowsInfo(view_), {1, metric_});
   shape.base_checked = true;
-  return search_footprint(shape, {.k = 1, .check_finite = false, .result_space = view_.space()}, RowFilter(), resources);
+  const SearchWish wish{.k = 1, .check_finite = false, .result_space = view_.space()};
+  return search_footprint(shape, wish, RowFilter(), resources);
 }
 
 GpuModelCuda::GpuModelCuda(int device, const IvfModel& model, const Resources& resources)

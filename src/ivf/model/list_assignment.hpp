@@ -26,7 +26,7 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
 // What rank_lists takes for so many queries, beside its result and the search itself.
 Footprint rank_footprint(int64_t queries, int64_t probes, const Resources& resources);
 
-// What assign_lists takes on the CPU at least, beside its result.
+// The least memory of assign_lists, beside its result, on the device of the resources, or else on the CPU.
 Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources);
 
 }  // namespace kith

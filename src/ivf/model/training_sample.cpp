@@ -109,17 +109,24 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
   RowSource* const stored = rows.made_from() == nullptr ? &rows : rows.made_from();
   const MatrixView all = stored->fetch(0, info.rows);
   const int64_t count = std::min(info.rows, most);
-  if (stored == &rows && count == info.rows && all.dtype() == DType::f32 && use.stays_there && !use.changes) {
+  const bool as_they_are = stored == &rows && count == info.rows && all.dtype() == DType::f32;
+  if (as_they_are && use.footprint_on_gpu && !use.changes_values) {
     view_ = all;
     return;
+  }
+  if (as_they_are && !use.footprint_on_gpu && all.row_stride() == all.cols()) {
+    take_room(count, info.cols, MemorySpace::host(), resources);
+    wait_for_stream(info.space.device, resources);
+    return copy_to_host(all.data(), array_bytes<float>(count * info.cols), info.space.device,
+                        here_.mutable_view().data());
   }
   const MemorySpace space = info.space;
   const int64_t free = cuda_device(space.device).memory_free;
   const int64_t room = std::min(resources.device_memory()->available(), free);
   constexpr int64_t kRoomShare = 4;  // of it: k-means wants as much again, and more
   const int64_t bytes = array_bytes<float>(count * info.cols);
-  const bool stays = use.stays_there && bytes <= room / kRoomShare &&
-                     (!counts_memory(resources) || use.stays_there().device <= room - bytes);
+  const bool stays = use.footprint_on_gpu && bytes <= room / kRoomShare &&
+                     (!counts_memory(resources) || use.footprint_on_gpu().device <= room - bytes);
   take_room(count, info.cols, stays ? space : MemorySpace::host(), resources);
   const int64_t widest = std::max(info.cols, all.cols());
   const int64_t piece =
@@ -165,12 +172,11 @@ bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& b
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
                                     const Resources& resources) {
   const int64_t count = std::min(rows.rows, most);
-  const Footprint fit = drawn_footprint(rows, count).beside(
-      fit_footprint(params, GatheredSource::info_of(rows, count), resources));
+  const Footprint fit =
+      drawn_footprint(rows, count).beside(fit_footprint(params, GatheredSource::info_of(rows, count), resources));
   if (rows.space.host_readable()) return fit;
   // The sample may lie on the host, or be the rows themselves.
-  RowsInfo there(count, rows.cols, DType::f32);
-  there.space = rows.space;
+  const RowsInfo there(count, rows.cols, DType::f32, rows.space);
   return fit.beside(array_footprint<float>(count, rows.cols))
       .then(fit_footprint(params, there, resources))
       .then(drawing_footprint(rows, count, resources));
@@ -188,7 +194,8 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
   }
   return drawn_footprint(rows, count)
       .beside(array_footprint<int32_t>(count))
-      .beside(working.beside(gathering_footprint(rows, count, resources)).then(drawing_footprint(rows, count, resources)));
+      .beside(
+          working.beside(gathering_footprint(rows, count, resources)).then(drawing_footprint(rows, count, resources)));
 }
 
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,

@@ -1,8 +1,8 @@
 // Rows drawn for training, as f32, where they lie: in host memory, or in that of the GPU that holds the rows, if there
 // is room. Which rows they are depends on neither.
 //
-// Memory: a sample as f32, and a piece of rows on the way; none where the rows are f32 in a GPU's memory and all of
-// them are wanted.
+// Memory: a sample as f32, and a piece of rows on the way; none where all rows of a GPU are wanted there, as f32 and
+// unchanged.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -20,16 +20,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace kith {
 
 class TrainingSample {
  public:
-  // Up to `most` of the rows. On a GPU it may be the rows themselves, which must outlive it then.
+  // What happens to the sample.
   struct Use {
-    std::function<Footprint()> stays_there;  // what is done with a sample on a GPU takes; none: it comes to the host
-    bool changes = false;                    // the sample's values
+    std::function<Footprint()> footprint_on_gpu;  // of that work on a GPU; empty: the sample comes to the host
+    bool changes_values = false;
   };
+  // Draws up to `most` rows. On a GPU the sample may be the rows themselves, which must then outlive it.
   TrainingSample(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use, const Resources& resources);
 
   const MatrixView& view() const { return view_; }
@@ -37,7 +39,7 @@ class TrainingSample {
 
   // Rows of length 1; zeros stay.
   void make_unit_length(const Resources& resources);
-  // Of one that came to the host.
+  // The sample; only for one that came to the host.
   MatrixBuffer on_host() && { return std::move(here_); }
 
  private:
@@ -70,7 +72,7 @@ struct CodedVectors {
 std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVectors& vectors, RowSource& rows,
                                         int64_t most, const CounterRng& rng, uint64_t seed, const Resources& resources);
 
-// What the two take on the host at least.
+// The least memory of both, on the host and on a GPU.
 Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& rows, int64_t most,
                                     const Resources& resources);
 Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric metric, const RowsInfo& rows,

@@ -3,7 +3,6 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"

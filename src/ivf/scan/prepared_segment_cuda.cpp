@@ -120,7 +120,8 @@ std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const Se
   const auto make = [&] {
     return std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
   };
-  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(Device::cuda(device), resources, make));
+  return std::static_pointer_cast<const PreparedSegmentCuda>(
+      segment.prepared().get(Device::cuda(device), resources, make));
 }
 
 }  // namespace kith

@@ -90,8 +90,7 @@ RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView
   if (hits.overflowed() || room > resources.host_memory()->available()) {
     const int64_t count = hits.counted();
     hits.clear();
-    throw NamedLimit("host",
-                     resources.host_memory()->used() + least().beside(found.times(2)).host,
+    throw NamedLimit("host", resources.host_memory()->used() + least().beside(found.times(2)).host,
                      fmt::format("{} vectors are in range, which takes {} beside the search, more than the host memory "
                                  "limit leaves; raise the limit, or lower the radius",
                                  count, format_bytes_up(found.host)));

@@ -90,7 +90,7 @@ class ListSearcher {
   virtual const IvfSearch& task() const = 0;
   virtual Metric metric() const = 0;
   virtual int64_t lists() const = 0;
-  // What a search takes at least that begins with this round.
+  // The least memory of a search that begins with `first`.
   virtual Footprint least(const ListsRound& first) const = 0;
   virtual PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const = 0;
   virtual std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,

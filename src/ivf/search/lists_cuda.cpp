@@ -31,6 +31,7 @@ namespace {
 constexpr int64_t kMostProbes = int64_t{1} << 24;  // of the queries searched together
 constexpr int64_t kHitBytes = 20;                  // of a hit: as it comes, and beside those of its query
 constexpr int64_t kFirstHits = int64_t{1} << 22;   // that there is room for at first
+constexpr int64_t kRangeQueryBytes = 64;           // of a query on the host, beside its hits
 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 
@@ -71,9 +72,9 @@ struct RoundLayout : WorkspaceLayout {
   Slot<std::byte> scan;
 };
 
-// For what is kept beside one of so many segments, and as much again for what lookups keep.
+// Spare memory for one of so many segments: half is for what they keep, half for lookup terms.
 Resources sharing_spare(const Resources& resources, size_t segments) {
-  return SpareDeviceMemory::with(resources, SpareDeviceMemory::of(resources) / static_cast<int64_t>(2 * segments + 1));
+  return SpareDeviceMemory::divided(resources, static_cast<int64_t>(2 * segments));
 }
 
 // Where hits are put on the device.
@@ -270,7 +271,8 @@ PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudg
   });
 }
 
-// Of every round that may come. What is found in range takes room beside the plan, which gets half of what is left.
+// The largest of all rounds that may follow. A range search takes it twice: hits need room beside the plan, which gets
+// half of the memory left.
 Footprint CudaSearcher::least(const ListsRound& first) const {
   Footprint needed;
   for (ListsRound round = first;; round.again = true) {
@@ -280,7 +282,7 @@ Footprint CudaSearcher::least(const ListsRound& first) const {
   }
   if (!task_.most) return needed;
   needed = needed.beside(RangeHits::footprint(0, first.queries, resources_.threads(), RangeHits::kFirstSegmentBytes))
-               .beside(array_footprint<std::byte>(first.queries + 1, 64))
+               .beside(array_footprint<std::byte>(first.queries + 1, kRangeQueryBytes))
                .times(2);
   needed.at_least = true;
   return needed;

@@ -26,15 +26,15 @@ namespace {
 
 constexpr uint64_t kNothingLost = ~uint64_t{0};
 constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
-constexpr int64_t kLeastPiece = 256;                 // rows, however little room there is
-constexpr int64_t kLeastTogether = 65536;            // likewise
+constexpr int64_t kLeastPiece = 256;                 // rows of a piece, however little room there is
+constexpr int64_t kLeastTogether = 65536;            // rows coded together, likewise
 
 int64_t device_room(int device, const Resources& resources) {
   const DeviceInfo gpu = usable_gpu(Device::cuda(device));
   return std::min(gpu.memory_free, resources.device_memory(device)->available());
 }
 
-// The most rows, up to so many, of which footprint(rows) fits; the least number where none does.
+// The most rows, up to `most`, whose footprint fits `room`; `least` where none does.
 template <typename FootprintOf>
 int64_t most_rows(int64_t most, int64_t least, int64_t room, const FootprintOf& footprint) {
   int64_t rows = most;
@@ -64,9 +64,10 @@ struct PieceMemory {
 }  // namespace
 
 int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources) {
-  const int64_t least = std::min(rows.rows(), kLeastTogether);
-  if (rows.rows() == least || only_counts(resources)) return least;
-  constexpr int64_t kShare = 2;  // of the room: the rest is for larger pieces
+  const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastTogether);
+  if (rows.rows() <= least || only_counts(resources)) return least;
+  constexpr int64_t kShare = 2;                                            // of the room: the rest is for larger pieces
+  if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // is kept: it is not counted again and again
   return most_rows(rows.rows(), least, device_room(device, resources) / kShare, [&](int64_t together) {
     return footprint_of_call(resources, [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
@@ -92,44 +93,49 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     const RowsInfo info(rows);
     const auto footprint = [&](int64_t piece) {
       return counted(resources, [&](const Resources& counting) {
-        const PieceMemory memory(model, *there, info, piece, work_context(device, counting), counting);
+        const PieceMemory counted_piece(model, *there, info, piece, work_context(device, counting), counting);
       });
     };
-    const int64_t least = std::min(rows.rows(), kLeastPiece);
-    const int64_t good = std::clamp<int64_t>(kPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
+    const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastPiece);
+    const int64_t good =
+        std::clamp<int64_t>(kPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
     constexpr int64_t kShare = 4;  // of the room
-    const int64_t room = only_counts(resources) ? 0 : device_room(device, resources);
-    const int64_t piece = most_rows(good, least, room / kShare, footprint);
-    const Resources beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - footprint(piece).device));
-    PieceMemory at(model, *there, info, piece, context, beside);
+    int64_t piece = least;
+    Resources beside = resources;
+    if (!only_counts(resources)) {
+      const int64_t room = device_room(device, resources);
+      piece = most_rows(good, least, room / kShare, footprint);
+      beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - footprint(piece).device));
+    }
+    PieceMemory memory(model, *there, info, piece, context, beside);
     RowUpload upload(wants_pinned(rows.space(), rows.rows() * info.row_bytes(), resources), resources);
     ProgressMeter meter("encode", rows.rows(), given);
-    context->fill(at.lost.data(), 0xFF, 1);
+    context->fill(memory.lost.data(), 0xFF, 1);
     if (!model.has_centres()) context->fill(labels.data(), 0, labels.size());
     for (int64_t first = 0; first < rows.rows() && !only_counts(resources); first += piece) {
       const int64_t count = std::min(piece, rows.rows() - first);
       MatrixView some = rows.slice(first, count);
       if (!here) {
-        upload.copy(some, at.brought.data(), context->stream(), meter);
-        some = {at.brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
+        upload.copy(some, memory.brought.data(), context->stream(), meter);
+        some = {memory.brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
       }
-      if (at.labels) at.labels->find(some, labels.data() + first, meter);
+      if (memory.labels) memory.labels->find(some, labels.data() + first, meter);
       launch_residuals({{some.data(), some.dtype(), some.row_stride(), count},
                         cols,
                         model.residual ? there->centres()->data() : nullptr,
                         labels.data() + first,
                         model.lists(),
-                        at.residuals.data()},
+                        memory.residuals.data()},
                        context->stream());
-      codec.encode({at.residuals.data(), DType::f32, cols, count}, codes.data() + first * code_bytes, at.scratch.data(),
-                   at.lost.data(), context->stream());
+      codec.encode({memory.residuals.data(), DType::f32, cols, count}, codes.data() + first * code_bytes,
+                   memory.scratch.data(), memory.lost.data(), context->stream());
       if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
         launch_write_code_norms(codec.view(), codes.data() + first * code_bytes, count,
                                 {there->centres()->data(), labels.data() + first}, context->stream());
       }
       if (model.codec->format().stores_values()) {
         uint64_t unheld = kNothingLost;
-        context->copy_values<uint64_t>(&unheld, at.lost.data(), 1);
+        context->copy_values<uint64_t>(&unheld, memory.lost.data(), 1);
         context->synchronize();
         if (unheld != kNothingLost) {
           const auto lost = static_cast<int64_t>(unheld);
@@ -153,8 +159,8 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   sort.offsets = segment->to_fill().offsets;
   sort.sorted_codes = segment->to_fill().codes;
   sort.rows = segment->to_fill().rows;
-  const DeviceBuffer memory(sort_lists_bytes(sort.count, sort.lists), "the sort by list", context, resources);
-  if (!only_counts(resources)) launch_sort_lists(sort, memory.data(), context->stream());
+  const DeviceBuffer sorting(sort_lists_bytes(sort.count, sort.lists), "the sort by list", context, resources);
+  if (!only_counts(resources)) launch_sort_lists(sort, sorting.data(), context->stream());
   context->synchronize();
   return segment;
 }
@@ -166,7 +172,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   keys_ = DeviceArray<float>(most, "the rows' lists", context_, resources);
   if (kind == KeyKind::cosine) {
     lists_ = DeviceArray<int64_t>(most, "the rows' lists", context_, resources);
-    if (only_counts(resources)) exact_ = there.centres()->nearest_footprint(most, dtype, resources);
+    if (only_counts(resources)) finding_ = there.centres()->nearest_footprint(most, dtype, resources);
     return;
   }
   CentreSearchShape shape;
@@ -182,14 +188,14 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   budget.device = std::min(budget.device, SpareDeviceMemory::of(resources));
   budget.threads = resources.threads();
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
-  exact_ = {plan.exact.host_bytes, plan.exact.device_bytes};
+  finding_ = {plan.exact.host_bytes, plan.exact.device_bytes};
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
   if (only_counts(resources)) return;
   search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
   search_->set_centres(there.centres()->data(), model.lists());
 }
 
-void ListLabels::count_finding() const { count_work(exact_, resources_); }
+void ListLabels::count_finding() const { count_work(finding_, resources_); }
 
 void ListLabels::find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter) {
   if (!search_) {

@@ -21,7 +21,7 @@ namespace kith {
 Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                             const Resources& resources);
 
-// How many of these rows at a time the device has room for, by what is left under the limit and there.
+// How many of these rows are coded together: as many as fit half of the device memory left; 65,536, or all, at least.
 int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources);
 
 }  // namespace kith

@@ -34,7 +34,7 @@ class ListLabels {
   // Of rows on the device. Labels are there in the order of the stream; one that is no list's number is of a row that
   // is not finite.
   void find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter);
-  // What that takes at least beside, where memory is only counted.
+  // Counts what find() takes beside the members, where memory is only counted.
   void count_finding() const;
 
  private:
@@ -45,7 +45,7 @@ class ListLabels {
   DeviceArray<float> keys_;
   DeviceArray<int64_t> lists_;  // as exact search gives them, with their distances as keys
   std::optional<CentreSearchCuda> search_;
-  Footprint exact_;  // of exact search
+  Footprint finding_;  // what find() takes beside
 };
 
 // Rows less the centres of their lists, on a GPU, and list numbers as 32 bits.

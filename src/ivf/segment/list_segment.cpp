@@ -282,7 +282,8 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
     for (const Segment& segment : segments) size += segment->size();
     return std::make_shared<ListSegment>(HostArray<int64_t>(lists + 1, "the lists' offsets", resources),
                                          HostArray<uint8_t>(size * code_bytes, "the lists' codes", resources),
-                                         HostArray<uint32_t>(size, "the lists' rows", resources), code_bytes, resources);
+                                         HostArray<uint32_t>(size, "the lists' rows", resources), code_bytes,
+                                         resources);
   }
   HostArray<int64_t> sizes = no_sizes(lists, resources);
   for (const Segment& segment : segments) {

@@ -97,7 +97,7 @@ using Segment = std::shared_ptr<const ListSegment>;
 // it takes 4 bytes a row and a block of rows as f32.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& resources);
 
-// What build_segment() takes at least, with the segment.
+// The least memory of build_segment(), with the segment.
 Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
 
 // One segment of several, given in the order of their rows.

@@ -22,10 +22,11 @@ Device coding_device(const IvfModel& model, const RowsInfo& rows, const Resource
   const auto cols = static_cast<double>(rows.cols);
   const DeviceJob job{"the coding of vectors",
                       [&] { return fmt::format("{} rows for {} lists", rows.rows, model.lists()); }};
-  return choose_device(job, {rows.space},
-                       {{CostUnit::dense_product, 2 * count * compared * cols},
-                        {CostUnit::copied_byte, count * cols * static_cast<double>(size_of(rows.dtype))}},
-                       [&](Device) { return recipe.code->on_gpus(); }, resources);
+  return choose_device(
+      job, {rows.space},
+      {{CostUnit::dense_product, 2 * count * compared * cols},
+       {CostUnit::copied_byte, count * cols * static_cast<double>(size_of(rows.dtype))}},
+      [&](Device) { return recipe.code->on_gpus(); }, resources);
 }
 
 // As many rows at a time as the device has room for.
@@ -68,21 +69,16 @@ SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_
 }
 
 Footprint make_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
-  // What a GPU may do and the CPU can is counted for the CPU.
-  const bool here = rows.space.host_readable() && resources.device().kind != DeviceKind::cuda;
-  if (here || coding_device(model, rows, resources) == Device::cpu()) {
-    return build_segment_footprint(model, rows, resources);
-  }
-  const MatrixView counted(counted_only_memory(), rows.dtype, {rows.rows, rows.cols, rows.cols}, rows.space);
+  if (counted_device(rows.space, resources) == Device::cpu()) return build_segment_footprint(model, rows, resources);
   return footprint_of_call(
-      resources, [&](const Resources& counting) { (void)make_segment(model, counted, 0, counting); });
+      resources, [&](const Resources& counting) { (void)make_segment(model, rows.counted_view(), 0, counting); });
 }
 
 SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Resources& resources) {
   if (segments.size() == 1) return segments.front();
   const Device home = device_at(segments.back()->space());
   const auto merged = std::make_shared<const SegmentCopies>(merged_on(home, segments, resources));
-  // What comes now is not needed: it is not counted.
+  // Copies on GPUs are optional, so they are not counted.
   if (home != Device::cpu() || resources.device() == Device::cpu() || only_counts(resources)) return merged;
   for (const Device device : segments.front()->copies().devices()) {
     if (device == home || (resources.device().kind == DeviceKind::cuda && resources.device() != device)) continue;

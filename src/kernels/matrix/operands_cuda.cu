@@ -3,7 +3,6 @@
 #include "core/dtype_visit.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/load_four_cuda.hpp"

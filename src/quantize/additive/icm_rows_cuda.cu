@@ -9,7 +9,6 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 
 #include <algorithm>

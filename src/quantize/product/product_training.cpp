@@ -263,7 +263,7 @@ bool parts_fit(const CodeFormat& format, int64_t parts, const RowsInfo& rows, De
                const Resources& resources) {
   const int64_t available = resources.host_memory()->available();
   return !counts_memory(resources) ||
-         is_left(parts_footprint(format, parts, rows, device, available, resources), resources);
+         has_room_for(parts_footprint(format, parts, rows, device, available, resources), resources);
 }
 
 // As many parts as there is room for, at least one: in the fewest groups that are about as large.
