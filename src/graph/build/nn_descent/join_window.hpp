@@ -3,7 +3,7 @@
 // Every row of inner_product has a scale of its own, by which the others' values are divided again.
 //
 // There are many limits to a join and its threads wait for them, so they are computed in f32: what each of the few
-// operations rounds, 2^-24 of its terms, is covered by kSlack of the largest of these, far less than the halves' own
+// operations rounds, 2^-24 of its terms, is covered by kJoinSlack of the largest of these, far less than the halves' own
 // window.
 #pragma once
 
@@ -51,17 +51,17 @@ struct JoinWindow {
 
 namespace join_window_detail {
 
-inline constexpr float kSlack = 0x1p-19f;
+inline constexpr float kJoinSlack = 0x1p-19f;
 inline constexpr float kTinyDistance = 0x1p-73f;  // the root of kTinyKey and more, in the unscaled unit
 inline constexpr float kTinyValue = 1e-32f;       // kTinyKey at the largest scale
 
 // Of all others whose distance, but for the rounding of the key, is no larger than `reach`, in the scaled unit.
 KITH_HOST_DEVICE inline float limit_within(const JoinWindow& window, float reach) {
-  reach += reach * kSlack + window.row.scale * (window.kind == KeyKind::cosine ? 0x1p-46f : kTinyDistance);
+  reach += reach * kJoinSlack + window.row.scale * (window.kind == KeyKind::cosine ? 0x1p-46f : kTinyDistance);
   if (!(reach < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
   const float far = reach + window.moved;
   const float limit = (far * far - window.row.squared_norm) * 0.5f + window.error;
-  return limit + (far * far + window.row.squared_norm) * kSlack;
+  return limit + (far * far + window.row.squared_norm) * kJoinSlack;
 }
 
 }  // namespace join_window_detail
@@ -77,7 +77,7 @@ KITH_HOST_DEVICE inline JoinWindow join_window(KeyKind kind, int64_t cols, const
   } else {
     error += (columns / 32 + 16) * 0x1p-23f * (row.squared_norm + others.norm * others.norm);
   }
-  return {kind, row, moved + moved * join_window_detail::kSlack, error + error * join_window_detail::kSlack};
+  return {kind, row, moved + moved * join_window_detail::kJoinSlack, error + error * join_window_detail::kJoinSlack};
 }
 
 // No v above it belongs to the nearest, given the least of all.
@@ -86,10 +86,10 @@ KITH_HOST_DEVICE inline float nearest_limit(const JoinWindow& window, float leas
   if (window.kind == KeyKind::inner_product) {
     const float most = fabsf(least) + window.error;
     if (!(most < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
-    return least + 2 * window.error + most * kSlack + kTinyValue;
+    return least + 2 * window.error + most * kJoinSlack + kTinyValue;
   }
   const float square = 2 * (least + window.error) + window.row.squared_norm;
-  const float rounded = (fabsf(least) + window.error + window.row.squared_norm) * kSlack;
+  const float rounded = (fabsf(least) + window.error + window.row.squared_norm) * kJoinSlack;
   return limit_within(window, sqrtf(fmaxf(square + rounded, 0.0f)) + window.moved);
 }
 
@@ -100,7 +100,7 @@ KITH_HOST_DEVICE inline float key_limit(const JoinWindow& window, float most) {
   if (window.kind == KeyKind::inner_product) {
     const float reach = most * window.row.scale;
     if (!(fabsf(reach) + window.error < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
-    return reach + window.error + (fabsf(reach) + window.error) * kSlack + kTinyValue;
+    return reach + window.error + (fabsf(reach) + window.error) * kJoinSlack + kTinyValue;
   }
   const float key = fmaxf(most, 0.0f);  // below zero lies nothing
   const float distance = window.kind == KeyKind::l2 ? key : sqrtf(window.kind == KeyKind::cosine ? 2 * key : key);
@@ -111,22 +111,22 @@ KITH_HOST_DEVICE inline float key_limit(const JoinWindow& window, float most) {
 KITH_HOST_DEVICE inline float key_below(const JoinWindow& window, float v) {
   using namespace join_window_detail;
   if (window.kind == KeyKind::inner_product) {
-    const float least = v - window.error - (fabsf(v) + window.error) * kSlack - kTinyValue;
+    const float least = v - window.error - (fabsf(v) + window.error) * kJoinSlack - kTinyValue;
     const float key = least / window.row.scale;
-    const float below = key - fabsf(key) * kSlack;
+    const float below = key - fabsf(key) * kJoinSlack;
     return fabsf(below) < 1e37f ? below : -HUGE_VALF;
   }
-  const float rounded = (fabsf(v) + window.error + window.row.squared_norm) * kSlack;
+  const float rounded = (fabsf(v) + window.error + window.row.squared_norm) * kJoinSlack;
   const float square = 2 * (v - window.error) + window.row.squared_norm - 2 * rounded;
   if (!(square > 0)) return 0;  // of distances no key is smaller
   const float reach = sqrtf(square) - window.moved;
   const float unit = window.kind == KeyKind::cosine ? 0x1p-46f : kTinyDistance;
-  const float distance = (reach - reach * kSlack) / window.row.scale - unit;
+  const float distance = (reach - reach * kJoinSlack) / window.row.scale - unit;
   if (!(distance > 0)) return 0;
   const float key = window.kind == KeyKind::l2       ? distance
                     : window.kind == KeyKind::cosine ? distance * distance * 0.5f
                                                      : distance * distance;
-  return key < 1e37f ? key - key * kSlack : -HUGE_VALF;
+  return key < 1e37f ? key - key * kJoinSlack : -HUGE_VALF;
 }
 
 }  // namespace kith
