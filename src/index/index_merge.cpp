@@ -25,10 +25,11 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
   const auto held = [&](const IndexVersion* version) {
     if (state_of(version) == nullptr) return Footprint();
     const IndexBytes bytes = version->state->bytes();
-    const MemorySpace joined = kind.merges_in_place() ? version->state->content().space : MemorySpace::host();
-    return Footprint{bytes.host}
-        .beside(Footprint::in(joined, bytes.device))
-        .beside(array_footprint<int64_t>(version->ids.live().stored(), 4));
+    const MemorySpace space = version->state->content().space;
+    const Footprint ids = array_footprint<int64_t>(version->ids.live().stored(), 4);
+    // A copy that comes to the host, and what becomes of it there.
+    if (!space.host_readable() && !kind.merges_in_place()) return ids.beside({2 * bytes.device});
+    return ids.beside({bytes.host}).beside(Footprint::in(space, bytes.device));
   };
   return compacted_footprint(other).beside(held(mine)).beside(held(other).times(2));
 }

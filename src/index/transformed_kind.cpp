@@ -218,8 +218,10 @@ class TransformedState final : public IndexState {
           .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
     };
     if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
+      Footprint needed = behind(1);
+      needed.device = std::max(needed.device, behind(queries.rows()).device);  // by which nothing gets smaller
       count_work(
-          behind(1).beside(array_footprint<float>(chain_->out())).beside(array_footprint<int64_t>(queries.rows(), 8)),
+          needed.beside(array_footprint<float>(chain_->out())).beside(array_footprint<int64_t>(queries.rows(), 8)),
           resources);
       return {};
     }
