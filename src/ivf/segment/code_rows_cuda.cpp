@@ -181,7 +181,9 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.cols = model.cols();
   shape.dtype = dtype;
   shape.kind = kind;
-  const DeviceInfo gpu = usable_gpu(Device::cuda(context_->device()));
+  const Device device = Device::cuda(context_->device());
+  // What is counted is the least plan, whatever is free: the driver is not asked.
+  const DeviceInfo gpu = only_counts(resources) ? usable_gpu_when_idle(device) : usable_gpu(device);
   PlanBudget budget;  // of the rows left to exact search
   budget.host = only_counts(resources) ? 0 : resources.host_memory()->available();
   budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;
