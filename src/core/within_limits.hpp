@@ -17,6 +17,7 @@
 #include "core/reservation.hpp"
 
 #include <string_view>
+#include <type_traits>
 
 namespace kith {
 
@@ -38,11 +39,21 @@ inline bool has_room_for(const Footprint& needed, const Resources& resources) {
   return needed.host <= resources.host_memory()->available() && needed.device <= resources.device_memory()->available();
 }
 
-// Does the work if the limits leave room for least(), its footprint. The work is not told what is spare beyond that.
+// Checks that `least` fits, and returns resources that tell a call how much device memory it may take beyond it.
+inline Resources admitted(std::string_view job, const Footprint& least, const Resources& resources) {
+  require_memory(job, least, resources);
+  return SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device);
+}
+
+// Does the work if the limits leave room for least(), its footprint. Work that takes resources is told what is spare.
 template <typename Least, typename Work>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Least& least, const Work& work) {
-  if (counts_memory(resources)) require_memory(job, least(), resources);
-  return work();
+  if constexpr (std::is_invocable_v<const Work&, const Resources&>) {
+    return work(counts_memory(resources) ? admitted(job, least(), resources) : resources);
+  } else {
+    if (counts_memory(resources)) require_memory(job, least(), resources);
+    return work();
+  }
 }
 
 // The footprint of a public call, which is made with the resources that `call` is given.
@@ -58,18 +69,6 @@ Footprint footprint_of_call(const Resources& resources, const Call& call) {
     }
   });
   return outside.then(inside);
-}
-
-// Checks that `least` fits, and returns resources that tell a call how much device memory it may take beyond it.
-inline Resources admitted(std::string_view job, const Footprint& least, const Resources& resources) {
-  require_memory(job, least, resources);
-  return SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device);
-}
-
-// The same where least() is asked for under a limit alone.
-template <typename Least>
-Resources admitted_within(std::string_view job, const Resources& resources, const Least& least) {
-  return counts_memory(resources) ? admitted(job, least(), resources) : resources;
 }
 
 // For a call that is counted as it stands, then made.

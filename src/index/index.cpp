@@ -183,15 +183,16 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
     return narrowed_footprint(rows, offset, resources)
         .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
   };
-  const Resources used = admitted_within("the added vectors", resources, least);
-  if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
-  publish_added(*impl_, writer, ids, rows.rows(), used, [&](IndexVersion& version) {
-    const bool still_as_they_lie = fits(&version);
-    const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
-    if (!still_as_they_lie) check_values(narrowed.view());
-    version.state =
-        impl_->kind->added(version.state.get(), narrowed.view(), still_as_they_lie ? ownership : Ownership::copy, used);
-    version.offset = narrowed.offset();
+  within_limits("the added vectors", resources, least, [&](const Resources& used) {
+    if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
+    publish_added(*impl_, writer, ids, rows.rows(), used, [&](IndexVersion& version) {
+      const bool still_as_they_lie = fits(&version);
+      const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
+      if (!still_as_they_lie) check_values(narrowed.view());
+      version.state = impl_->kind->added(version.state.get(), narrowed.view(),
+                                         still_as_they_lie ? ownership : Ownership::copy, used);
+      version.offset = narrowed.offset();
+    });
   });
 }
 
