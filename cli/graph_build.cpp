@@ -44,6 +44,10 @@ JsonObject report_json(const GraphReport& report) {
     json.real("standard_error", report.recall->standard_error).number("rows_looked_at", report.recall->rows);
   }
   json.flag("reached", report.reached);
+  if (report.forecast) {
+    json.number("forecast_probes", report.forecast->probes)
+        .number("forecast_comparisons", report.forecast->comparisons);
+  }
   std::vector<JsonObject> rounds;
   for (const GraphRound& round : report.rounds) {
     JsonObject& told = rounds.emplace_back();

@@ -32,11 +32,18 @@ struct GraphRound {
   double seconds = 0;
 };
 
+// What cells were foreseen to take for the recall, before any pair was compared: by the true neighbours of some rows.
+struct GraphForecast {
+  int64_t probes = 0;       // of every row
+  int64_t comparisons = 0;  // in all
+};
+
 struct GraphReport {
   std::string method = "given";  // "exact", "cells", "nn_descent", ...; "given": found elsewhere, read from files
   std::vector<GraphParameter> parameters;
   std::optional<GraphRecall> recall;  // none: unknown
   bool reached = true;                // the recall that was asked for
+  std::optional<GraphForecast> forecast;  // where rows were cut into cells, also if another method was sooner
   std::vector<GraphRound> rounds;
   double seconds = 0;
   int64_t peak_host_bytes = 0;    // the most that Kith had allocated for it, the graph included

@@ -44,7 +44,7 @@ from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError, PrecisionWarning
 from kith._files import read_vectors, write_vectors
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
-from kith._graph_report import GraphRecall, GraphReport, GraphRound
+from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRound
 from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
 from kith._index_info import IndexInfo
@@ -71,6 +71,7 @@ __all__ = [
     "CorruptFileError",
     "CudaDevice",
     "DeviceArray",
+    "GraphForecast",
     "GraphRecall",
     "GraphReport",
     "GraphRound",

@@ -34,6 +34,15 @@ class GraphRound:
     seconds: float
 
 
+class GraphForecast(NamedTuple):
+    """What cells were foreseen to take for the recall, before any pair was compared."""
+
+    probes: int
+    """Of every row."""
+    comparisons: int
+    """In all."""
+
+
 @dataclass(frozen=True)
 class GraphReport:
     """How a graph was made: `KnnGraph.report`."""
@@ -50,6 +59,8 @@ class GraphReport:
     """Of `recall`; 0 where it is no estimate."""
     reached: bool = True
     """Whether the recall that was asked for was reached."""
+    forecast: GraphForecast | None = None
+    """What cells were foreseen to take, where rows were cut into cells; also if another method was sooner."""
     rounds: tuple[GraphRound, ...] = ()
     """What each round did."""
     seconds: float = 0.0
@@ -62,4 +73,5 @@ class GraphReport:
     @classmethod
     def _of(cls, told: dict[str, Any]) -> GraphReport:
         rounds = tuple(GraphRound(**one) for one in told.get("rounds", ()))
-        return cls(**{**told, "rounds": rounds})
+        forecast = told.get("forecast")
+        return cls(**{**told, "forecast": GraphForecast(*forecast) if forecast else None, "rounds": rounds})

@@ -54,6 +54,8 @@ nb::dict report_dict(const GraphReport& report) {
   result["recall_at_10"] = estimate(&GraphRecall::recall_at_10);
   result["standard_error"] = estimate(&GraphRecall::standard_error);
   result["reached"] = report.reached;
+  result["forecast"] =
+      report.forecast ? nb::cast(nb::make_tuple(report.forecast->probes, report.forecast->comparisons)) : nb::none();
   nb::list rounds;
   for (const GraphRound& round : report.rounds) {
     nb::dict told;

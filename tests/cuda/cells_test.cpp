@@ -3,7 +3,9 @@
 #include "cuda/parity.hpp"
 #include "graph/same_graph.hpp"
 #include "reference/data.hpp"
+#include "reference/data_kinds.hpp"
 
+#include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
 
 #include <cmath>
@@ -33,6 +35,9 @@ KnnGraphParams by_cells(int64_t k, Metric metric, int64_t cells, int64_t probes)
 
 void expect_same_rounds(const GraphReport& expected, const GraphReport& found) {
   EXPECT_EQ(expected.reached, found.reached);
+  ASSERT_TRUE(expected.forecast && found.forecast);
+  EXPECT_EQ(expected.forecast->probes, found.forecast->probes);
+  EXPECT_EQ(expected.forecast->comparisons, found.forecast->comparisons);
   ASSERT_TRUE(expected.recall && found.recall);
   EXPECT_EQ(expected.recall->recall, found.recall->recall);
   EXPECT_EQ(expected.recall->recall_at_10, found.recall->recall_at_10);
@@ -133,6 +138,39 @@ TEST_F(CudaCells, DefaultsAndManyRows) {
 
 // So many cells that only those near the own cell's centre are ranked.
 class SlowCudaCells : public OnCuda {};
+// With as many probes as the recall needs, which both foresee.
+TEST_F(CudaCells, EveryKindOfData) {
+  for (const auto& [name, metric] : reference::data_kinds()) {
+    SCOPED_TRACE(name);
+    KnnGraphParams params = by_cells(10, metric, 40, 40);
+    params.recall = 0.95;
+    expect_cells_parity(reference::make_kind(name, 5000, 3).view(), params);
+  }
+}
+
+// More probes than are ranked at a time.
+TEST_F(CudaCells, ManyProbes) {
+  KnnGraphParams params = by_cells(10, Metric::l2, 300, 300);
+  params.recall = 0.9999;
+  for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+    params.metric = metric;
+    expect_cells_parity(make_floats(Shape::gaussian, 6000, 40, 3).view(), params);
+  }
+}
+
+// Exact search follows where it is sooner, and the recall is kept either way.
+TEST_F(CudaCells, AutoKeepsItsWord) {
+  for (const char* const name : {"uniform", "half_equal", "low_rank_64", "four_decades"}) {
+    SCOPED_TRACE(name);
+    const auto x = reference::make_kind(name, 150000, 3);
+    KnnGraphParams params;
+    params.k = 10;
+    const KnnGraph graph = knn_graph(x.view(), params, on_cuda());
+    EXPECT_TRUE(graph.report().reached);
+    EXPECT_GE(measure_recall(graph, x.view(), {.rows = 500, .seed = 77}, on_cuda()).recall, 0.985);
+  }
+}
+
 TEST_F(SlowCudaCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
   expect_cells_parity(x.view(), by_cells(6, Metric::l2, 16394, 40));

@@ -84,25 +84,6 @@ TEST(CellItems, PiecesShrinkWithTheMemory) {
   EXPECT_EQ(least.inbox_slots, 8);
 }
 
-TEST(CellItems, RanksReachTheEndOfAWave) {
-  for (const int64_t rows : {1000, 1000000, 100000000}) {
-    for (const int64_t likely : {1, 30, 39, 300}) {
-      const int64_t first = first_ranked(1000, likely, rows);
-      EXPECT_EQ(first, wave_end_after(first));
-      EXPECT_GE(first, 20);
-      EXPECT_LE(first, 46);
-    }
-  }
-  EXPECT_EQ(first_ranked(7, 39, 1000), 7);
-  EXPECT_GE(hinted_ranked(90, 1000, 1000), enough_probes(90 + 2));
-  EXPECT_LE(hinted_ranked(90, 1000, 1000), 100);
-  EXPECT_EQ(hinted_ranked(90, 92, 1000), 92);
-  EXPECT_GE(next_ranked(23, 0, 1000, 1000), 46);
-  EXPECT_EQ(next_ranked(23, 60, 62, 1000), 62);
-  EXPECT_GE(next_ranked(23, 60, 1000, 1000), 66);
-  EXPECT_GE(next_ranked(95, 300, 1000, 100000000), 95);  // those that are needed, whatever they take
-}
-
 TEST(CellItems, NothingIsLostWithSmallInboxes) {
   const CellSpaceProblem problem{.rows = 100000000, .length = 10, .chunks = 2, .cells = 66000};
   const CellSpacePlan plan = plan_cell_space(problem, int64_t{20} << 30);

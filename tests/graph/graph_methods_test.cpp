@@ -6,6 +6,7 @@
 #include "graph/build/method/method_choice.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "reference/data.hpp"
+#include "reference/data_kinds.hpp"
 #include "reference/sanitized.hpp"
 
 #include <gmock/gmock.h>
@@ -338,33 +339,39 @@ TEST(GraphMethods, ALimitIsNamedForTheWholeCall) {
   }
 }
 
-TEST(MethodChoice, IsExactForFewRowsAndForCertainty) {
-  EXPECT_EQ(choose_graph_method({1000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
-  EXPECT_EQ(choose_graph_method({10000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
-  EXPECT_EQ(choose_graph_method({10000000, 128, 15, Metric::l2, 1}), GraphMethod::exact);
-  EXPECT_EQ(choose_graph_method({100000, 128, 15, Metric::l2, 0.99}), GraphMethod::cells);
-  EXPECT_EQ(choose_graph_method({1000000, 128, 15, Metric::cosine, 0.99}), GraphMethod::cells);
-  EXPECT_EQ(choose_graph_method({1000000, 128, 15, Metric::chi_square, 0.99}), GraphMethod::nn_descent);
-  EXPECT_EQ(choose_graph_method({1000000, 64, 15, Metric::hamming, 0.99}), GraphMethod::nn_descent);
+TEST(MethodChoice, LooksAtTheRowsUnlessNothingCanBeSooner) {
+  const auto first = [](const GraphProblem& problem) { return first_method(problem, DeviceKind::cpu); };
+  EXPECT_EQ(first({1000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
+  EXPECT_EQ(first({10000000, 128, 15, Metric::l2, 1}), GraphMethod::exact);
+  EXPECT_EQ(first({20000, 4, 15, Metric::l2, 0.99}), GraphMethod::cells);
+  EXPECT_EQ(first({100000, 128, 15, Metric::l2, 0.99}), GraphMethod::cells);
+  EXPECT_EQ(first({1000000, 128, 15, Metric::cosine, 0.99}), GraphMethod::cells);
+  EXPECT_EQ(first({1000000, 128, 15, Metric::chi_square, 0.99}), GraphMethod::nn_descent);
+  EXPECT_EQ(first({1000000, 64, 15, Metric::hamming, 0.99}), GraphMethod::nn_descent);
+}
+
+GraphCosts likely_costs(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu) {
+  return predict_graph_costs(problem, likely_work(problem), device);
 }
 
 TEST(MethodChoice, CostsGrowWithTheWork) {
   for (const Metric metric : {Metric::l2, Metric::l1}) {
     for (int64_t rows = 1000; rows < 100000000; rows *= 3) {
-      const GraphCosts here = predict_graph_costs({rows, 128, 15, metric, 0.99});
-      const GraphCosts more = predict_graph_costs({rows * 2, 128, 15, metric, 0.99});
+      const GraphCosts here = likely_costs({rows, 128, 15, metric, 0.99});
+      const GraphCosts more = likely_costs({rows * 2, 128, 15, metric, 0.99});
       EXPECT_LT(here.exact, more.exact);
       EXPECT_LT(here.nn_descent, more.nn_descent);
       EXPECT_TRUE(metric == Metric::l2 ? here.cells < more.cells : std::isinf(here.cells));
     }
   }
-  EXPECT_LT(predict_graph_costs({1000000, 128, 15, Metric::l2, 0.9}).cells,
-            predict_graph_costs({1000000, 128, 15, Metric::l2, 0.999}).cells);
+  EXPECT_LT(likely_costs({1000000, 128, 15, Metric::l2, 0.9}).cells,
+            likely_costs({1000000, 128, 15, Metric::l2, 0.999}).cells);
 }
 
 TEST(MethodChoice, OnAGpuTakesWhatWasMeasuredToBeSooner) {
   const auto chosen = [](int64_t rows, int64_t k, Metric metric) {
-    return choose_graph_method({rows, 128, k, metric, 0.99}, DeviceKind::cuda);
+    const GraphProblem problem{rows, 128, k, metric, 0.99};
+    return choose_graph_method(problem, likely_work(problem), false, DeviceKind::cuda);
   };
   EXPECT_EQ(chosen(20000, 10, Metric::l2), GraphMethod::exact);
   EXPECT_EQ(chosen(5000, 15, Metric::chi_square), GraphMethod::exact);
@@ -376,18 +383,50 @@ TEST(MethodChoice, OnAGpuTakesWhatWasMeasuredToBeSooner) {
   EXPECT_EQ(chosen(1000000, 10, Metric::l1), GraphMethod::nn_descent);
   EXPECT_EQ(chosen(1000000, 1000, Metric::l1), GraphMethod::exact);  // with such long lists
   // On an H200: 9.7 and 610 ms exact; by cells 29 ms for 400,000 rows of SIFT, 2.35 s for 10 million of a manifold.
-  EXPECT_NEAR(predict_graph_costs({100000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).exact, 0.0097, 0.002);
-  EXPECT_NEAR(predict_graph_costs({1000000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).exact, 0.61, 0.06);
-  EXPECT_NEAR(predict_graph_costs({400000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).cells, 0.029, 0.008);
+  EXPECT_NEAR(likely_costs({100000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).exact, 0.0097, 0.002);
+  EXPECT_NEAR(likely_costs({1000000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).exact, 0.61, 0.06);
+  EXPECT_NEAR(likely_costs({400000, 128, 10, Metric::l2, 0.99}, DeviceKind::cuda).cells, 0.029, 0.008);
 }
 
-TEST(MethodChoice, ProbesGoOnWhileNothingElseIsSooner) {
+TEST(MethodChoice, FollowsFromTheWorkOfTheRows) {
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) {
+    const GraphProblem problem{1000000, 128, 15, Metric::l2, 0.99};
+    EXPECT_EQ(choose_graph_method(problem, balanced_work(problem, 30), false, device), GraphMethod::cells);
+    EXPECT_EQ(choose_graph_method(problem, balanced_work(problem, 1900), false, device), GraphMethod::exact);
+  }
+  const GraphProblem problem{1000000, 128, 15, Metric::l2, 0.99};
+  EXPECT_EQ(choose_graph_method(problem, {100, 0.99e12}, false, DeviceKind::cpu), GraphMethod::exact);  // of huge cells
+  EXPECT_EQ(choose_graph_method(problem, balanced_work(problem, 1000), true, DeviceKind::cpu), GraphMethod::nn_descent);
+  EXPECT_EQ(choose_graph_method(problem, balanced_work(problem, 1000), false, DeviceKind::cpu), GraphMethod::cells);
+}
+
+TEST(MethodChoice, RefusesTooManyPairsByTheirCount) {
+  const auto refuses = [](int64_t rows, int64_t cols, DeviceKind device) {
+    const GraphProblem problem{rows, cols, 15, Metric::l2, 0.99};
+    return is_refused(problem, problem.pairs(), device);
+  };
+  EXPECT_FALSE(refuses(1000000, 128, DeviceKind::cpu));
+  EXPECT_TRUE(refuses(1000000, 256, DeviceKind::cpu));
+  EXPECT_FALSE(refuses(10000000, 128, DeviceKind::cuda));
+  EXPECT_TRUE(refuses(20000000, 128, DeviceKind::cuda));
+  const GraphProblem large{100000000, 128, 15, Metric::l2, 0.99};
+  EXPECT_EQ(choose_graph_method(large, balanced_work(large, 100), false, DeviceKind::cuda), GraphMethod::cells);
+  EXPECT_EQ(choose_graph_method(large, balanced_work(large, 50000), false, DeviceKind::cuda), GraphMethod::nn_descent);
+}
+
+TEST(MethodChoice, ProbesGoOnWhileExactIsNotSooner) {
   const GraphProblem problem{1000000, 128, 10, Metric::l2, 0.99};
   const int64_t cells = default_cells(1000000, 10);
-  EXPECT_EQ(affordable_probes(problem, cells, DeviceKind::cpu), default_probes(problem, cells));
-  const int64_t many = affordable_probes(problem, cells, DeviceKind::cuda);
-  EXPECT_GT(many, default_probes(problem, cells));
-  EXPECT_LE(many, cells);
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) {
+    const int64_t many = affordable_probes(problem, cells, device);
+    EXPECT_GT(many, default_probes(problem, cells));
+    EXPECT_LT(many, cells);
+    const auto costs = [&](int64_t probes) {
+      return predict_graph_costs(problem, balanced_work(problem, static_cast<double>(probes)), device);
+    };
+    EXPECT_LE(costs(many).cells, costs(many).exact);
+    EXPECT_GT(costs(many + 1).cells, costs(many + 1).exact);
+  }
   EXPECT_LE(affordable_probes({20000, 128, 10, Metric::l2, 0.99}, 40, DeviceKind::cuda), 40);
 }
 
@@ -402,14 +441,42 @@ TEST(MethodChoice, ParametersFollowFromTheProblem) {
   EXPECT_LE(default_probes({1000000, 128, 15, Metric::l2, 0.99}, 10), 10);
 }
 
-TEST(MethodChoice, AutoReachesTheRecallOrGoesOn) {
-  // 40 independent columns: cells do not suffice, and exact does.
-  const auto x = make_floats(Shape::gaussian, 30000, 40, 3);
+TEST(MethodChoice, AutoKeepsItsWordOnEveryKindOfData) {
+  for (const auto& [name, metric] : reference::data_kinds()) {
+    SCOPED_TRACE(name);
+    const auto x = reference::make_kind(name, reference::fewer_if_sanitized(8000, 7000), 3);
+    KnnGraphParams params;
+    params.k = 10;
+    params.metric = metric;
+    const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
+    EXPECT_TRUE(graph.report().reached);
+    EXPECT_GE(graph.report().recall->recall, 0.99);
+    EXPECT_GE(measure_recall(graph, x.view(), {.rows = 500, .seed = 77}, on_cpu()).recall, 0.985);
+  }
+}
+
+// Sixty columns, where nothing is near anything: exact search is sooner, and the report says why.
+TEST(MethodChoice, AutoGoesStraightToExactWhereCellsWouldCompareMost) {
+  const auto x = make_floats(Shape::gaussian, 9000, 60, 3);
   KnnGraphParams params;
   params.k = 10;
-  const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
-  EXPECT_TRUE(graph.report().reached);
-  EXPECT_GE(graph.report().recall->recall, 0.99);
+  const GraphReport report = knn_graph(x.view(), params, on_cpu()).report();
+  EXPECT_EQ(report.method, "exact");
+  ASSERT_TRUE(report.forecast);
+  EXPECT_GT(report.forecast->comparisons, 9000 * 9000 / 2);
+  EXPECT_TRUE(report.rounds.empty());
+}
+
+TEST(MethodChoice, AReportSaysWhatWasForeseenAndWhatItTook) {
+  const auto x = reference::make_kind("low_rank_24", 9000, 3);
+  KnnGraphParams params;
+  params.k = 10;
+  const GraphReport report = knn_graph(x.view(), params, on_cpu()).report();
+  EXPECT_EQ(report.method, "cells");
+  ASSERT_TRUE(report.forecast);
+  int64_t comparisons = 0;
+  for (const GraphRound& round : report.rounds) comparisons += round.comparisons;
+  EXPECT_EQ(report.forecast->comparisons, comparisons);
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ inline std::string difference(const Lists& a, const Lists& b) {
 inline Lists cells_graph(const Matrix<float>& x, Metric metric, const CellPartition& cells, int64_t probes,
                          int64_t length) {
   const auto probed = [&](int64_t row, int64_t other) {
-    const uint32_t* const ranks = cells.ranks(row);
-    return std::find(ranks, ranks + probes, cells.ranks(other)[0]) != ranks + probes;
+    const uint32_t* const ranks = cells.ranks(row, 0);
+    return std::find(ranks, ranks + probes, cells.ranks(other, 0)[0]) != ranks + probes;
   };
   Lists lists(static_cast<size_t>(x.rows));
   for (int64_t i = 0; i < x.rows; ++i) {

@@ -38,41 +38,45 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
   MatrixBuffer queries(x.dtype(), count, x.cols(), "the control rows", resources);
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
+  // The k + 1 first hold the k first others, whether or not the row itself is among them; one more tells of a tie.
+  const int64_t most = std::min(k_ + 2, all_rows_);
   if (only_counts(resources)) {
-    count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), k_ + 1, counting); });
+    count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), most, counting); });
     return;
   }
-  // The k + 1 first hold the k first others, whether or not the row itself is among them.
-  const Neighbors truth = search(queries.view(), k_ + 1, resources.with_progress({}));
+  const Neighbors truth = search(queries.view(), most, resources.with_progress({}));
   for (int64_t i = 0; i < count; ++i) {
     int64_t others = 0;
-    for (int64_t j = 0; j <= k_ && others < k_; ++j) {
+    bool ties = false;
+    for (int64_t j = 0; j < most; ++j) {
       if (truth.ids(i)[j] == rows_[static_cast<size_t>(i)]) continue;
-      const float distance = truth.distances(i)[j];
-      const uint32_t key = ordered_key(larger_is_nearer(metric) ? -distance : distance);
-      neighbors_.push_back(static_cast<uint32_t>(truth.ids(i)[j]));
+      const uint32_t key = list_key(metric, truth.distances(i)[j]);
       ++others;
+      if (others <= k_) neighbors_.push_back(static_cast<uint32_t>(truth.ids(i)[j]));
       if (others == ten_) tenth_.push_back(key);
       if (others == k_) kth_.push_back(key);
+      ties |= others > k_ && key == kth_.back();
     }
+    has_ties_.push_back(ties);
   }
 }
 
 template <typename ListOf>
 RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) const {
   if (kth_.empty()) return {1, 0, 1};  // no rows, or memory is only counted
-  double sum = 0;
+  int64_t found = 0;
   double squares = 0;
   double ten = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const uint64_t* const list = list_of(i);
-    const double share = static_cast<double>(found_in(list, std::min(k_, length), kth_[i])) / static_cast<double>(k_);
-    sum += share;
+    const int64_t here = found_in(list, std::min(k_, length), kth_[i]);
+    const double share = static_cast<double>(here) / static_cast<double>(k_);
+    found += here;
     squares += share * share;
     ten += static_cast<double>(found_in(list, std::min(ten_, length), tenth_[i])) / static_cast<double>(ten_);
   }
   const auto count = static_cast<double>(rows_.size());
-  const double mean = sum / count;
+  const double mean = recall_of(found);
   const double variance = count > 1 ? std::max(0.0, (squares - count * mean * mean) / (count - 1)) : 0;
   const double missing = 1 - count / static_cast<double>(all_rows_);  // rows that were not drawn
   return {mean, std::sqrt(variance / count * missing), ten / count};

@@ -13,11 +13,13 @@
 #include <kith/view.hpp>
 
 #include "core/host_array.hpp"
+#include "core/ordered_key.hpp"
 #include "graph/lists/working_lists.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -39,6 +41,11 @@ struct BuildOutcome {
   int64_t probes = 0;   // made, by cells
 };
 
+// The key by which lists order a distance.
+inline uint32_t list_key(Metric metric, float distance) {
+  return ordered_key(larger_is_nearer(metric) ? -distance : distance);
+}
+
 class ControlRows {
  public:
   // `x` may lie in the memory of a GPU, which then searches.
@@ -50,8 +57,17 @@ class ControlRows {
               const Search& search);
 
   const std::vector<uint32_t>& rows() const { return rows_; }
-  // The true neighbours of each, one after the other: as many as are looked for, or all others.
-  const std::vector<uint32_t>& neighbors() const { return neighbors_; }
+  // Neighbours that are looked for: k, or all others.
+  int64_t k() const { return k_; }
+  // The true neighbours of control row i; whether another row is as near to it as the last of these, and that one's
+  // key.
+  std::span<const uint32_t> neighbors(int64_t i) const { return {neighbors_.data() + i * k_, static_cast<size_t>(k_)}; }
+  bool has_ties(int64_t i) const { return has_ties_[static_cast<size_t>(i)]; }
+  uint32_t last_key(int64_t i) const { return kth_[static_cast<size_t>(i)]; }
+  // The recall where so many neighbours of all control rows together were found.
+  double recall_of(int64_t found) const {
+    return static_cast<double>(found) / static_cast<double>(k_ * static_cast<int64_t>(rows_.size()));
+  }
   RecallEstimate measure(const WorkingLists& lists) const;
   // Of the control rows' lists alone, one after the other.
   RecallEstimate measure(const uint64_t* lists, int64_t length) const;
@@ -65,7 +81,8 @@ class ControlRows {
   int64_t ten_;
   std::vector<uint32_t> rows_;
   std::vector<uint32_t> neighbors_;
-  std::vector<uint32_t> kth_;    // the ordered key of the k-th
+  std::vector<bool> has_ties_;
+  std::vector<uint32_t> kth_;  // the ordered key of the k-th
   std::vector<uint32_t> tenth_;
 };
 

@@ -32,6 +32,7 @@ class GraphListsCpu final : public GraphLists {
   // For the steps of a builder.
   const PairRows& pairs() const { return pairs_; }
   WorkingLists& lists() { return lists_; }
+  const ControlRows* control() const { return control_; }
   const Resources& resources() const { return resources_; }
   // An order of the rows in which neighbours come near each other, where a builder has left one to the next.
   HostArray<uint32_t> order;

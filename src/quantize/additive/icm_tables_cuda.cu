@@ -47,6 +47,7 @@ class RowSearch {
     float least = cost();
     keep();
     for (int round = 0; round < run_.rounds; ++round) {
+      __syncwarp();  // all have read the codes whose cost was computed last
       for (int k = lane_; k < m_; k += 32) current_[k] = best_[k];
       __syncwarp();
       if (lane_ == 0) {

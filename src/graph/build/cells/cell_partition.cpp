@@ -43,31 +43,30 @@ Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, 
   return found;
 }
 
-// A row's own cell, then those found that are not it.
+// Of a row's own cell and then those found that are not it, those from a place on.
 template <typename Cell>
-void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, uint32_t* ranks,
-               int64_t probes) {
-  int64_t at = 0;
-  ranks[at++] = own;
-  for (int64_t j = 0; j < count && at < probes; ++j) {
-    const auto place = static_cast<uint32_t>(found[j]);
-    const uint32_t cell = numbers == nullptr ? place : (*numbers)[place];
-    if (cell != own) ranks[at++] = cell;
+void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, int64_t first,
+               int64_t wanted, uint32_t* ranks) {
+  int64_t place = 0;
+  const auto put = [&](uint32_t cell) {
+    if (place >= first && place < first + wanted) ranks[place - first] = cell;
+    ++place;
+  };
+  put(own);
+  for (int64_t j = 0; j < count && place < first + wanted; ++j) {
+    const auto at = static_cast<uint32_t>(found[j]);
+    const uint32_t cell = numbers == nullptr ? at : (*numbers)[at];
+    if (cell != own) put(cell);
   }
-}
-
-// The end of the wave in which so many probes are made.
-int64_t end_of_wave(int64_t probes, int64_t most) {
-  int64_t end = wave_end(0, most);
-  while (end < std::min(probes, most)) end = wave_end(end, most);
-  return end;
 }
 
 }  // namespace
 
-CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources)
+CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control,
+                             const Resources& resources)
     : cells_(wish.cells),
       probes_(ranked_probes(wish)),
+      likely_(probes_),
       resources_(resources),
       quiet_(resources.with_progress({})),
       space_(x, wish.metric, quiet_),
@@ -75,17 +74,62 @@ CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const R
       own_(x.rows(), "the rows' cells", resources),
       offsets_(wish.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
-  // A little more than is likely, since ranking anew takes as long.
-  const int64_t first = wish.likely > 0 ? end_of_wave(wish.likely + wish.likely / 8, probes_) : probes_;
+  if (wish.recall && control != nullptr) {
+    forecast_ = foresee_probes(*wish.recall, *control, x, wish.metric, *this, quiet_);
+  }
+  if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
+  const int64_t first = std::min(likely_, ranked_at_once(own_.size()));
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
   if (at_once) {
-    make_room(first);
+    make_room(0, first);
     rank_rows();
   } else {
     assign();
   }
   list_members();
-  if (!at_once) rank_anew(first);
+  if (!at_once) rank_anew(0, first);
+}
+
+int64_t CellPartition::rank(int64_t first, int64_t end) {
+  if (first < first_ranked_ || first >= first_ranked_ + ranked_) {
+    rank_anew(first, std::min(std::max(likely_, end) - first, ranked_at_once(own_.size())));
+  }
+  return first_ranked_ + ranked_;
+}
+
+double CellPartition::pairs(int64_t probes) const {
+  const int64_t counted = std::min(probes, ranked_);
+  double pairs = 0;
+  for (int64_t row = 0; row < own_.size(); ++row) {
+    for (int64_t p = 0; p < counted; ++p) pairs += static_cast<double>(size(ranks(row, first_ranked_)[p]));
+  }
+  return pairs * static_cast<double>(probes) / static_cast<double>(counted);
+}
+
+void CellPartition::find_own(std::span<const uint32_t> rows, uint32_t* own) {
+  const auto count = static_cast<int64_t>(rows.size());
+  for (int64_t first = 0; first < count; first += kBatch) {
+    const int64_t some = std::min(kBatch, count - first);
+    const MatrixBuffer vectors = space_.listed(rows.data() + first, some, CellSide::found, quiet_);
+    const Neighbors found = nearest(vectors.view(), centres_.view(), 1, quiet_);
+    if (only_counts(quiet_)) return;
+    for (int64_t i = 0; i < some; ++i) own[first + i] = static_cast<uint32_t>(found.ids(i)[0]);
+  }
+}
+
+void CellPartition::find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
+                                std::span<const PlaceQuestion> questions, uint32_t* places) {
+  CellRanks near(centres_.view(), 1, quiet_);
+  const auto count = static_cast<int64_t>(rows.size());
+  for (int64_t first = 0; first < count; first += kBatch) {
+    const int64_t some = std::min(kBatch, count - first);
+    const MatrixBuffer vectors = space_.listed(rows.data() + first, some, CellSide::looking, quiet_);
+    if (only_counts(quiet_)) return;
+    near.count_nearer(vectors.view(), first, own.data() + first, questions, places);
+  }
+  for (size_t i = 0; i < questions.size(); ++i) {
+    places[i] = questions[i].cell == own[questions[i].row] ? 0 : places[i] + 1;
+  }
 }
 
 // Every row's own cell.
@@ -113,14 +157,17 @@ void CellPartition::list_members() {
   for (const uint32_t cell : own_) members_[next[cell]++] = row++;
 }
 
-void CellPartition::make_room(int64_t count) {
-  ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
-  ranks_ = HostArray<uint32_t>(own_.size() * count, "the cells near each row", resources_);
+void CellPartition::make_room(int64_t first, int64_t count) {
+  if (ranks_.size() < own_.size() * count) {
+    ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
+    ranks_ = HostArray<uint32_t>(own_.size() * count, "the cells near each row", resources_);
+  }
+  first_ranked_ = first;
   ranked_ = count;
 }
 
-void CellPartition::rank_anew(int64_t count) {
-  make_room(count);
+void CellPartition::rank_anew(int64_t first, int64_t count) {
+  make_room(first, count);
   ranks_all() ? rank_rows() : rank_by_cell();
 }
 
@@ -129,7 +176,7 @@ void CellPartition::rank_rows() {
   ProgressMeter meter("cells", own_.size(), resources_);
   const bool two_sides = space_.has_two_sides();
   // Where the own cell need not be the nearest of those that are looked for, one more has to be found.
-  const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
+  const int64_t wanted = std::min(cells_, first_ranked_ + ranked_ + (two_sides ? 1 : 0));
   CellRanks near(centres_.view(), wanted, quiet_);
   MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
@@ -137,7 +184,7 @@ void CellPartition::rank_rows() {
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
     near.rank(looking, meter, [&](int64_t i, const uint32_t* found) {
       if (!two_sides) own_[first + i] = found[0];
-      put_ranks(found, wanted, own_[first + i], nullptr, ranks_.data() + (first + i) * ranked_, ranked_);
+      put_ranks(found, wanted, own_[first + i], nullptr, first_ranked_, ranked_, ranks_.data() + (first + i) * ranked_);
     });
     meter.add(count);
     meter.poll();
@@ -154,7 +201,7 @@ void CellPartition::rank_by_cell() {
   if (only_counts(quiet_)) {
     const Neighbors around = nearest(all.slice(0, 1), all, among, quiet_);
     const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
-    (void)nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+    (void)nearest(rows.view(), chosen.view(), std::min(first_ranked_ + ranked_ + 1, among), quiet_);
     return;
   }
   for (int64_t cell = 0; cell < cells_; ++cell) {
@@ -168,10 +215,10 @@ void CellPartition::rank_by_cell() {
     for (int64_t first = 0; first < size(cell); first += kBatch) {
       const int64_t count = std::min(kBatch, size(cell) - first);
       const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
-      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(first_ranked_ + ranked_ + 1, among), quiet_);
       for (int64_t i = 0; i < count; ++i) {
         uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_;
-        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranks, ranked_);
+        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, first_ranked_, ranked_, ranks);
       }
     }
     meter.add(size(cell));

@@ -1,14 +1,14 @@
 // A collection cut into k-means cells, and for every row the cells nearest to it.
 //
 // Centres are learned from a sample drawn by the seed; rows are assigned to their nearest centre exactly, and a row's
-// probes are its own cell and then the nearest others by (distance, cell), exactly too: of all cells, or where these are
-// more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096 cells
-// 99.5 % are among the 1,024 nearest to that centre).
+// probes are its own cell and then the nearest others by (distance, cell), exactly too: of all cells, or where these
+// are more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096
+// cells 99.5 % are among the 1,024 nearest to that centre).
 //
-// Only as many probes are ranked as are likely to be made; more when they are asked for, at the cost of ranking anew.
+// Probes are ranked when they are made, ranked_at_once() of every row.
 //
-// Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by. Memory:
-// 4 (probes + 2) bytes a row.
+// Cost: rows x cells distances for each ranking, and once more where a row looks for others with another vector than it
+// is found by. Memory: 4 (ranked probes + 2) bytes a row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -18,44 +18,55 @@
 #include "core/host_array.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_space.hpp"
+#include "graph/build/cells/probe_forecast.hpp"
 
-#include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace kith {
 
-class CellPartition {
+class CellPartition final : public CellPlaces {
  public:
-  // `x` must outlive it.
-  CellPartition(const MatrixView& x, const CellsWish& wish, const Resources& resources);
+  // `x` must outlive it. Where control rows are given, it is foreseen how many probes the recall needs.
+  CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control, const Resources& resources);
 
-  int64_t cells() const { return cells_; }
+  int64_t cells() const override { return cells_; }
   int64_t probes() const { return probes_; }
-  // Of the probes the first so many are ranked.
-  int64_t ranked() const { return ranked_; }
-  // At least so many; no more than probes().
-  void rank(int64_t count) {
-    if (std::min(count, probes_) > ranked_) rank_anew(std::min(count, probes_));
+  const ProbeForecast& forecast() const { return forecast_; }
+
+  // Ranks probes from `first` on, unless it is ranked, no more than are wanted up to `end` and likely to be made;
+  // returns where those that are ranked end.
+  int64_t rank(int64_t first, int64_t end);
+  void rank_anew(int64_t first, int64_t count);
+  // The cells that a row is compared with, its own first, from a probe on that is ranked.
+  const uint32_t* ranks(int64_t row, int64_t probe) const {
+    return ranks_.data() + row * ranked_ + (probe - first_ranked_);
   }
-  void rank_anew(int64_t count);
-  // The cells that a row is compared with, its own first.
-  const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * ranked_; }
+  // The pairs that so many probes of every row compare, by those that are ranked.
+  double pairs(int64_t probes) const;
   // All rows, cell after cell; and those of a cell, ascending.
   const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
 
+  void find_own(std::span<const uint32_t> rows, uint32_t* own) override;
+  void find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
+                   std::span<const PlaceQuestion> questions, uint32_t* places) override;
+
  private:
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
   void assign();
   void list_members();
-  void make_room(int64_t count);
+  void make_room(int64_t first, int64_t count);
   void rank_rows();
   void rank_by_cell();
 
   int64_t cells_;
   int64_t probes_;
-  int64_t ranked_ = 0;
+  ProbeForecast forecast_;
+  int64_t likely_;  // probes that will be made
+  int64_t first_ranked_ = 0;
+  int64_t ranked_ = 0;  // probes from there on
   const Resources resources_;
   const Resources quiet_;
   const CellSpace space_;

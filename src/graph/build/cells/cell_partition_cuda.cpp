@@ -26,6 +26,7 @@ constexpr int64_t kDeviceBatch = int64_t{1} << 18;
 constexpr int64_t kMostFound = (int64_t{1} << 30) / 12;  // of a batch's ranks
 constexpr int64_t kNearRows = int64_t{1} << 17;          // whose keys with all cells near theirs are computed at a time
 
+constexpr int64_t kPlaceKeys = int64_t{1} << 24;  // of rows and all cells, at a time
 constexpr int64_t kCellBatch = 8192;  // cells whose nearest are searched at a time
 static_assert(kCellsRanked <= kMostSorted);
 
@@ -62,7 +63,7 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
   context->synchronize();  // `starts` is on its way
 }
 
-CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish,
+CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
                                      std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
@@ -70,8 +71,11 @@ CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish&
       space_(rows, wish.metric, context_, resources_),
       cells_(wish.cells),
       probes_(ranked_probes(wish)),
+      likely_(probes_),
       own_(rows.view().rows(), "the cells", context_, resources_) {
   learn_centres(wish);
+  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, rows.view(), wish.metric, *this, resources_);
+  if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
 }
 
 void CellPartitionCuda::learn_centres(const CellsWish& wish) {
@@ -105,44 +109,68 @@ void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& cent
   call_or_count(resources_, [&](const Resources& used) { knn(queries, centres, out, wish, used); });
 }
 
-int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall) {
-  const auto rows = static_cast<int64_t>(control.rows().size());
-  if (rows == 0 || recall <= 0 || cells_ > kMostCellsRanked) return 0;
-  const int64_t all = static_cast<int64_t>(control.neighbors().size()) / rows;
-  const int64_t per_row = std::min(all, kHintNeighbors);
-  if (per_row == 0) return 0;
-  const int64_t count = rows * (1 + per_row);
-  const int64_t ranked = std::min(cells_, kHintCells);
-  const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
-  const int64_t again = 12 * kMostFound + 4 * kDeviceBatch * space_.cols();  // ranks may have to be made once more
-  if (SpareDeviceMemory::of(resources_) < 4 * bytes + 2 * again) return 0;   // a hint is worth little memory
-  const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
-  for (int64_t i = 0; i < rows; ++i) {
-    numbers[i] = control.rows()[static_cast<size_t>(i)];
-    for (int64_t j = 0; j < per_row; ++j) {  // near and far ones
-      numbers[rows + i * per_row + j] = control.neighbors()[static_cast<size_t>(i * all + (j + 1) * all / per_row - 1)];
-    }
-  }
-  const DeviceArray<uint32_t> list(count, "rows whose neighbours are known", context_, resources_);
-  const DeviceArray<float> vectors(count * space_.cols(), "rows whose neighbours are known", context_, resources_);
-  const DeviceArray<int64_t> own(count, "rows whose neighbours are known", context_, resources_);
-  const DeviceArray<uint32_t> places(rows * per_row, "rows whose neighbours are known", context_, resources_);
-  found_ids_ = DeviceArray<int64_t>(count * ranked, "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceArray<float>(count * ranked, "the cells near some rows", context_, resources_);
-  context_->copy_values(list.data(), numbers.data(), count);
+void CellPartitionCuda::find_own(std::span<const uint32_t> rows, uint32_t* own) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const DeviceArray<uint32_t> list(count, "rows near the control rows", context_, resources_);
+  const DeviceArray<float> vectors(count * space_.cols(), "rows near the control rows", context_, resources_);
+  found_ids_ = DeviceArray<int64_t>(count, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(count, "the cells near some rows", context_, resources_);
+  const HostArray<int64_t> found(count, "the cells near some rows", resources_);
+  context_->copy_values(list.data(), rows.data(), count);
   search(space_.listed(list.data(), count, CellSide::found, vectors.data()), centres_, 1);
-  context_->copy_values(own.data(), found_ids_.data(), count);
-  search(space_.listed(list.data(), count, CellSide::looking, vectors.data()), centres_, ranked);
-  launch_hint_places({own.data(), found_ids_.data(), ranked, rows, per_row, places.data()}, context_->stream());
-  const HostArray<uint32_t> found(rows * per_row, "rows whose neighbours are known", resources_);
-  context_->copy_values(found.data(), places.data(), places.size());
+  context_->copy_values(found.data(), found_ids_.data(), count);
   context_->synchronize();
+  std::copy(found.begin(), found.end(), own);
   found_ids_ = {};
   found_distances_ = {};
-  const auto last =
-      std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
-  std::nth_element(found.begin(), found.begin() + last, found.end());
-  return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
+}
+
+void CellPartitionCuda::find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
+                                    std::span<const PlaceQuestion> questions, uint32_t* places) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const auto asked = static_cast<int64_t>(questions.size());
+  const int64_t batch = std::clamp<int64_t>(kPlaceKeys / cells_, 1, count);
+  const DeviceArray<uint32_t> list(count, "rows near the control rows", context_, resources_);
+  const DeviceArray<uint32_t> own_there(count, "rows near the control rows", context_, resources_);
+  const DeviceArray<PlaceQuestion> asked_there(asked, "rows near the control rows", context_, resources_);
+  const DeviceArray<uint32_t> found(asked, "rows near the control rows", context_, resources_);
+  const DeviceArray<float> vectors(batch * space_.cols(), "rows near the control rows", context_, resources_);
+  const DeviceArray<uint32_t> keys(batch * cells_, "rows near the control rows", context_, resources_);
+  context_->copy_values(list.data(), rows.data(), count);
+  context_->copy_values(own_there.data(), own.data(), count);
+  context_->copy_values(asked_there.data(), questions.data(), asked);
+  int64_t at = 0;  // questions that are answered
+  for (int64_t first = 0; first < count; first += batch) {
+    const int64_t some = std::min(batch, count - first);
+    const MatrixView looking = space_.listed(list.data() + first, some, CellSide::looking, vectors.data());
+    launch_distance({device_rows(looking), device_rows(centres_), space_.cols(), KeyKind::l2, keys.data(), cells_},
+                    context_->stream());
+    const int64_t end =
+        std::partition_point(questions.begin() + at, questions.end(),
+                             [&](const PlaceQuestion& question) { return question.row < first + some; }) -
+        questions.begin();
+    launch_find_places({keys.data(), cells_, static_cast<uint32_t>(first), own_there.data() + first,
+                        asked_there.data() + at, end - at, found.data() + at},
+                       context_->stream());
+    at = end;
+  }
+  context_->copy_values(places, found.data(), asked);
+  context_->synchronize();
+}
+
+double CellPartitionCuda::pairs(int64_t probes) const {
+  const int64_t counted = std::min(probes, ranked_);
+  const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
+  context_->fill(counts.data(), 0, cells_);
+  launch_count_cells(columns(first_ranked_, first_ranked_ + counted), cells_, counts.data(), context_->stream());
+  std::vector<uint32_t> probing(static_cast<size_t>(cells_));
+  context_->copy_values(probing.data(), counts.data(), cells_);
+  context_->synchronize();
+  double pairs = 0;
+  for (size_t cell = 0; cell < probing.size(); ++cell) {
+    pairs += static_cast<double>(probing[cell]) * static_cast<double>(sizes_[cell]);
+  }
+  return pairs * static_cast<double>(probes) / static_cast<double>(counted);
 }
 
 // Cells that are looked for: with own cells last among the nearest of what looks for others, one more has to be found.
@@ -156,32 +184,33 @@ int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
   return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
 }
 
-void CellPartitionCuda::rank(int64_t probes) {
-  probes = std::min(probes, probes_);
-  if (probes <= ranked_) return;
+void CellPartitionCuda::rank(int64_t first, int64_t end) {
+  const int64_t all = rows_.view().rows();
+  first_ranked_ = first;
+  ranked_ = std::min(std::max(likely_, end) - first, ranked_at_once(all));
   ranks_ = {};  // the old ones go before the new ones come
-  ranks_ = DeviceArray<uint32_t>(rows_.view().rows() * probes, "the cells near each row", context_, resources_);
-  const int64_t batch = batch_for(wanted_for(probes));
-  const int64_t found = std::min(batch * wanted_for(probes), kMostFound);
+  ranks_ = DeviceArray<uint32_t>(all * ranked_, "the cells near each row", context_, resources_);
+  const int64_t batch = batch_for(wanted_for(ranked_end()));
+  const int64_t found = std::min(batch * wanted_for(ranked_end()), kMostFound);
   found_ids_ = DeviceArray<int64_t>(found, "the cells near some rows", context_, resources_);
   found_distances_ = DeviceArray<float>(found, "the cells near some rows", context_, resources_);
   if (!space_.is_identity()) {
     made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
-  rank_all(probes);
+  rank_all();
+  has_own_ = true;
   if (sizes_.empty()) count_sizes();
-  if (!ranks_all() && probes > 1) rank_near(probes);
-  ranked_ = probes;
+  if (!ranks_all() && ranked_end() > 1) rank_near();
   found_ids_ = {};
   found_distances_ = {};
   made_ = {};
 }
 
 // Own cells, where they are not known, and where all cells are ranked the others.
-void CellPartitionCuda::rank_all(int64_t probes) {
+void CellPartitionCuda::rank_all() {
   const int64_t all = rows_.view().rows();
   const bool both = ranks_all() && !space_.has_two_sides();
-  const int64_t wanted = wanted_for(probes);
+  const int64_t wanted = wanted_for(ranked_end());
   const int64_t batch = batch_for(wanted);
   for (int64_t first = 0; first < all; first += batch) {
     resources_.check_cancelled();
@@ -191,16 +220,17 @@ void CellPartitionCuda::rank_all(int64_t probes) {
     task.count = count;
     task.first = first;
     task.own = own_.data();
-    task.probes = probes;
+    task.first_probe = first_ranked_;
+    task.probes = ranked_;
     uint32_t* const ranks = ranks_.data();
-    if (both || ranked_ == 0) {
+    if (both || !has_own_) {
       task.stride = both ? wanted : 1;
       search(space_.range(first, count, CellSide::found, made_.data()), centres_, task.stride);
       task.sets_own = true;
-      task.ranks = both || probes == 1 ? ranks : nullptr;
+      task.ranks = both || ranked_end() == 1 ? ranks : nullptr;
       launch_put_ranks(task, context_->stream());
     }
-    if (!both && ranks_all() && probes > 1) {
+    if (!both && ranks_all() && ranked_end() > 1) {
       task.stride = wanted;
       search(space_.range(first, count, CellSide::looking, made_.data()), centres_, wanted);
       task.sets_own = false;
@@ -211,10 +241,10 @@ void CellPartitionCuda::rank_all(int64_t probes) {
 }
 
 // Among those whose centres are nearest to the own one's, all keys of some cells' rows at a time.
-void CellPartitionCuda::rank_near(int64_t probes) {
+void CellPartitionCuda::rank_near() {
   if (!near_) near_.emplace(centres_, own(), sizes_, rows_.view().rows(), context_, resources_);
   const NearCells& near = *near_;
-  const int64_t wanted = std::min({cells_, probes + 1, near.count()});
+  const int64_t wanted = std::min({cells_, ranked_end() + 1, near.count()});
   const int64_t batch = std::min(rows_.view().rows(), kNearRows);
   const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
   const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
@@ -260,7 +290,7 @@ void CellPartitionCuda::rank_near(int64_t probes) {
     launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
                        selection.data(), context_->stream());
     launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
-                           ranks_.data(), probes},
+                           ranks_.data(), first_ranked_, ranked_},
                           context_->stream());
   }
 }

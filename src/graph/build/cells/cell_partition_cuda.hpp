@@ -1,18 +1,20 @@
 // A collection cut into k-means cells on a GPU (cell_partition.hpp): the same cells and the same probes as on the CPU.
 //
-// Probes are ranked as far as they are asked for, more of them when they are needed: nobody knows before how many will
-// be. Time: rows x cells products for each ranking, twice where a row looks for others with another vector than it is
-// found by. Memory: 4 (ranked probes + 1) bytes a row.
+// Time: rows x cells products for each ranking, and once more where a row looks for others with another vector than it
+// is found by. Memory: 4 (ranked probes + 1) bytes a row.
 #pragma once
 
 #include "cuda/device_array.hpp"
 #include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_space_cuda.hpp"
+#include "graph/build/cells/probe_forecast.hpp"
 #include "graph/lists/control_rows.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -38,33 +40,43 @@ class NearCells {
   DeviceArray<uint32_t> members_;
 };
 
-class CellPartitionCuda {
+class CellPartitionCuda final : public CellPlaces {
  public:
-  CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, std::shared_ptr<const DeviceContext> context,
-                    const Resources& resources);
+  // Where a recall is wanted, the control rows foresee how many probes it needs.
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
+                    std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
+  int64_t cells() const override { return cells_; }
   int64_t probes() const { return probes_; }
+  const ProbeForecast& forecast() const { return forecast_; }
   // Each row's own cell.
   const uint32_t* own() const { return own_.data(); }
   // Rows in each cell.
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
-  // Probes that are likely to reach a recall, by rows whose neighbours are known (launch_hint_places); 0: nobody knows.
-  int64_t probes_for(const ControlRows& control, double recall);
+  // Whether a probe is ranked.
+  bool is_ranked(int64_t probe) const { return probe >= first_ranked_ && probe < ranked_end(); }
+  int64_t ranked_end() const { return first_ranked_ + ranked_; }
+  // Ranks probes from `first` on, as many as are wanted up to `end` or likely to be made, no more than fit.
+  void rank(int64_t first, int64_t end);
+  // The cells of probes first .. end - 1, which are ranked.
+  CellColumns columns(int64_t first, int64_t end) const {
+    return {ranks_.data(), ranked_, rows_.view().rows(), first - first_ranked_, end - first_ranked_};
+  }
+  // The pairs that so many probes of every row compare, by those that are ranked.
+  double pairs(int64_t probes) const;
 
-  // Ranks at least the first `probes` cells of every row, unless they are.
-  void rank(int64_t probes);
-  int64_t ranked() const { return ranked_; }
-  // rows x ranked(), the own cell first.
-  const uint32_t* ranks() const { return ranks_.data(); }
+  void find_own(std::span<const uint32_t> rows, uint32_t* own) override;
+  void find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
+                   std::span<const PlaceQuestion> questions, uint32_t* places) override;
 
  private:
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
   int64_t wanted_for(int64_t probes) const;
   int64_t batch_for(int64_t wanted) const;
   void learn_centres(const CellsWish& wish);
-  void rank_all(int64_t probes);
-  void rank_near(int64_t probes);
+  void rank_all();
+  void rank_near();
   void search(const MatrixView& queries, const MatrixView& centres, int64_t k) const;
   void count_sizes();
 
@@ -74,7 +86,11 @@ class CellPartitionCuda {
   const CellSpaceCuda space_;
   const int64_t cells_;
   const int64_t probes_;
-  int64_t ranked_ = 0;
+  ProbeForecast forecast_;
+  int64_t likely_;  // probes that will be made
+  int64_t first_ranked_ = 0;
+  int64_t ranked_ = 0;  // probes from there on
+  bool has_own_ = false;
   MatrixView centres_;
   DeviceArray<float> centre_memory_;
   DeviceArray<float> made_;         // rows as cells see them, a batch

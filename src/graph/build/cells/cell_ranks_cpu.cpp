@@ -65,6 +65,7 @@ class CellRanks::Worker {
         queries_(KeyKind::l2, packed.format(), kBlock, centres.cols(), resources),
         scratch_(PackedQueries::scratch_bytes(packed.format(), centres.cols()), "ranking cells", resources),
         vectors_(kBlock * centres.cols(), "ranking cells", resources),
+        errors_(kBlock, "ranking cells", resources),
         values_(most, centres.rows(), resources, kBlock),
         found_(centres.rows(), "ranking cells", resources),
         ascending_(centres.rows(), "ranking cells", resources),
@@ -75,6 +76,25 @@ class CellRanks::Worker {
   // Up to kBlock vectors.
   void rank(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
             const Sink& sink) {
+    compute(vectors, origin, panels);
+    for (int64_t i = 0; i < vectors.rows(); ++i) sink(first + i, nearest(i, errors_[i]));
+  }
+
+  // The same of questions, whose vectors are first, first + 1, ...
+  void count_nearer(const MatrixView& vectors, int64_t first, const std::vector<float>& origin, int64_t panels,
+                    const uint32_t* own, std::span<const PlaceQuestion> questions, uint32_t* nearer) {
+    compute(vectors, origin, panels);
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const int64_t vector = questions[i].row - first;
+      nearer[i] = static_cast<uint32_t>(nearer_cells(vector, questions[i].cell, own[vector]));
+    }
+  }
+
+ private:
+  float* vector(int64_t i) const { return vectors_.data() + i * centres_.cols(); }
+
+  // The values of vectors and all cells, and their errors.
+  void compute(const MatrixView& vectors, const std::vector<float>& origin, int64_t panels) {
     const int64_t count = vectors.rows();
     for (int64_t i = 0; i < count; ++i) widen_row(vectors, i, vector(i));
     const int64_t width = queries_.panel_width();
@@ -86,11 +106,43 @@ class CellRanks::Worker {
     const PanelQueries queries = queries_.panels(0, count, limits);
     all_values(queries, rows_, panels, values_.of(0), values_.stride());
     const float largest = *std::max_element(rows_.norms, rows_.norms + panels);
-    for (int64_t i = 0; i < count; ++i) sink(first + i, nearest(i, queries.bound(i).at(largest)));
+    for (int64_t i = 0; i < count; ++i) errors_[i] = queries.bound(i).at(largest);
   }
 
- private:
-  float* vector(int64_t i) const { return vectors_.data() + i * centres_.cols(); }
+  int64_t nearer_cells(int64_t query, uint32_t cell, uint32_t own) {
+    const int64_t cells = centres_.rows();
+    const float* const values = values_.of(query);
+    const float offset = queries_.offset(query);
+    const float error = errors_[query];
+    const float mine = values[cell] + offset;
+    const auto is_before = [&](float value) { return roots_in_order(value + offset + error, mine - error); };
+    const auto is_after = [&](float value) { return roots_in_order(mine + error, value + offset - error); };
+    int64_t before = 0;
+    int64_t after = 0;
+    if (error < kInfinity) {
+      for (int64_t i = 0; i < cells; ++i) before += is_before(values[i]) ? 1 : 0;
+      for (int64_t i = 0; i < cells; ++i) after += is_after(values[i]) ? 1 : 0;
+    }
+    if (before + after + 1 == cells) return before - (own != cell && is_before(values[own]) ? 1 : 0);
+    // Those that values do not tell from it, itself among them, by their keys.
+    uint32_t* const unsure = values_.places();
+    int64_t count = 0;
+    before = 0;
+    for (int64_t i = 0; i < cells; ++i) {
+      const auto number = static_cast<uint32_t>(i);
+      if (number == own && own != cell) continue;
+      const bool sure = error < kInfinity;
+      if (sure && is_before(values[i])) {
+        ++before;
+      } else if (number == cell || !sure || !is_after(values[i])) {
+        unsure[count++] = number;
+      }
+    }
+    put_keys(query, unsure, count);
+    return before + (std::find_if(neighbors_.data(), neighbors_.data() + count,
+                                  [&](uint64_t neighbor) { return row_of(neighbor) == cell; }) -
+                     neighbors_.data());
+  }
 
   // `error`: of any value.
   const uint32_t* nearest(int64_t query, float error) {
@@ -151,6 +203,7 @@ class CellRanks::Worker {
   PackedQueries queries_;
   HostBuffer scratch_;
   HostArray<float> vectors_;
+  HostArray<float> errors_;    // of the vectors' values
   FirstValues<float> values_;  // of a block of vectors and all cells
   HostArray<float> found_;
   HostArray<float> ascending_;  // those found, sorted
@@ -182,6 +235,25 @@ void CellRanks::rank(const MatrixView& vectors, ProgressMeter& meter, const Sink
       workers_[static_cast<size_t>(slot)]->rank(some, first, packed_.origin(), packed_.panel_count(), sink);
       meter.checkpoint();
     }
+  });
+}
+
+void CellRanks::count_nearer(const MatrixView& vectors, int64_t first, const uint32_t* own,
+                             std::span<const PlaceQuestion> questions, uint32_t* nearer) {
+  const int64_t block = whole_panels(kBlock, panel_shape(packed_.format()));
+  const auto from = [&](int64_t vector) {  // the first question of a vector or a later one
+    return std::partition_point(questions.begin(), questions.end(),
+                                [&](const PlaceQuestion& question) { return question.row < first + vector; }) -
+           questions.begin();
+  };
+  ProgressMeter meter("cells", vectors.rows(), resources_);
+  parallel_for(divide_up(vectors.rows(), block), meter, resources_, [&](int64_t task, int slot) {
+    const int64_t at = task * block;
+    const int64_t count = std::min(block, vectors.rows() - at);
+    const auto begin = from(at);
+    const auto asked = questions.subspan(static_cast<size_t>(begin), static_cast<size_t>(from(at + count) - begin));
+    workers_[static_cast<size_t>(slot)]->count_nearer(vectors.slice(at, count), first + at, packed_.origin(),
+                                                      packed_.panel_count(), own + at, asked, nearer + begin);
   });
 }
 

@@ -11,11 +11,13 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "graph/build/cells/probe_forecast.hpp"
 #include "kernels/panels/packed_rows.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -31,6 +33,11 @@ class CellRanks {
   // Called on any thread: the number of a vector, and its nearest cells.
   using Sink = std::function<void(int64_t vector, const uint32_t* cells)>;
   void rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink);
+
+  // Of each question how many cells are nearer than the one asked for, the vector's own (of each vector given) not
+  // counted. Questions come by ascending vector; vector `first` is the first of these.
+  void count_nearer(const MatrixView& vectors, int64_t first, const uint32_t* own,
+                    std::span<const PlaceQuestion> questions, uint32_t* nearer);
 
  private:
   class Worker;

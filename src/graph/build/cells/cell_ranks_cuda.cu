@@ -1,6 +1,7 @@
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 
@@ -14,18 +15,19 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kCountThreads = 512;
 constexpr int64_t kMostBlockCounters = 16384;
 
-// A warp for each row; lane j has the cells found at places j, j + 32, ... The own cell comes first, and those behind it
-// close up.
+// A warp for each row; lane j has the cells found at places j, j + 32, ... The own cell comes first, and those behind
+// it close up. Probes from `skipped` on are put.
 template <typename CellAt>
-__device__ void put_ranks(uint32_t own, int64_t count, const CellAt& cell_at, uint32_t* ranks, int64_t probes) {
+__device__ void put_ranks(uint32_t own, int64_t count, const CellAt& cell_at, uint32_t* ranks, int64_t skipped,
+                          int64_t probes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) ranks[0] = own;
+  if (lane == 0 && skipped == 0) ranks[0] = own;
   int64_t passed = 0;  // own cells among the places before
   for (int64_t first = 0; first < count; first += 32) {
     const uint32_t cell = first + lane < count ? cell_at(first + lane) : own;
     const unsigned owns = __ballot_sync(0xFFFFFFFFu, cell == own);
-    const int64_t place = 1 + first + lane - passed - __popc(owns & ((1u << lane) - 1));
-    if (cell != own && place < probes) ranks[place] = cell;
+    const int64_t place = 1 + first + lane - passed - __popc(owns & ((1u << lane) - 1)) - skipped;
+    if (cell != own && place >= 0 && place < probes) ranks[place] = cell;
     passed += __popc(owns);
   }
 }
@@ -38,8 +40,9 @@ __global__ void __launch_bounds__(kThreads) put_ranks_kernel(RanksTask task) {
   const uint32_t own = task.sets_own ? static_cast<uint32_t>(found[0]) : task.own[row];
   if (task.sets_own && threadIdx.x % 32 == 0) task.own[row] = own;
   if (task.ranks == nullptr) return;
-  put_ranks(own, task.stride, [&](int64_t j) { return static_cast<uint32_t>(found[j]); },
-            task.ranks + row * task.probes, task.probes);
+  put_ranks(
+      own, task.stride, [&](int64_t j) { return static_cast<uint32_t>(found[j]); }, task.ranks + row * task.probes,
+      task.first_probe, task.probes);
 }
 
 // Calls use(row, cell) for every row and column of the block's part.
@@ -112,8 +115,9 @@ __global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task
   const uint32_t own = task.own[row];
   const uint32_t* const numbers = task.numbers + own * task.near;
   const int32_t* const columns = task.columns + i * task.stride;
-  put_ranks(own, task.stride, [&](int64_t j) { return numbers[columns[j]]; }, task.ranks + row * task.probes,
-            task.probes);
+  put_ranks(
+      own, task.stride, [&](int64_t j) { return numbers[columns[j]]; }, task.ranks + row * task.probes,
+      task.first_probe, task.probes);
 }
 
 // A block for each row, in shared memory.
@@ -154,25 +158,22 @@ struct CountParts {
                  .with_shared(fits ? cells * static_cast<int64_t>(sizeof(uint32_t)) : 0)) {}
 };
 
-constexpr int kHintThreads = 128;
-
-// The first place of a cell among a row's, looked for by a warp.
-__device__ uint32_t place_of_cell(const int64_t* ranks, int64_t ranked, int64_t cell) {
-  auto place = static_cast<uint32_t>(ranked);
-  for (int64_t i = threadIdx.x % 32; i < ranked; i += 32) {
-    if (ranks[i] == cell) place = min(place, static_cast<uint32_t>(i));
+// A warp for each question.
+__global__ void __launch_bounds__(kThreads) places_of_cells_kernel(PlacesTask task) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (number >= task.count) return;
+  const PlaceQuestion question = task.questions[number];
+  const uint32_t row = question.row - task.first_row;
+  const uint32_t own = task.own[row];
+  const uint32_t* const keys = task.keys + row * task.cells;
+  const uint64_t asked = pack_neighbor(keys[question.cell], question.cell);
+  uint32_t before = 0;
+  for (int64_t cell = threadIdx.x % 32; cell < task.cells; cell += 32) {
+    const auto other = static_cast<uint32_t>(cell);
+    before += other != own && pack_neighbor(keys[cell], other) < asked ? 1 : 0;
   }
-  return __reduce_min_sync(0xFFFFFFFFu, place);
-}
-
-__global__ void __launch_bounds__(kHintThreads) hint_kernel(HintTask task) {
-  const int64_t pair = static_cast<int64_t>(blockIdx.x) * (kHintThreads / 32) + threadIdx.x / 32;
-  if (pair >= task.control_rows * task.per_row) return;
-  const int64_t row = pair / task.per_row;
-  const int64_t neighbor = task.control_rows + pair;
-  const uint32_t there = place_of_cell(task.ranks + row * task.ranked, task.ranked, task.own[neighbor]);
-  const uint32_t back = place_of_cell(task.ranks + neighbor * task.ranked, task.ranked, task.own[row]);
-  if (threadIdx.x % 32 == 0) task.places[pair] = min(there, back);
+  before = __reduce_add_sync(0xFFFFFFFFu, before);
+  if (threadIdx.x % 32 == 0) task.places[number] = question.cell == own ? 0 : before + 1;
 }
 
 }  // namespace
@@ -209,9 +210,8 @@ void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t*
   launch(slots_kernel, parts.grid, stream, columns, parts.part, cells, parts.fits, row_places, next, slots);
 }
 
-void launch_hint_places(const HintTask& task, cudaStream_t stream) {
-  const int64_t pairs = task.control_rows * task.per_row;
-  launch(hint_kernel, Grid::of(divide_up(pairs, kHintThreads / 32), kHintThreads), stream, task);
+void launch_find_places(const PlacesTask& task, cudaStream_t stream) {
+  launch(places_of_cells_kernel, Grid::of(divide_up(task.count, kWarps), kThreads), stream, task);
 }
 
 }  // namespace kith

@@ -3,6 +3,8 @@
 // Rows of a cell, and those that probe it, come in no order: what is made of them does not depend on one.
 #pragma once
 
+#include "graph/build/cells/probe_forecast.hpp"
+
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -18,7 +20,8 @@ struct RanksTask {
   int64_t first = 0;                  // the first one's number
   uint32_t* own = nullptr;    // each row's cell
   bool sets_own = false;      // it is the first found
-  uint32_t* ranks = nullptr;  // rows x probes, the own cell first; null: only own cells are wanted
+  uint32_t* ranks = nullptr;  // rows x probes; null: only own cells are wanted
+  int64_t first_probe = 0;    // the own cell is probe 0
   int64_t probes = 0;
 };
 void launch_put_ranks(const RanksTask& task, cudaStream_t stream);
@@ -51,6 +54,7 @@ struct NearRanksTask {
   const uint32_t* numbers = nullptr;  // cells x near
   int64_t near = 0;
   uint32_t* ranks = nullptr;  // rows x probes
+  int64_t first_probe = 0;
   int64_t probes = 0;
 };
 void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream);
@@ -59,26 +63,16 @@ void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream);
 inline constexpr int64_t kMostSorted = 1024;
 void launch_sort_numbers(const int64_t* ids, int64_t rows, int64_t count, uint32_t* out, cudaStream_t stream);
 
-// How many probes are likely to reach a recall: of some control rows and their true neighbours, which are known before any
-// cell is probed, it is looked up in which probe of either the other's cell comes. A hint, which changes nothing that comes
-// out: ranks are made once, and not again when they turn out too few. Cost: a search of some thousand rows among the cells'
-// centres.
-
-// Neighbours of each control row that are looked at, and cells of each row.
-inline constexpr int64_t kHintNeighbors = 10;
-inline constexpr int64_t kHintCells = 256;
-
-// Rows: the control rows, then `per_row` neighbours of each. `own`: the cell of each; `ranks`: the first `ranked` cells of
-// each, nearest first. `places`: of every pair the first place in which either finds the other's cell, or `ranked`.
-struct HintTask {
-  const int64_t* own = nullptr;
-  const int64_t* ranks = nullptr;
-  int64_t ranked = 0;
-  int64_t control_rows = 0;
-  int64_t per_row = 0;
+// Questions of probe_forecast.hpp about some rows, by the ordered keys of these and all cells.
+struct PlacesTask {
+  const uint32_t* keys = nullptr;  // rows x cells
+  int64_t cells = 0;
+  uint32_t first_row = 0;         // the number of the first of these
+  const uint32_t* own = nullptr;  // the cell of each
+  const PlaceQuestion* questions = nullptr;
+  int64_t count = 0;  // of questions
   uint32_t* places = nullptr;
 };
-// Enqueues.
-void launch_hint_places(const HintTask& task, cudaStream_t stream);
+void launch_find_places(const PlacesTask& task, cudaStream_t stream);
 
 }  // namespace kith

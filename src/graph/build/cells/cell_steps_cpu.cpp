@@ -230,8 +230,9 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellsWish& wish, WorkingLists& lists, const Resources& resources)
-      : cells_(rows.view(), wish, resources),
+  CellStepsCpu(const PairRows& rows, const CellsWish& wish, const ControlRows* control, WorkingLists& lists,
+               const Resources& resources)
+      : cells_(rows.view(), wish, control, resources),
         rows_(rows, cells_.order().data(), resources),
         lists_(lists),
         resources_(resources) {
@@ -242,16 +243,29 @@ class CellStepsCpu final : public CellSteps {
 
   const CellPartition& cells() const { return cells_; }
   int64_t probes() const override { return cells_.probes(); }
-  void expect(int64_t probes) override { expected_ = probes; }
+  const ProbeForecast& forecast() const override { return cells_.forecast(); }
+  double pairs(int64_t probes) const override { return cells_.pairs(probes); }
 
   void count_waves(int64_t widest) override {
-    make_room(widest);
-    cells_.rank_anew(cells_.probes());  // while a wave's rows are kept
+    const int64_t ranked = std::min(cells_.probes(), ranked_at_once(lists_.rows()));
+    make_room(std::min(widest, ranked));
+    cells_.rank_anew(cells_.probes() - ranked, ranked);  // while a wave's rows are kept
   }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    int64_t pairs = 0;
+    for (int64_t at = first; at < end;) {
+      const int64_t ranked = std::min(cells_.rank(at, end), end);
+      pairs += part(at, ranked, meter);
+      at = ranked;
+    }
+    return pairs;
+  }
+
+ private:
+  // Probes that are ranked.
+  int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const bool own = first == 0;
-    if (end > cells_.ranked()) cells_.rank(expected_ >= end ? expected_ + expected_ / 8 : 2 * end);
     if (!own) collect_queries(first, end);
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
@@ -281,7 +295,6 @@ class CellStepsCpu final : public CellSteps {
     return pairs;
   }
 
- private:
   void make_room(int64_t probes) {
     const int64_t count = lists_.rows() * probes;
     if (queries_.size() >= count) return;
@@ -312,9 +325,9 @@ class CellStepsCpu final : public CellSteps {
         int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
         const uint32_t* const rows = cells_.order().data();
         for (int64_t place = begin; place < stop; ++place) {
-          if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead]) + first);
-          const uint32_t* const ranks = cells_.ranks(rows[place]);
-          for (int64_t p = first; p < end; ++p) body(static_cast<uint32_t>(place), mine[ranks[p]]);
+          if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead], first));
+          const uint32_t* const ranks = cells_.ranks(rows[place], first);
+          for (int64_t p = 0; p < end - first; ++p) body(static_cast<uint32_t>(place), mine[ranks[p]]);
         }
       });
     };
@@ -330,8 +343,7 @@ class CellStepsCpu final : public CellSteps {
   }
 
   CellPartition cells_;
-  const PairRows rows_;   // in the order of the cells
-  int64_t expected_ = 0;  // probes
+  const PairRows rows_;  // in the order of the cells
   WorkingLists& lists_;
   const Resources resources_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
@@ -343,7 +355,7 @@ class CellStepsCpu final : public CellSteps {
 
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish) {
   if (wish.keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
-  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), wish, lists.lists(), lists.resources());
+  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), wish, lists.control(), lists.lists(), lists.resources());
   const HostArray<uint32_t>& order = steps->cells().order();
   if (wish.keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
   return steps;

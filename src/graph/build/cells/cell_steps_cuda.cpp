@@ -43,12 +43,9 @@ class CellStepsCuda final : public CellSteps {
         lists_(lists.lists()),
         context_(lists.context()),
         resources_(lists.resources()),
-        cells_(rows_, wish, context_, resources_),
+        cells_(rows_, wish, lists.control(), context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    const int64_t hint = cells_.probes_for(lists.control(), wish.recall.value_or(0));
-    const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
-    cells_.rank(will_do ? hinted_ranked(hint, cells_.probes(), lists_.rows)
-                        : first_ranked(cells_.probes(), wish.likely, lists_.rows));
+    cells_.rank(0, 1);
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(wish);
@@ -56,20 +53,24 @@ class CellStepsCuda final : public CellSteps {
   }
 
   int64_t probes() const override { return cells_.probes(); }
-
-  void expect(int64_t probes) override { expected_ = probes; }
+  const ProbeForecast& forecast() const override { return cells_.forecast(); }
+  double pairs(int64_t probes) const override { return cells_.pairs(probes); }
+  bool by_products() const override { return by_products_; }
 
   void count_waves(int64_t widest) override {
-    rank_up_to(cells_.probes());
+    rank(std::max<int64_t>(cells_.probes() - ranked_at_once(lists_.rows), 0), cells_.probes());
     make_slots(std::min(widest, probes_at_once()) * lists_.rows + layout_->cells() * kQueryTile);
   }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
-    if (end > cells_.ranked()) rank_up_to(next_ranked(end, expected_, cells_.probes(), lists_.rows));
     own_ = first == 0;
     int64_t pairs = 0;
-    const int64_t at_once = probes_at_once();
-    for (int64_t at = first; at < end; at += at_once) pairs += part(at, std::min(at + at_once, end), meter);
+    for (int64_t at = first; at < end;) {
+      if (!cells_.is_ranked(at)) rank(at, end);
+      const int64_t next = std::min({at + probes_at_once(), cells_.ranked_end(), end});
+      pairs += part(at, next, meter);
+      at = next;
+    }
     return pairs;
   }
 
@@ -88,10 +89,10 @@ class CellStepsCuda final : public CellSteps {
     memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
     zero(space_.inbox_counts);
   }
-  void rank_up_to(int64_t probes) {
+  void rank(int64_t first, int64_t end) {
     memory_ = {};  // which holds nothing between waves
     slots_ = {};
-    cells_.rank(probes);
+    cells_.rank(first, end);
     make_space();
   }
   void make_slots(int64_t count) {
@@ -216,7 +217,7 @@ class CellStepsCuda final : public CellSteps {
 
   // Sorts the rows by the cells that they probe.
   WaveTiles collect(int64_t first, int64_t end) {
-    const CellColumns columns{cells_.ranks(), cells_.ranked(), lists_.rows, first, end};
+    const CellColumns columns = cells_.columns(first, end);
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
     uint32_t* const next = at(space_.next);
     zero(space_.next);
@@ -383,7 +384,6 @@ class CellStepsCuda final : public CellSteps {
   bool by_products_ = true;
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
-  int64_t expected_ = 0;  // probes
   std::vector<std::vector<ProductItem>> host_items_;
   int64_t uploaded_ = 0;  // items
 };
@@ -408,14 +408,15 @@ class CellStepsOnHost final : public CellSteps {
     }
     context_->synchronize();
     pairs_.emplace(matrix_.view(), key_kind(wish.metric), resources_);
-    lists_.emplace(*pairs_, wish.metric, nullptr, working_, resources_);
+    lists_.emplace(*pairs_, wish.metric, &lists.control(), working_, resources_);
     CellsWish here = wish;
     here.keeps_order = false;  // nobody would look at it
     steps_ = make_cell_steps_cpu(*lists_, here);
   }
 
   int64_t probes() const override { return steps_->probes(); }
-  void expect(int64_t probes) override { steps_->expect(probes); }
+  const ProbeForecast& forecast() const override { return steps_->forecast(); }
+  double pairs(int64_t probes) const override { return steps_->pairs(probes); }
   void count_waves(int64_t widest) override { steps_->count_waves(widest); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const int64_t entries = there_.rows * there_.length;

@@ -17,40 +17,6 @@
 
 namespace kith {
 
-// How many cells are ranked for each row: to the end of a wave, no more than a fixed amount of memory holds, but those
-// that are needed. At first what is likely to do, within reason: nobody knows yet how hard the rows are.
-constexpr int64_t wave_end_after(int64_t probes) {
-  int64_t end = 0;
-  while (end < probes) end = wave_end(end, INT64_MAX);
-  return end;
-}
-constexpr int64_t most_ranked(int64_t rows) {
-  constexpr int64_t kRankBytes = int64_t{12} << 30;
-  return kRankBytes / (4 * (rows > 0 ? rows : 1));
-}
-constexpr int64_t first_ranked(int64_t probes, int64_t likely, int64_t rows) {
-  constexpr int64_t kFewest = 20;
-  constexpr int64_t kMost = 32;
-  const int64_t wanted = likely < kFewest ? kFewest : likely < kMost ? likely : kMost;
-  const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
-  return probes < end ? probes : end;
-}
-// Where so many will do by what control rows say, who are the ones that the recall is measured on: waves end near
-// there.
-constexpr int64_t hinted_ranked(int64_t hint, int64_t probes, int64_t rows) {
-  const int64_t wanted = enough_probes(hint) + hint / 16;
-  const int64_t most = most_ranked(rows) > hint ? most_ranked(rows) : hint;
-  const int64_t ranked = wanted < most ? wanted : most;
-  return ranked < probes ? ranked : probes;
-}
-// Where `needed` are to be made now and `expected` in all, if anything is.
-constexpr int64_t next_ranked(int64_t needed, int64_t expected, int64_t probes, int64_t rows) {
-  const int64_t wanted = expected >= needed ? expected + expected / 10 : 2 * needed;
-  const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
-  const int64_t ranked = end > needed ? end : needed;
-  return probes < ranked ? probes : ranked;
-}
-
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
 // number of parts well. None for long lists: there all is looked at.
 struct CellParts {

@@ -1,6 +1,7 @@
 // A k-NN graph by cells (section 6.5 of "Billion-scale similarity search with GPUs", without compression): rows are cut
 // into k-means cells, a row is compared with all rows of the cells nearest to it, and every compared pair is offered to
-// both its rows. Probes come in waves, nearest first, until the recall that is wanted is reached.
+// both its rows. How many probes the recall needs is known beforehand (probe_forecast.hpp); they are made in waves,
+// nearest first.
 //
 // What comes out is defined without its arithmetic: the first of each row, by (key, row), among the rows of its probed
 // cells and the rows whose probed cells hold it. The error bounds of the products decide every compared pair.
@@ -13,6 +14,7 @@
 
 #include "core/parallel_for.hpp"
 #include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/probe_forecast.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 
 #include <cstdint>
@@ -20,10 +22,6 @@
 #include <optional>
 
 namespace kith {
-
-// Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as
-// exp(-c sqrt(probes)), which is how it fell on SIFT, GloVe, a mixture and a manifold. Infinite where it does not fall.
-double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing);
 
 // One wave: what a backend does; the loop around it is the same for all. A wave compares every row with all rows of the cells
 // of some of its probes, and offers every compared pair to both its rows. What lists hold afterwards is the first of all that
@@ -33,8 +31,11 @@ class CellSteps {
   virtual ~CellSteps() = default;
   // That every row can make.
   virtual int64_t probes() const = 0;
-  // So many probes are likely to be made: a hint, which changes nothing that comes out.
-  virtual void expect(int64_t) {}
+  virtual const ProbeForecast& forecast() const = 0;
+  // The pairs that so many probes of every row compare.
+  virtual double pairs(int64_t probes) const = 0;
+  // Whether pairs are compared by fast products. The values of some rows leave it to distances one by one.
+  virtual bool by_products() const { return true; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
@@ -45,8 +46,11 @@ class CellSteps {
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
 // The lists lie on a GPU. Where the metric is no product, the CPU compares.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);
+// Either.
+std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsWish& wish);
 
-// Fills the lists, which are empty.
-BuildOutcome build_by_cells(GraphLists& lists, const CellsWish& wish, const Resources& resources);
+// Fills the lists, which are empty: with as many probes as the recall needs, those of the wish
+// at most.
+BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, const Resources& resources);
 
 }  // namespace kith

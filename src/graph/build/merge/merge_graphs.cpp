@@ -57,7 +57,8 @@ Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const
     spaces.push_back(part.x.space());
   }
   spaces.push_back(results);
-  const Counts counts = graph_counts(sets, predict_graph_costs(problem, DeviceKind::cpu).nn_descent);
+  const Counts counts =
+      graph_counts(sets, predict_graph_costs(problem, likely_work(problem), DeviceKind::cpu).nn_descent);
   return choose_device(
       {"to " + method + " graphs", [&] { return fmt::format("{} graphs of {} rows", method, problem.rows); }}, spaces,
       counts, {}, resources);
@@ -280,7 +281,7 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
   const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
   const KnnGraphParams of_fresh{.k = k,
                                 .metric = metric,
-                                .method = choose_graph_method(problem, DeviceKind::cpu),
+                                .method = choose_graph_method(problem, likely_work(problem), false, DeviceKind::cpu),
                                 .check_finite = params.check_finite,
                                 .recall = params.recall,
                                 .seed = params.seed};

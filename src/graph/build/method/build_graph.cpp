@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 
+#include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
 #include "graph/build/cells/cells.hpp"
@@ -18,6 +19,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,7 +31,7 @@ namespace {
 // left to us, the machine and the problem alone decide.
 Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
                  const Resources& resources) {
-  const GraphCosts costs = predict_graph_costs(problem, DeviceKind::cpu);
+  const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), DeviceKind::cpu);
   const double products = method == GraphMethod::cells        ? costs.cells
                           : method == GraphMethod::nn_descent ? costs.nn_descent
                           : method == GraphMethod::exact      ? costs.exact
@@ -43,12 +46,6 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
       {x.space(), out.space}, counts, {}, resources);
 }
 
-// What becomes of cells that do not reach the recall.
-struct CellsEnd {
-  bool gives_up = false;  // they stop as soon as that is likely
-  bool goes_on = false;   // rounds of NN-Descent improve what they have found
-};
-
 GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
   return {x.rows(), x.cols(), params.k, params.metric, params.recall};
 }
@@ -59,7 +56,6 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
   wish.k = params.k;
   wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
   wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
-  wish.likely = likely_probes(problem_of(x, params), wish.cells);
   wish.recall = params.recall;
   wish.seed = params.seed;
   return wish;
@@ -93,6 +89,11 @@ void put_descent(const DescentWish& wish, GraphStart start, int64_t length, cons
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
 }
 
+void put_forecast(const CellSteps& steps, GraphReport& report) {
+  const int64_t needed = steps.forecast().needed;
+  if (needed > 0) report.forecast = {needed, static_cast<int64_t>(steps.pairs(needed))};
+}
+
 // Rounds of NN-Descent over the lists of k that were begun with, made long for them.
 BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
                      const Resources& resources) {
@@ -102,23 +103,22 @@ BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length,
   return outcome;
 }
 
-BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, const CellsEnd& end,
-                         GraphReport& report, const Resources& resources) {
-  CellsWish wish = cells_wish(x, params);
-  wish.gives_up = end.gives_up;
-  wish.keeps_order = end.goes_on;
-  lists.begin(params.k);
-  BuildOutcome outcome = build_by_cells(lists, wish, resources);
+// The lists are begun by cells, with the probes of the wish at most.
+BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, GraphReport& report,
+                       const Resources& resources) {
+  const BuildOutcome outcome = run_cells(steps, lists, wish, resources);
   report.parameters.push_back({"cells", wish.cells});
   report.parameters.push_back({"probes", outcome.probes});
-  if (outcome.reached || !end.goes_on) return outcome;
-  resources.log(LogLevel::info,
-                fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on", params.recall));
-  const int64_t length = default_list_length(params.k);
-  const DescentWish rounds = descent_wish(params, length);
-  report.method = name_of(GraphMethod::nn_descent);
-  put_descent(rounds, GraphStart::cells, length, params, report);
-  return descend(lists, rounds, length, outcome, resources);
+  return outcome;
+}
+
+BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
+                         const Resources& resources) {
+  const CellsWish wish = cells_wish(x, params);
+  lists.begin(params.k);
+  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
+  put_forecast(*steps, report);
+  return run_cells(*steps, lists, wish, report, resources);
 }
 
 BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
@@ -134,32 +134,88 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
-  BuildOutcome begun = build_by_cells(lists, start_wish(x, params), resources);
+  const CellsWish begins = start_wish(x, params);
+  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
+  put_forecast(*steps, report);
+  const BuildOutcome begun = run_cells(*steps, lists, begins, resources);
   return begun.reached ? begun : descend(lists, wish, length, begun, resources);
 }
 
-// By cells or by NN-Descent. `params` name the method, the resources the device, which is not automatic. Rows and
-// results are in host memory or, each for itself, in that of the device.
+// Cuts the rows into cells and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
+// exact search, and the lists are empty.
+std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
+                                          GraphReport& report, const Resources& resources) {
+  const GraphProblem problem = problem_of(x, params);
+  const DeviceKind device = resources.device().kind;
+  const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device);
+  const bool may_descend = costs.nn_descent < costs.exact;
+  CellsWish wish = cells_wish(x, params);
+  wish.probes = affordable_probes(problem, wish.cells, device);
+  wish.keeps_order = may_descend;
+  const int64_t length = default_list_length(params.k);
+  const DescentWish rounds = descent_wish(params, length);
+  lists.begin(params.k);
+  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
+  if (only_counts(resources)) {
+    const BuildOutcome counted = run_cells(*steps, lists, wish, resources);
+    return may_descend ? descend(lists, rounds, length, counted, resources) : counted;
+  }
+  const ProbeForecast& forecast = steps->forecast();
+  put_forecast(*steps, report);
+  const CellsWork work{static_cast<double>(forecast.needed), steps->pairs(forecast.needed),
+                       forecast.crowded || !steps->by_products()};
+  const int64_t begins = start_probes(problem, wish.cells);
+  const GraphMethod method = forecast.needed > steps->probes()
+                                 ? GraphMethod::exact
+                                 : choose_graph_method(problem, work, may_descend && forecast.most <= begins, device);
+  resources.log(LogLevel::info,
+                fmt::format("graph of {} rows on {}: {} for a recall of {}; {} probes would do by cells", x.rows(),
+                            name_of(resources.device()), name_of(method), params.recall, forecast.needed));
+  report.method = name_of(method);
+  if (method == GraphMethod::exact && !is_refused(problem, problem.pairs(), device)) return std::nullopt;
+  if (method == GraphMethod::cells) return run_cells(*steps, lists, wish, report, resources);
+  // Where all else is refused, rounds make the best of it.
+  report.method = name_of(GraphMethod::nn_descent);
+  wish.probes = begins;
+  const BuildOutcome begun = run_cells(*steps, lists, wish, report, resources);
+  put_descent(rounds, GraphStart::cells, length, params, report);
+  return begun.reached ? begun : descend(lists, rounds, length, begun, resources);
+}
+
+// A report of what build(lists, report) does, by cells or by NN-Descent, and its graph, unless it leaves that to exact
+// search. The resources name the device, which is not automatic. Rows and results are in host memory or, each for
+// itself, in that of the device.
+template <typename Build>
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              const CellsEnd& end, const Resources& resources) {
-  const bool by_cells = params.method == GraphMethod::cells;
+                              const Resources& resources, const Build& build) {
   GraphReport report;
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  if (!by_cells) check_descent(descent_wish(params, length_of(params)).rules, length_of(params), resources.device());
   const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite};
   with_graph_lists(x, rows, resources, [&](GraphLists& lists) {
-    const BuildOutcome outcome = by_cells ? build_cells(lists, x, params, end, report, resources)
-                                          : build_descent(lists, x, params, report, resources);
+    const std::optional<BuildOutcome> outcome = build(lists, report);
+    report.reached = false;
+    if (!outcome) return;
     lists.write(out);
-    put_outcome(outcome, lists.control_rows(), report);
+    put_outcome(*outcome, lists.control_rows(), report);
   });
-  warn_if_missed(report, params.recall,
-                 by_cells ? "allow more probes, or use nn_descent or exact"
-                          : "allow longer lists, more samples or iterations, or use exact",
-                 resources);
   return report;
+}
+
+GraphReport cells_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                         const Resources& resources) {
+  return approximate_graph(x, out, params, resources, [&](GraphLists& lists, GraphReport& report) {
+    return build_cells(lists, x, params, report, resources);
+  });
+}
+
+GraphReport descent_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                           const Resources& resources) {
+  check_descent(descent_wish(params, length_of(params)).rules, length_of(params), resources.device());
+  return approximate_graph(x, out, params, resources, [&](GraphLists& lists, GraphReport& report) {
+    return build_descent(lists, x, params, report, resources);
+  });
 }
 
 // Whether all others of a row fit its list: then they are all compared.
@@ -185,17 +241,7 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   }
   const GraphProblem problem = problem_of(x, params);
   settled.device = device_of(x, out, problem, params.method, resources);
-  if (params.method != GraphMethod::automatic) return settled;
-  const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
-  settled.params.method = choose_graph_method(problem, settled.device.kind);
-  if (settled.params.method == GraphMethod::exact) return settled;
-  if (settled.params.method == GraphMethod::cells) {
-    settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
-  }
-  resources.log(
-      LogLevel::info,
-      fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)", x.rows(),
-                  name_of(settled.device), name_of(settled.params.method), params.recall, costs.least() / costs.exact));
+  if (params.method == GraphMethod::automatic) settled.params.method = first_method(problem, settled.device.kind);
   return settled;
 }
 
@@ -203,25 +249,28 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
                          const Resources& resources) {
   exact_graph(x, out, params, resources);
   GraphReport report;
-  report.method = name_of(params.method == GraphMethod::automatic ? GraphMethod::exact : params.method);
+  report.method = name_of(GraphMethod::exact);
   report.recall = exact_recall(x.rows());
   return report;
 }
 
-// A method that was chosen for the caller. Where cells do not reach the recall, what is next best does.
-GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGraphParams chosen,
+// A method that was chosen for the caller. Where it misses the recall, exact search follows, unless that is refused.
+GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& chosen,
                           const Resources& resources) {
   const GraphProblem problem = problem_of(x, chosen);
-  const GraphCosts costs = predict_graph_costs(problem, resources.device().kind);
-  const bool descends = costs.nn_descent < costs.exact;
-  const bool warns = chosen.method != GraphMethod::cells || descends;
-  GraphReport report = approximate_graph(x, out, chosen, {.gives_up = true, .goes_on = descends},
-                                         warns ? resources : resources.with_log({}));
-  if (report.reached || warns) return report;
-  resources.log(LogLevel::info,
-                fmt::format("cells do not reach a recall of {} on these rows; exact goes on", chosen.recall));
-  chosen.method = GraphMethod::exact;
-  return exact_report(x, out, chosen, resources);
+  GraphReport report = chosen.method == GraphMethod::nn_descent
+                           ? descent_report(x, out, chosen, resources)
+                           : approximate_graph(x, out, chosen, resources, [&](GraphLists& lists, GraphReport& told) {
+                               return build_soonest(lists, x, chosen, told, resources);
+                             });
+  if (report.reached) return report;
+  if (is_refused(problem, problem.pairs(), resources.device().kind)) {
+    warn_if_missed(report, chosen.recall, "these rows are too many to compare all pairs unasked; use exact", resources);
+    return report;
+  }
+  GraphReport exact = exact_report(x, out, chosen, resources);
+  exact.forecast = report.forecast;
+  return exact;
 }
 
 }  // namespace
@@ -244,8 +293,14 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
-                                                 : approximate_graph(x, out, chosen, {}, there);
+  if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, there);
+  const bool by_cells = params.method == GraphMethod::cells;
+  const GraphReport report = by_cells ? cells_report(x, out, chosen, there) : descent_report(x, out, chosen, there);
+  warn_if_missed(report, params.recall,
+                 by_cells ? "allow more probes, or use nn_descent or exact"
+                          : "allow longer lists, more samples or iterations, or use exact",
+                 resources);
+  return report;
 }
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {

@@ -15,13 +15,17 @@ constexpr double kRowsPerCell = 500;
 constexpr double kMostRowsPerCell = 1500;
 // What a pair takes beside its columns.
 constexpr double kPairColumns = 32;
-// What a row's lists take by cells, and by NN-Descent with all its rounds, in pairs of 128 columns.
-constexpr double kCellsOverhead = 15000 * 160;
+// What a row takes by cells beside its pairs: at all, for each column, and for its list in each probe.
+constexpr double kCellsRow = 200000;
+constexpr double kCellsRowColumn = 4000;
+constexpr double kCellsProbe = 15000;
+// What its list takes by NN-Descent with all rounds.
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
 // Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
+constexpr double kGpuProbeKey = 200;  // the same where it needs a key
 // A column of a pair there, in products, where keys are none.
 constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
 constexpr double kGpuOtherColumn = 30;
@@ -48,27 +52,33 @@ double predicted_probes(const GraphProblem& problem) {
   return std::max(1.0, 17 * std::pow(static_cast<double>(problem.rows) / 1e5, 0.36) * std::sqrt(0.01 / missing));
 }
 
+// Rankings of cells that so many probes take.
+double rankings(const GraphProblem& problem, double probes) {
+  return std::ceil(probes / static_cast<double>(ranked_at_once(problem.rows)));
+}
+
 // What methods do on a GPU.
 struct GpuCounts {
   Counts exact;
-  Counts cells_start;  // with no probe
-  Counts probe;
+  Counts cells;
   Counts descent;
 
-  explicit GpuCounts(const GraphProblem& problem) {
+  GpuCounts(const GraphProblem& problem, const CellsWork& work) {
     const bool products = is_product_metric(problem.metric);
     const bool chi_square = problem.metric == Metric::chi_square;
     const auto rows = static_cast<double>(problem.rows);
-    const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+    const auto cell_count = static_cast<double>(default_cells(problem.rows, problem.k));
     const double column = products ? 1 : chi_square ? kGpuChiSquareColumn : kGpuOtherColumn;
     const double pair = 2 * static_cast<double>(problem.cols) * column;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
-    const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
+    const double ranked = rankings(problem, work.probes) * std::min(cell_count, static_cast<double>(kMostCellsRanked));
     exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * pair}};
-    cells_start = {{CostUnit::graph_cells_start, 1},
-                   {CostUnit::graph_product, rows * kGpuRankProducts * ranked * pair},
-                   {CostUnit::graph_cells_row, rows * list}};
-    probe = {{CostUnit::graph_product, rows * kGpuProbeProducts * rows / cells * pair}, {CostUnit::graph_probe_row, rows}};
+    cells = {
+        {CostUnit::graph_cells_start, 1},
+        {CostUnit::graph_product,
+         (rows * kGpuRankProducts * ranked + (work.by_keys ? kGpuProbeKey : kGpuProbeProducts) * work.pairs) * pair},
+        {CostUnit::graph_cells_row, rows * list},
+        {CostUnit::graph_probe_row, rows * work.probes}};
     const double columns = (static_cast<double>(problem.cols) + 32) / 160;
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
     const CostUnit row = products     ? CostUnit::graph_descent_row
@@ -81,15 +91,12 @@ struct GpuCounts {
 // How methods compare is much the same on all GPUs.
 double gpu_seconds(const Counts& counts) { return model_of(DeviceInfo()).seconds(counts); }
 
-GraphCosts predict_gpu_costs(const GraphProblem& problem) {
+GraphCosts predict_gpu_costs(const GraphProblem& problem, const CellsWork& work) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  const GpuCounts counts(problem);
-  const double probes =
-      std::min(predicted_probes(problem), static_cast<double>(default_cells(problem.rows, problem.k)));
+  const GpuCounts counts(problem, work);
   GraphCosts costs;
   costs.exact = gpu_seconds(counts.exact);
-  costs.cells = is_product_metric(problem.metric) ? gpu_seconds(counts.cells_start) + probes * gpu_seconds(counts.probe)
-                                                  : kNever;
+  costs.cells = is_product_metric(problem.metric) ? gpu_seconds(counts.cells) : kNever;
   costs.nn_descent = default_list_length(problem.k) > kLongestGpuList ? kNever : gpu_seconds(counts.descent);
   return costs;
 }
@@ -109,10 +116,6 @@ int64_t default_probes(const GraphProblem& problem, int64_t cells) {
   return std::min(cells, std::max(kFewest, most));
 }
 
-int64_t likely_probes(const GraphProblem& problem, int64_t cells) {
-  return std::min(cells, static_cast<int64_t>(std::ceil(predicted_probes(problem))));
-}
-
 int64_t start_probes(const GraphProblem& problem, int64_t cells) {
   constexpr int64_t kFewest = 4;
   const auto enough = static_cast<int64_t>(1.25 * predicted_probes(problem));
@@ -121,38 +124,76 @@ int64_t start_probes(const GraphProblem& problem, int64_t cells) {
 
 GraphStart default_start(Metric metric) { return metric == Metric::hamming ? GraphStart::random : GraphStart::cells; }
 
-GraphCosts predict_graph_costs(const GraphProblem& problem, DeviceKind device) {
-  if (device == DeviceKind::cuda) return predict_gpu_costs(problem);
+CellsWork balanced_work(const GraphProblem& problem, double probes) {
   const auto rows = static_cast<double>(problem.rows);
-  const double pair = (static_cast<double>(problem.cols) + kPairColumns) * column_cost(problem.metric);
+  return {probes, rows * probes * rows / static_cast<double>(default_cells(problem.rows, problem.k))};
+}
+
+CellsWork likely_work(const GraphProblem& problem) {
+  const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+  return balanced_work(problem, std::min(predicted_probes(problem), cells));
+}
+
+GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& work, DeviceKind device) {
+  if (device == DeviceKind::cuda) return predict_gpu_costs(problem, work);
+  const auto rows = static_cast<double>(problem.rows);
+  const auto cols = static_cast<double>(problem.cols);
+  const double pair = (cols + kPairColumns) * column_cost(problem.metric);
   const double list = (static_cast<double>(problem.k) + 15) / 30;
   const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+  const double row = kCellsRow + kCellsRowColumn * cols + kCellsProbe * work.probes;
   GraphCosts costs;
   costs.exact = rows * rows * pair;
-  const double probes = std::min(predicted_probes(problem), cells);
   costs.cells = is_product_metric(problem.metric)
-                    ? rows * (pair * (cells + probes * rows / cells) + kCellsOverhead * list)
+                    ? pair * (rows * rankings(problem, work.probes) * cells + work.pairs) + rows * row * list
                     : std::numeric_limits<double>::infinity();
   costs.nn_descent = rows * (pair * kDescentPairs + kDescentOverhead) *
                      (static_cast<double>(default_list_length(problem.k)) / 64);
   return costs;
 }
 
-GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device) {
+bool is_refused(const GraphProblem& problem, double pairs, DeviceKind device) {
+  constexpr double kMostCpuProducts = 2e14;
+  constexpr double kMostGpuProducts = 2e16;
+  const double products = pairs * static_cast<double>(problem.cols);
+  return products > (device == DeviceKind::cuda ? kMostGpuProducts : kMostCpuProducts);
+}
+
+GraphMethod first_method(const GraphProblem& problem, DeviceKind device) {
   if (problem.recall == 1) return GraphMethod::exact;
-  const GraphCosts costs = predict_graph_costs(problem, device);
-  if (costs.exact <= std::min(costs.cells, costs.nn_descent)) return GraphMethod::exact;
-  return costs.cells <= costs.nn_descent ? GraphMethod::cells : GraphMethod::nn_descent;
+  const GraphCosts costs = predict_graph_costs(problem, balanced_work(problem, 1), device);
+  if (is_product_metric(problem.metric)) return costs.exact <= costs.cells ? GraphMethod::exact : GraphMethod::cells;
+  return costs.exact <= costs.nn_descent ? GraphMethod::exact : GraphMethod::nn_descent;
+}
+
+GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& work, bool descends, DeviceKind device) {
+  if (!is_product_metric(problem.metric)) return first_method(problem, device);
+  constexpr double kSurelySooner = 0.5;  // how many rounds there will be is not known
+  GraphCosts costs = predict_graph_costs(problem, work, device);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (is_refused(problem, problem.pairs(), device)) costs.exact = kNever;
+  if (is_refused(problem, work.pairs, device)) costs.cells = kNever;
+  const double sure = std::min(costs.exact, costs.cells);
+  if ((descends && costs.nn_descent < kSurelySooner * sure) || sure == kNever) return GraphMethod::nn_descent;
+  return costs.exact <= costs.cells ? GraphMethod::exact : GraphMethod::cells;
 }
 
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device) {
-  const int64_t usual = default_probes(problem, cells);
-  if (device != DeviceKind::cuda) return usual;
-  const GraphCosts costs = predict_graph_costs(problem, device);
-  const GpuCounts counts(problem);
-  const double affordable =
-      (std::min(costs.exact, costs.nn_descent) - gpu_seconds(counts.cells_start)) / gpu_seconds(counts.probe);
-  return std::min(cells, std::max(usual, static_cast<int64_t>(std::min(affordable, 1e6))));
+  const auto afforded = [&](int64_t probes) {
+    const CellsWork work = balanced_work(problem, static_cast<double>(probes));
+    const GraphCosts costs = predict_graph_costs(problem, work, device);
+    return costs.cells <= costs.exact && !is_refused(problem, work.pairs, device);
+  };
+  int64_t low = default_probes(problem, cells);  // costs grow with the probes
+  for (int64_t high = cells; low < high;) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (afforded(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
 }
 
 }  // namespace kith

@@ -1,12 +1,14 @@
-// Which method builds a graph soonest, and the parameters that nobody gave: pure functions of the problem.
+// Which method builds a graph soonest, and the parameters that nobody gave: pure functions of the problem and of what
+// is foreseen of its rows.
 //
-// Costs on the CPU are in pairs compared by a product of one column, as exact search compares them; what lists, sorting and
-// gathering take is counted in the same unit, measured on SIFT. On a GPU they are seconds of an H200. A row needs about as many probes as
+// Costs on the CPU are in pairs compared by a product of one column, as exact search compares them; what lists, sorting
+// and gathering take is counted in the same unit, measured on twenty kinds of rows. On a GPU they are seconds of an
+// H200. Before anything is known of the rows, each is taken to need about as many probes as
 //
 //   17 (rows / 100,000)^0.36 sqrt(0.01 / (1 - recall))
 //
-// where cells have 500 rows: measured on SIFT and GloVe. Data of a higher intrinsic dimension needs more, which shows
-// while the work goes on.
+// where cells have 500 rows: measured on SIFT and GloVe. What these rows need is foreseen once they are cut into cells
+// (probe_forecast.hpp), and then decides.
 #pragma once
 
 #include <kith/device.hpp>
@@ -23,6 +25,9 @@ struct GraphProblem {
   int64_t k = 0;
   Metric metric = Metric::l2;
   double recall = 0.99;
+
+  // Of every row with every row.
+  double pairs() const { return static_cast<double>(rows) * static_cast<double>(rows); }
 };
 
 // Infinite where a method cannot do it.
@@ -33,21 +38,38 @@ struct GraphCosts {
 
   double least() const { return std::min(exact, std::min(cells, nn_descent)); }
 };
-// On the CPU, or on a GPU.
-GraphCosts predict_graph_costs(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu);
-// Not automatic.
-GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu);
+// What cells do: probes of every row, and the pairs that these compare in all.
+struct CellsWork {
+  double probes = 0;
+  double pairs = 0;
+  bool by_keys = false;  // pairs need keys of their own: products tell too little of them
+};
+// Where all cells have as many rows.
+CellsWork balanced_work(const GraphProblem& problem, double probes);
+// Of rows like SIFT.
+CellsWork likely_work(const GraphProblem& problem);
 
-// Probes that a row may make by cells until another method would have been done sooner: for cells that were chosen and not
-// asked for. At least default_probes().
+// On the CPU, or on a GPU.
+GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& work, DeviceKind device);
+
+// Whether so many pairs of rows are too many to be compared for a recall: more than 2e14 products on the CPU (about
+// 1,250,000 rows of 128 columns, every one with every other), 2e16 on a GPU (12,500,000 of them).
+bool is_refused(const GraphProblem& problem, double pairs, DeviceKind device);
+
+// Before the rows are looked at: exact where nothing can be sooner, nn_descent where cells cannot compare, else cells,
+// which foresee more.
+GraphMethod first_method(const GraphProblem& problem, DeviceKind device);
+// Once the work of cells is known. `descends`: rounds of NN-Descent would begin with most neighbours.
+GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& work, bool descends, DeviceKind device);
+
+// Probes that a row may make by cells until exact search would have been done sooner, or until they are refused: for
+// cells that were chosen and not asked for. At least default_probes().
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
 
 // About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
 int64_t default_cells(int64_t rows, int64_t k);
 // At most so many for a row of the cells there are.
 int64_t default_probes(const GraphProblem& problem, int64_t cells);
-// What data such as SIFT needs.
-int64_t likely_probes(const GraphProblem& problem, int64_t cells);
 // Of nn_descent.
 GraphStart default_start(Metric metric);
 // Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone: a

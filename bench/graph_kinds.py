@@ -1,0 +1,91 @@
+"""What method="auto" takes on every kind of data (data_kinds.py) beside the methods that could have been named.
+
+    python bench/graph_kinds.py [--device cpu|cuda:0] [--rows 40000] [--only NAME...] [--json FILE]
+
+Each line: what auto chose, its time over that of the best method that reached the recall, the recall of fresh rows, and what was
+foreseen. Times are report.seconds, the shorter of two calls on a GPU; on the CPU the seconds of all processors over the
+threads, which other work on the machine disturbs less. A line that misses what is wanted (a recall of 0.985, 1.3 times the best
+method and 5 ms on a GPU, 50 on the CPU) ends with "!".
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from data_kinds import METRICS, NAMES, make
+from graph_data import on_device
+from turns import write_results
+
+import kith
+
+METHODS = ("exact", "cells", "auto")
+K, RECALL = 15, 0.99
+LEAST_RECALL, MOST_RATIO = 0.985, 1.3
+
+
+def timed(x: Any, metric: str, method: str, options: argparse.Namespace) -> tuple[float, Any]:
+    on_cpu = options.device == "cpu"
+    given: dict[str, Any] = {"probes": 2**31 - 1} if method == "cells" else {}
+    best, graph = math.inf, None
+    for _ in range(1 if on_cpu else 2):
+        began = time.process_time()
+        graph = kith.knn_graph(
+            x, K, metric, method, recall=RECALL, device=options.device, threads=options.threads, **given
+        )
+        spent = (time.process_time() - began) / options.threads if on_cpu else graph.report.seconds
+        best = min(best, spent)
+    return best, graph
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="auto beside the methods, by kinds of data")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--only", nargs="*", default=NAMES)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    on_cpu = options.device == "cpu"
+    allowance = 0.05 if on_cpu else 0.005
+    if not on_cpu:
+        kith.knn_graph(on_device(make("uniform", 30_000), options.device), K, device=options.device)
+    results = []
+    missed = 0
+    for name in options.only:
+        x = on_device(make(name, options.rows, options.seed), options.device)
+        metric = METRICS.get(name, "l2")
+        seconds = {}
+        for method in options.methods:
+            seconds[method], graph = timed(x, metric, method, options)
+        report = graph.report
+        recall = graph.measure_recall(x, rows=2000, seed=12345).recall
+        best = min(seconds.values())
+        good = recall >= LEAST_RECALL and seconds["auto"] <= MOST_RATIO * best + allowance
+        missed += not good
+        told = {"name": name, "columns": x.shape[1], **seconds, "method": report.method, "recall": recall}
+        told["forecast"] = list(report.forecast) if report.forecast else None
+        told["comparisons"] = sum(one.comparisons for one in report.rounds)
+        results.append(told)
+        line = ", ".join(f"{method} {spent:.3f}" for method, spent in seconds.items())
+        foreseen = f"{report.forecast.probes} probes foreseen" if report.forecast else "nothing foreseen"
+        print(
+            f"{name}, {len(x):,} x {x.shape[1]}: {line}; auto took {report.method}, {seconds['auto'] / best:.2f} of the best, "
+            f"recall {recall:.4f}, {foreseen}{'' if good else ' !'}",
+            flush=True,
+        )
+    print(f"{len(results)} kinds, {missed} missed")
+    if options.json:
+        given = {key: value.name if isinstance(value, Path) else value for key, value in vars(options).items()}
+        write_results(options.json, given, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+#include "graph/build/cells/probe_forecast.hpp"
+
+#include <kith/knn.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "core/host_array.hpp"
+#include "core/within_limits.hpp"
+#include "rows/row_sample.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostNear = 4096;      // rows looked at for a control row
+constexpr int64_t kMostTied = 256;       // control rows whose ties are searched; they stand for all that have ties
+constexpr int64_t kPairsAtOnce = 65536;  // of a control row and one near it
+constexpr int64_t kTiedAtOnce = 64;      // control rows that are searched again
+
+// A control row and a row as near as its last neighbour.
+struct NearPair {
+  uint32_t control;
+  uint32_t row;
+};
+
+class Forecast {
+ public:
+  Forecast(const ControlRows& control, const MatrixView& x, Metric metric, CellPlaces& places,
+           const Resources& resources)
+      : control_(control),
+        x_(x),
+        metric_(metric),
+        places_(places),
+        resources_(resources.with_progress({})),
+        most_near_(std::min(std::max(kMostNear, control.k()), x.rows() - 1)),
+        alone_(static_cast<size_t>(places.cells()), 0),
+        with_ties_(alone_) {}
+
+  void follow_control_rows() {
+    const auto count = static_cast<int64_t>(control_.rows().size());
+    for (int64_t i = 0; i < count; ++i) {
+      if (control_.has_ties(i)) {
+        tied_.push_back(static_cast<uint32_t>(i));
+        continue;
+      }
+      for (const uint32_t row : control_.neighbors(i)) pairs_.push_back({static_cast<uint32_t>(i), row});
+      if (static_cast<int64_t>(pairs_.size()) + control_.k() > kPairsAtOnce) follow_pairs(alone_);
+    }
+    follow_pairs(alone_);
+    const auto tied = static_cast<int64_t>(tied_.size());
+    searched_ = std::min(tied, kMostTied);
+    for (int64_t first = 0; first < searched_; first += kTiedAtOnce) {
+      std::vector<uint32_t> some;
+      for (int64_t i = first; i < std::min(first + kTiedAtOnce, searched_); ++i) {
+        some.push_back(tied_[static_cast<size_t>(i * tied / searched_)]);
+      }
+      search_tied(some);
+    }
+  }
+
+  int64_t probes_for(double recall) const {
+    const auto control_rows = static_cast<int64_t>(control_.rows().size());
+    const auto tied = static_cast<int64_t>(tied_.size());
+    int64_t alone = 0;
+    int64_t with_ties = 0;
+    for (int64_t probe = 0; probe < places_.cells(); ++probe) {
+      alone += alone_[static_cast<size_t>(probe)];
+      with_ties += with_ties_[static_cast<size_t>(probe)];
+      const int64_t found = alone + (searched_ > 0 ? with_ties * tied / searched_ : 0);
+      if (control_.recall_of(std::min(found, control_rows * control_.k())) >= recall) return probe + 1;
+    }
+    return places_.cells();
+  }
+
+  bool is_crowded() const {
+    constexpr int64_t kNotFew = 50;  // one of so many
+    const auto tied = static_cast<int64_t>(tied_.size());
+    return searched_ > 0 && kNotFew * crowded_ * tied / searched_ > static_cast<int64_t>(control_.rows().size());
+  }
+
+  // What a batch takes at most.
+  void count_memory() {
+    const auto control_rows = static_cast<int64_t>(control_.rows().size());
+    const int64_t pairs = std::min(std::max(kPairsAtOnce, most_near_), control_rows * most_near_);
+    const int64_t tied = std::min(kTiedAtOnce, control_rows);
+    count_call(resources_, [&](const Resources& counting) {
+      const MatrixBuffer queries(x_.dtype(), tied, x_.cols(), "the control rows", counting);
+      (void)search(queries.view(), counting);
+    });
+    const std::vector<uint32_t> rows(static_cast<size_t>(std::min(pairs + control_rows, x_.rows())), 0);
+    const std::vector<PlaceQuestion> questions(static_cast<size_t>(2 * pairs));
+    const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
+    const HostArray<uint32_t> found(2 * pairs, "rows near the control rows", resources_);
+    const HostArray<PlaceQuestion> asked(2 * pairs, "rows near the control rows", resources_);
+    const HostArray<NearPair> near(pairs, "rows near the control rows", resources_);
+    places_.find_own(rows, own.data());
+    places_.find_places(rows, {own.data(), rows.size()}, questions, found.data());
+  }
+
+ private:
+  Neighbors search(const MatrixView& queries, const Resources& used) const {
+    const int64_t most = most_near_ + 1;  // the row itself may be one
+    return knn(queries, x_, {.k = most, .metric = metric_, .check_finite = false}, used);
+  }
+
+  // Follows all rows as near as the last neighbour of some control rows.
+  void search_tied(const std::vector<uint32_t>& some) {
+    std::vector<uint32_t> numbers;
+    for (const uint32_t control : some) numbers.push_back(control_.rows()[control]);
+    MatrixBuffer queries(x_.dtype(), static_cast<int64_t>(numbers.size()), x_.cols(), "the control rows", resources_);
+    ViewSource source(x_);
+    gather(source, numbers, queries.mutable_view(), resources_);
+    const Neighbors near = search(queries.view(), resources_);
+    for (size_t i = 0; i < some.size(); ++i) {
+      const auto query = static_cast<int64_t>(i);
+      const uint32_t last = control_.last_key(some[i]);
+      const bool all = list_key(metric_, near.distances(query)[near.k() - 1]) <= last;
+      crowded_ += all && near.k() < x_.rows() ? 1 : 0;
+      for (int64_t j = 0; j < near.k() && list_key(metric_, near.distances(query)[j]) <= last; ++j) {
+        const auto row = static_cast<uint32_t>(near.ids(query)[j]);
+        if (row != numbers[i]) pairs_.push_back({some[i], row});
+      }
+      if (static_cast<int64_t>(pairs_.size()) + most_near_ > kPairsAtOnce) follow_pairs(with_ties_);
+    }
+    follow_pairs(with_ties_);
+  }
+
+  // Adds to `found` what each probe finds of the pairs, which are whole control rows', and forgets them.
+  void follow_pairs(std::vector<int64_t>& found) {
+    if (pairs_.empty()) return;
+    std::vector<uint32_t> rows;  // of both sides, each once
+    for (const NearPair& pair : pairs_) {
+      rows.push_back(control_.rows()[pair.control]);
+      rows.push_back(pair.row);
+    }
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
+    places_.find_own(rows, own.data());
+
+    // From either side of every pair; asked by ascending row, and answered in the order of the pairs.
+    const auto number_of = [&](uint32_t row) {
+      return static_cast<uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+    };
+    std::vector<PlaceQuestion> questions;
+    for (const NearPair& pair : pairs_) {
+      const uint32_t there = number_of(control_.rows()[pair.control]);
+      const uint32_t back = number_of(pair.row);
+      questions.push_back({there, own[back]});
+      questions.push_back({back, own[there]});
+    }
+    std::vector<uint32_t> order(questions.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return questions[a].row < questions[b].row; });
+    std::vector<PlaceQuestion> asked;
+    for (const uint32_t at : order) asked.push_back(questions[at]);
+    const HostArray<uint32_t> answers(static_cast<int64_t>(asked.size()), "rows near the control rows", resources_);
+    places_.find_places(rows, {own.data(), rows.size()}, asked, answers.data());
+    std::vector<uint32_t> places(questions.size());
+    for (size_t i = 0; i < order.size(); ++i) places[order[i]] = answers[static_cast<int64_t>(i)];
+    put_found(places, found);
+    pairs_.clear();
+  }
+
+  // `places`: two of each pair. A list holds k rows: the first k that are found of a control row count.
+  void put_found(const std::vector<uint32_t>& places, std::vector<int64_t>& found) const {
+    std::vector<NearPair> at;  // the probe that finds each pair, in the place of the row
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      at.push_back({pairs_[i].control, std::min(places[2 * i], places[2 * i + 1])});
+    }
+    std::sort(at.begin(), at.end(), [](const NearPair& a, const NearPair& b) {
+      return a.control != b.control ? a.control < b.control : a.row < b.row;
+    });
+    int64_t taken = 0;
+    for (size_t i = 0; i < at.size(); ++i) {
+      taken = i > 0 && at[i].control == at[i - 1].control ? taken + 1 : 0;
+      if (taken < control_.k()) ++found[at[i].row];
+    }
+  }
+
+  const ControlRows& control_;
+  const MatrixView x_;
+  const Metric metric_;
+  CellPlaces& places_;
+  const Resources resources_;
+  const int64_t most_near_;
+  std::vector<NearPair> pairs_;
+  std::vector<uint32_t> tied_;  // control rows
+  int64_t searched_ = 0;        // of these
+  int64_t crowded_ = 0;         // of these
+  // Neighbours that each probe finds of control rows without ties, and of those whose ties were searched.
+  std::vector<int64_t> alone_;
+  std::vector<int64_t> with_ties_;
+};
+
+}  // namespace
+
+ProbeForecast foresee_probes(double recall, const ControlRows& control, const MatrixView& x, Metric metric,
+                             CellPlaces& places, const Resources& resources) {
+  constexpr double kMostOfThem = 0.8;
+  if (control.rows().empty()) return {};
+  Forecast forecast(control, x, metric, places, resources);
+  if (only_counts(resources)) {
+    forecast.count_memory();
+    return {};
+  }
+  forecast.follow_control_rows();
+  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.is_crowded()};
+}
+
+}  // namespace kith
