@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
@@ -34,14 +33,6 @@ int64_t device_room(int device, const Resources& resources) {
   return std::min(gpu.memory_free, resources.device_memory(device)->available());
 }
 
-// The most rows, up to `most`, whose footprint fits `room`; `least` where none does.
-template <typename FootprintOf>
-int64_t most_rows(int64_t most, int64_t least, int64_t room, const FootprintOf& footprint) {
-  int64_t rows = most;
-  while (rows > least && footprint(rows).device > room) rows = std::max(least, divide_up(rows, 2));
-  return rows;
-}
-
 // What a piece of rows takes on the device on its way to codes.
 struct PieceMemory {
   PieceMemory(const IvfModel& model, const GpuModelCuda& there, const RowsInfo& rows, int64_t piece,
@@ -68,10 +59,11 @@ int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView&
   if (rows.rows() <= least || only_counts(resources)) return least;
   constexpr int64_t kShare = 2;                                            // of the room: the rest is for larger pieces
   if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // is kept: it is not counted again and again
-  return most_rows(rows.rows(), least, device_room(device, resources) / kShare, [&](int64_t together) {
-    return footprint_of_call(resources, [&](const Resources& counting) {
+  return most_rows(least, rows.rows(), device_room(device, resources) / kShare, [&](int64_t together) {
+    const auto code = [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
-    });
+    };
+    return footprint_of_call(resources, code).device;
   });
 }
 
@@ -91,10 +83,11 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   const DeviceArray<uint8_t> codes(rows.rows() * code_bytes, "codes on the device", context, resources);
   {
     const RowsInfo info(rows);
-    const auto footprint = [&](int64_t piece) {
-      return counted(resources, [&](const Resources& counting) {
+    const auto piece_bytes = [&](int64_t piece) {
+      const auto make = [&](const Resources& counting) {
         const PieceMemory counted_piece(model, *there, info, piece, work_context(device, counting), counting);
-      });
+      };
+      return counted(resources, make).device;
     };
     const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastPiece);
     const int64_t good =
@@ -104,8 +97,8 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     Resources beside = resources;
     if (!only_counts(resources)) {
       const int64_t room = device_room(device, resources);
-      piece = most_rows(good, least, room / kShare, footprint);
-      beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - footprint(piece).device));
+      piece = most_rows(least, good, room / kShare, piece_bytes);
+      beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - piece_bytes(piece)));
     }
     PieceMemory memory(model, *there, info, piece, context, beside);
     RowUpload upload(wants_pinned(rows.space(), rows.rows() * info.row_bytes(), resources), resources);
