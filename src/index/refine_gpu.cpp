@@ -4,7 +4,6 @@
 
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/device_info.hpp"
@@ -89,8 +88,7 @@ void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, con
   const int64_t candidates = task.coarse.k;
   const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates + out.k).host +
                        QueriesOnDevice::bytes_for_each(queries);
-  const int64_t room =
-      std::min(cuda_device(device).memory_free, resources.device_memory(device)->available()) / kDeviceShare;
+  const int64_t room = device_memory_left(device, resources) / kDeviceShare;
   const int64_t together = only_counts(resources) ? 1 : std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
   const GraphOutput found({together, candidates, MemorySpace::cuda(device)}, resources);

@@ -66,11 +66,9 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   constexpr int64_t kPieceBytes = 256 << 20;
   constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   const bool here = rows.space().host_readable();
-  const int device = rows.space().device;
   const int64_t cols = chain.out();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
-  const int64_t left = here ? resources.host_memory()->available()
-                            : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
+  const int64_t left = here ? resources.host_memory()->available() : device_memory_left(rows.space().device, resources);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
   int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   const bool limited = here && behind && counts_memory(resources);

@@ -121,8 +121,7 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
                         here_.mutable_view().data());
   }
   const MemorySpace space = info.space;
-  const int64_t free = cuda_device(space.device).memory_free;
-  const int64_t room = std::min(resources.device_memory()->available(), free);
+  const int64_t room = device_memory_left(space.device, resources);
   constexpr int64_t kRoomShare = 4;  // of it: k-means wants as much again, and more
   const int64_t bytes = array_bytes<float>(count * info.cols);
   const bool stays = use.footprint_on_gpu && bytes <= room / kRoomShare &&

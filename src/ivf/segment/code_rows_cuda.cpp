@@ -28,11 +28,6 @@ constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
 constexpr int64_t kLeastPiece = 256;                 // rows of a piece, however little room there is
 constexpr int64_t kLeastTogether = 65536;            // rows coded together, likewise
 
-int64_t device_room(int device, const Resources& resources) {
-  const DeviceInfo gpu = usable_gpu(Device::cuda(device));
-  return std::min(gpu.memory_free, resources.device_memory(device)->available());
-}
-
 // What a piece of rows takes on the device on its way to codes.
 struct PieceMemory {
   PieceMemory(const IvfModel& model, const GpuModelCuda& there, const RowsInfo& rows, int64_t piece,
@@ -59,7 +54,7 @@ int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView&
   if (rows.rows() <= least || only_counts(resources)) return least;
   constexpr int64_t kShare = 2;                                            // of the room: the rest is for larger pieces
   if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // is kept: it is not counted again and again
-  return most_rows(least, rows.rows(), device_room(device, resources) / kShare, [&](int64_t together) {
+  return most_rows(least, rows.rows(), device_memory_left(device, resources) / kShare, [&](int64_t together) {
     const auto code = [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
     };
@@ -96,7 +91,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     int64_t piece = least;
     Resources beside = resources;
     if (!only_counts(resources)) {
-      const int64_t room = device_room(device, resources);
+      const int64_t room = device_memory_left(device, resources);
       piece = most_rows(least, good, room / kShare, piece_bytes);
       beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - piece_bytes(piece)));
     }
@@ -174,15 +169,13 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.cols = model.cols();
   shape.dtype = dtype;
   shape.kind = kind;
-  const Device device = Device::cuda(context_->device());
-  // What is counted is the least plan, whatever is free: the driver is not asked.
-  const DeviceInfo gpu = only_counts(resources) ? usable_gpu_when_idle(device) : usable_gpu(device);
-  PlanBudget budget;  // of the rows left to exact search
-  budget.host = only_counts(resources) ? 0 : resources.host_memory()->available();
-  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;
-  budget.device = std::min(budget.device, SpareDeviceMemory::of(resources));
-  budget.threads = resources.threads();
-  const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
+  const int device = context_->device();
+  PlanBudget budget{0, 0, resources.threads()};  // of the rows left to exact search
+  if (!only_counts(resources)) {                 // what is counted is the least plan, whatever is free
+    budget.host = resources.host_memory()->available();
+    budget.device = std::min(device_memory_left(device, resources) / 4, SpareDeviceMemory::of(resources));
+  }
+  const CentreSearchPlan plan = plan_centre_search(shape, usable_gpu_when_idle(Device::cuda(device)), budget);
   finding_ = {plan.exact.host_bytes, plan.exact.device_bytes};
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
   if (only_counts(resources)) return;
