@@ -8,6 +8,7 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -129,8 +130,7 @@ class DeviceContext {
   // Enqueues that every byte of `count` values becomes `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
   template <typename T>
   void fill(T* values, int byte, int64_t count) const {
-    if (count == 0 || only_counts()) return;
-    KITH_CUDA_CHECK(cudaMemsetAsync(values, byte, static_cast<size_t>(count) * sizeof(T), stream()));
+    fill_bytes(values, byte, count * static_cast<int64_t>(sizeof(T)), stream());
   }
 
  private:

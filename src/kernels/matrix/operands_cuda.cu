@@ -326,7 +326,7 @@ void visit_bytes(const OperandTask& task, const Use& use) {
 
 void launch_sample(const OperandTask& task, cudaStream_t stream) {
   if (is_counted_only(stream)) return;
-  enqueue_zeros(task.base_facts, sizeof(BaseFacts), stream);
+  fill_bytes(task.base_facts, 0, sizeof(BaseFacts), stream);
   if (task.type == OperandType::bytes) return;
   const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {

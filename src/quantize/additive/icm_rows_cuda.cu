@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads) list_unfit_kernel(IcmBooks books, Ic
 void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,
                              cudaStream_t stream) {
   const int64_t blocks = std::min<int64_t>(divide_up(rows.count, int64_t{kWarps}), 1 << 16);
-  if (list.count != nullptr) enqueue_zeros(list.count, sizeof(uint32_t), stream);
+  if (list.count != nullptr) fill_bytes(list.count, 0, sizeof(uint32_t), stream);
   launch(prepare_rows_kernel, Grid::of(blocks, kThreads), stream, books, grid, rows, list);
 }
 

@@ -5,7 +5,6 @@
 #include "core/divide.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "kernels/dense/cholesky_cuda.hpp"
 
@@ -102,7 +101,7 @@ void launch_update_codebooks(const CodedRows& coded, double lambda, double* syst
                              cudaStream_t stream) {
   const int64_t words = coded.books << coded.bits;
   double* const sums = system + words * words;
-  KITH_CUDA_CHECK(cudaMemsetAsync(system, 0, static_cast<size_t>(words * words) * sizeof(double), stream));
+  fill_bytes(system, 0, array_bytes<double>(words * words), stream);
   launch(count_pairs_kernel, Grid::of(divide_up(coded.count, kWarps), kThreads), stream, coded, words, system);
   launch(add_diagonal_kernel, Grid::over(words, kThreads), stream, words, lambda, system);
   const dim3 columns(static_cast<unsigned>(words), static_cast<unsigned>(divide_up(coded.cols, kThreads)));
