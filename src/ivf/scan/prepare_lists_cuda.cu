@@ -6,6 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/lookups_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 

@@ -6,6 +6,7 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/dense/cholesky_cuda.hpp"
 
 namespace kith {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 __device__ int64_t word_of(const CodedRows& coded, int64_t row, int64_t book) {
   return (book << coded.bits) + coded.codes[row * coded.books + book];
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) sum_rows_kernel(CodedRows coded, int
   for (int64_t first = 0; first < coded.count; first += kThreads) {
     const int64_t row = first + threadIdx.x;
     const bool has = row < coded.count && coded.codes[row * coded.books + book] == code;
-    const unsigned having = __ballot_sync(kFullWarp, has);
+    const unsigned having = __ballot_sync(kAllLanes, has);
     if (lane == 0) warp_counts[warp] = __popc(having);
     __syncthreads();
     int before = 0;
