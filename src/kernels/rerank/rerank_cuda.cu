@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, 
     const bool first = i < k;
     const uint64_t entry = first ? memory[i] : other[i - k];
     if (entry == kPadding) continue;
-    const int place = (first ? i : i - k) + rank_in_run(first ? other : memory, k, entry);
+    const int place = (first ? i : i - k) + rank_in_list(first ? other : memory, k, entry);
     if (place < k) mine[place] = entry;
   }
 }
