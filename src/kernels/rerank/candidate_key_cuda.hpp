@@ -11,7 +11,6 @@
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstddef>
