@@ -5,9 +5,11 @@
 #pragma once
 
 #include <kith/resources.hpp>
+#include <kith/view.hpp>
 
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -126,11 +128,18 @@ class DeviceContext {
   void copy_values(T* to, const T* from, int64_t count) const {
     copy(to, from, count * static_cast<int64_t>(sizeof(T)));
   }
+  // The same for rows of two matrices of one shape and dtype, each with its stride.
+  void copy_rows(const MutableMatrixView& to, const MatrixView& from) const {
+    if (from.empty() || only_counts()) return;
+    const auto bytes = [&](int64_t values) { return static_cast<size_t>(values * size_of(from.dtype())); };
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), bytes(to.row_stride()), from.data(), bytes(from.row_stride()),
+                                      bytes(from.cols()), static_cast<size_t>(from.rows()), cudaMemcpyDefault,
+                                      stream()));
+  }
   // Enqueues that every byte of `count` values becomes `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
   template <typename T>
   void fill(T* values, int byte, int64_t count) const {
-    if (count == 0 || only_counts()) return;
-    KITH_CUDA_CHECK(cudaMemsetAsync(values, byte, static_cast<size_t>(count) * sizeof(T), stream()));
+    fill_bytes(values, byte, count * static_cast<int64_t>(sizeof(T)), stream());
   }
 
  private:

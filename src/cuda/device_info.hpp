@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kith/device.hpp>
+#include <kith/resources.hpp>
 
 #include <cstdint>
 
@@ -17,6 +18,9 @@ DeviceInfo cuda_device_when_idle(int index);
 // For a device that was asked for: Unsupported in a build without CUDA, InvalidArgument where there is none.
 DeviceInfo usable_gpu(Device device);
 DeviceInfo usable_gpu_when_idle(Device device);
+
+// What may be taken there now: within the limit, and free for Kith, which the driver is asked.
+int64_t device_memory_left(int device, const Resources& resources);
 
 // What Kith's pool on the device holds for the next call: free for Kith, though not for others.
 int64_t idle_pool_bytes(int device);

@@ -70,9 +70,9 @@ void launch_kernel(const void* kernel, void** arguments, const Grid& grid, cudaS
   if (error != cudaSuccess) throw_cuda_error(error, ("launch of " + name_of_kernel(kernel)).c_str());
 }
 
-void enqueue_zeros(void* memory, int64_t bytes, cudaStream_t stream) {
+void fill_bytes(void* memory, int byte, int64_t bytes, cudaStream_t stream) {
   if (bytes == 0 || is_counted_only(stream)) return;
-  KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream));
+  KITH_CUDA_CHECK(cudaMemsetAsync(memory, byte, static_cast<size_t>(bytes), stream));
 }
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// The one way to launch a kernel: computes the grid, leaves out empty work and work that is only counted, checks. Zeros
-// are enqueued in the same way.
+// The one way to launch a kernel: computes the grid, leaves out empty work and work that is only counted, checks.
+// Memory is filled in the same way.
 //
 //   launch(fill_kernel, Grid::over(count, kThreads), stream, values, count);
 //
@@ -55,6 +55,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream
   launch_kernel(reinterpret_cast<const void*>(kernel), pointers, grid, stream);
 }
 
-void enqueue_zeros(void* memory, int64_t bytes, cudaStream_t stream);
+// Enqueues that every byte becomes `byte`.
+void fill_bytes(void* memory, int byte, int64_t bytes, cudaStream_t stream);
 
 }  // namespace kith

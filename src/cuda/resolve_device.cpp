@@ -3,9 +3,12 @@
 #include <kith/error.hpp>
 
 #include "core/dispatch.hpp"
+#include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace kith {
 namespace {
@@ -39,6 +42,10 @@ Device device_of(std::string_view job, const std::vector<MemorySpace>& spaces, c
 
 DeviceInfo usable_gpu(Device device) { return checked(device, cuda_device); }
 DeviceInfo usable_gpu_when_idle(Device device) { return checked(device, cuda_device_when_idle); }
+
+int64_t device_memory_left(int device, const Resources& resources) {
+  return std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
+}
 
 Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources) {

@@ -28,23 +28,24 @@ namespace kith {
 // Whether copies go through pinned memory: there are many bytes in ordinary host memory, and the limit has room.
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
 
+// The most rows, from `least` to `most`, of which n take bytes_of(n) within `room`; `least` where fewer would fit.
+template <typename BytesOf>
+int64_t most_rows(int64_t least, int64_t most, int64_t room, const BytesOf& bytes_of) {
+  if (most <= least || bytes_of(most) <= room) return std::max(least, most);
+  int64_t rows = least;
+  for (int64_t too_many = most; too_many - rows > 1;) {
+    const int64_t middle = rows + (too_many - rows) / 2;
+    (bytes_of(middle) <= room ? rows : too_many) = middle;
+  }
+  return rows;
+}
+
 // How many rows, of `most`, are brought to a device at a time, where n of them take bytes_of(n) there: as many as take
 // most_bytes, or half of what is left. At least one, which is what counts where memory is only counted.
 template <typename BytesOf>
 int64_t rows_at_a_time(int64_t most, int64_t most_bytes, const BytesOf& bytes_of, const Resources& resources) {
   if (only_counts(resources)) return 1;
-  const int64_t bytes = std::min(most_bytes, resources.device_memory()->available() / 2);
-  int64_t rows = 1;
-  int64_t too_many = most + 1;
-  while (too_many - rows > 1) {
-    const int64_t middle = rows + (too_many - rows) / 2;
-    if (bytes_of(middle) <= bytes) {
-      rows = middle;
-    } else {
-      too_many = middle;
-    }
-  }
-  return rows;
+  return most_rows(1, most, std::min(most_bytes, resources.device_memory()->available() / 2), bytes_of);
 }
 
 class PinnedStage;

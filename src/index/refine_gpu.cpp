@@ -4,13 +4,13 @@
 
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "index/host_rows.hpp"
+#include "rows/float_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -32,14 +32,13 @@ class QueriesOnDevice {
   QueriesOnDevice(int device, const MatrixView& queries, int64_t together, const Resources& resources)
       : device_(device), all_(queries), resources_(resources) {
     if (is_there(queries)) return;
-    memory_ =
-        allocate_on_device(array_bytes<float>(together * queries.cols()), "queries on the device", device, resources);
+    there_ = FloatRows(MemorySpace::cuda(device), together, queries.cols(), "queries on the device", resources);
   }
 
   MatrixView load(int64_t first, int64_t count) const {
     const MatrixView some = all_.slice(first, count);
     if (is_there(all_)) return some;
-    const MatrixView loaded(memory_.get(), DType::f32, {count, some.cols(), some.cols()}, MemorySpace::cuda(device_));
+    const MutableMatrixView loaded = there_.view().slice(0, count);
     const HostRows rows(some, resources_);
     MatrixView from = rows.view();
     MatrixBuffer wide;
@@ -49,7 +48,7 @@ class QueriesOnDevice {
       for (int64_t i = 0; i < count; ++i) widen_row(from, i, typed_row<float>(wide.mutable_view(), i));
       from = wide.view();
     }
-    copy_to_device(from, memory_.get(), device_, resources_);
+    copy_to_device(from, loaded.row(0), device_, resources_);
     return loaded;
   }
 
@@ -61,7 +60,7 @@ class QueriesOnDevice {
   const int device_;
   const MatrixView all_;
   const Resources resources_;
-  std::shared_ptr<std::byte> memory_;
+  FloatRows there_;
 };
 
 }  // namespace
@@ -89,8 +88,7 @@ void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, con
   const int64_t candidates = task.coarse.k;
   const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates + out.k).host +
                        QueriesOnDevice::bytes_for_each(queries);
-  const int64_t room =
-      std::min(cuda_device(device).memory_free, resources.device_memory(device)->available()) / kDeviceShare;
+  const int64_t room = device_memory_left(device, resources) / kDeviceShare;
   const int64_t together = only_counts(resources) ? 1 : std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
   const GraphOutput found({together, candidates, MemorySpace::cuda(device)}, resources);

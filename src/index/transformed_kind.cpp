@@ -7,10 +7,10 @@
 #include "core/memory_budget.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_info.hpp"
-#include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/host_rows.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/float_rows.hpp"
 #include "rows/row_source.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
@@ -30,29 +30,6 @@ constexpr int64_t kTransformedShare = 8;
 
 constexpr std::string_view kTransformedPurpose = "transformed vectors";
 
-// f32 rows in the memory where others lie.
-class FloatRows {
- public:
-  FloatRows() = default;
-  FloatRows(MemorySpace space, int64_t rows, int64_t cols, const Resources& resources) {
-    if (space.host_readable()) {
-      here_ = MatrixBuffer(DType::f32, rows, cols, kTransformedPurpose, resources);
-      view_ = here_.mutable_view();
-    } else {
-      there_ = allocate_on_device(array_bytes<float>(rows * cols), kTransformedPurpose, space.device, resources);
-      view_ = {there_.get(), DType::f32, {rows, cols, cols}, space};
-    }
-  }
-
-  int64_t rows() const { return view_.rows(); }
-  MutableMatrixView first(int64_t count) const { return view_.slice(0, count); }
-
- private:
-  MatrixBuffer here_;
-  std::shared_ptr<std::byte> there_;
-  MutableMatrixView view_;
-};
-
 // One transformed row, in the memory where the rows lie.
 Footprint row_footprint(const TransformChain& chain, MemorySpace space) {
   return Footprint::in(space, array_bytes<float>(chain.out()));
@@ -66,19 +43,17 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   constexpr int64_t kPieceBytes = 256 << 20;
   constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   const bool here = rows.space().host_readable();
-  const int device = rows.space().device;
   const int64_t cols = chain.out();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
-  const int64_t left = here ? resources.host_memory()->available()
-                            : std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
+  const int64_t left = here ? resources.host_memory()->available() : device_memory_left(rows.space().device, resources);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kTransformedShare);
   int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   const bool limited = here && behind && counts_memory(resources);
   while (limited && piece > 1 && behind(piece).host > left - piece * row_bytes) piece = divide_up(piece, 2);
-  const FloatRows transformed(rows.space(), std::min(piece, rows.rows()), cols, resources);
+  const FloatRows transformed(rows.space(), std::min(piece, rows.rows()), cols, kTransformedPurpose, resources);
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
-    const MutableMatrixView out = transformed.first(count);
+    const MutableMatrixView out = transformed.view().slice(0, count);
     chain.apply(rows.slice(first, count), out, resources);
     use(out, first);
   }
@@ -107,15 +82,16 @@ class TransformedSource final : public RowSource {
     resources_ = resources;
     rows_.open(most, resources);
     if (rows_.space().host_readable()) {
-      buffer_ = FloatRows({}, std::min(most, rows_.rows()), chain_.out(), resources);
+      buffer_ = FloatRows({}, std::min(most, rows_.rows()), chain_.out(), kTransformedPurpose, resources);
     }
   }
   MatrixView fetch(int64_t first, int64_t count) override {
     const MemorySpace space = rows_.space();
-    if (!space.host_readable() || buffer_.rows() < count) {
-      buffer_ = FloatRows(space.host_readable() ? MemorySpace() : space, count, chain_.out(), resources_);
+    if (!space.host_readable() || buffer_.view().rows() < count) {
+      buffer_ = FloatRows(space.host_readable() ? MemorySpace() : space, count, chain_.out(), kTransformedPurpose,
+                          resources_);
     }
-    const MutableMatrixView out = buffer_.first(count);
+    const MutableMatrixView out = buffer_.view().slice(0, count);
     chain_.apply(rows_.fetch(first, count), out, resources_);
     return out;
   }

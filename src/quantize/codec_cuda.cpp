@@ -109,11 +109,7 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
     }
     float* const to = out_there ? typed_row<float>(out, first) : made.data();
     on_device.decode(from, code_stride, count, to, out_there ? out.row_stride() : format.cols, context->stream());
-    if (!out_there) {
-      KITH_CUDA_CHECK(cudaMemcpy2DAsync(out.row(first), static_cast<size_t>(out.row_stride() * 4), to,
-                                        static_cast<size_t>(out_bytes), static_cast<size_t>(out_bytes),
-                                        static_cast<size_t>(count), cudaMemcpyDefault, context->stream()));
-    }
+    if (!out_there) context->copy_rows(out.slice(first, count), MatrixView(to, count, format.cols));
     context->synchronize();
     meter.add(count);
     meter.poll();
@@ -125,9 +121,7 @@ void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int de
   if (from.rows() == 0 || only_counts(resources)) return;
   const DeviceGuard guard(device);
   const DeviceContext context(device, resources.options().stream);
-  KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),
-                                    static_cast<size_t>(from.row_stride()), static_cast<size_t>(from.cols()),
-                                    static_cast<size_t>(from.rows()), cudaMemcpyDefault, context.stream()));
+  context.copy_rows(to, from);
   context.synchronize();
 }
 

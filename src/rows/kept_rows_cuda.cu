@@ -2,6 +2,7 @@
 #include "rows/kept_rows_cuda.hpp"
 
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 
 namespace kith {
 namespace {
@@ -17,11 +18,7 @@ __global__ void __launch_bounds__(kRankWords) kept_numbers_kernel(KeptNumbersTas
   const int64_t word = rank * kRankWords + threadIdx.x;
   uint64_t rest = word < task.words ? task.bits[word] : 0;
   const auto mine = static_cast<uint32_t>(__popcll(rest));
-  uint32_t before = mine;  // of this warp, this word included
-  for (unsigned apart = 1; apart < 32; apart *= 2) {
-    const uint32_t other = __shfl_up_sync(0xFFFFFFFFu, before, apart);
-    if (threadIdx.x % 32 >= apart) before += other;
-  }
+  uint32_t before = warp_inclusive(mine);  // of this warp, this word included
   if (threadIdx.x == 31) first_warp = before;
   __syncthreads();
   if (threadIdx.x >= 32) before += first_warp;

@@ -195,11 +195,8 @@ class PieceRun {
       }
       from = to;
     }
-    if (!lies_on(out_, device_) && !only_counts(resources_)) {
-      const MutableMatrixView to = out_.slice(first, count);
-      KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride() * 4), from.data(),
-                                        static_cast<size_t>(from.row_stride() * 4), static_cast<size_t>(to.cols() * 4),
-                                        static_cast<size_t>(count), cudaMemcpyDefault, context_->stream()));
+    if (!lies_on(out_, device_)) {
+      context_->copy_rows(out_.slice(first, count), from);
       context_->synchronize();
     }
   }

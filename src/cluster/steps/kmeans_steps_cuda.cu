@@ -2,6 +2,7 @@
 
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 
 namespace kith {
@@ -11,15 +12,6 @@ constexpr int kThreads = 256;
 constexpr int64_t kWideCols = 256;  // from which on a centre has a block of its own
 constexpr int kWideThreads = 128;
 constexpr int kWideChunk = 1024;  // columns in shared memory at a time
-
-// canonical_tree of the sixteen threads' lanes, in all of them.
-__device__ double tree(double lane, unsigned threads) {
-  KITH_UNROLL
-  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-    lane += __shfl_down_sync(threads, lane, static_cast<unsigned>(apart), kCanonicalLanes);
-  }
-  return __shfl_sync(threads, lane, 0, kCanonicalLanes);
-}
 
 // One centre of the task.
 struct Centre {
@@ -67,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
       const double value = centre.mean(col);
       squares = fma(value, value, squares);
     }
-    inverse = canonical_inverse_norm(tree(squares, threads));
+    inverse = canonical_inverse_norm(warp_sum<kCanonicalLanes>(squares, threads));
     moves = inverse > 0;
   }
   double squared = 0;
@@ -75,7 +67,7 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
     const double moved = centre.move(col, moves, inverse);
     squared = fma(moved, moved, squared);
   }
-  squared = tree(squared, threads);
+  squared = warp_sum<kCanonicalLanes>(squared, threads);
   if (lane == 0) task.squared_moves[number] = squared;
 }
 
@@ -97,7 +89,7 @@ __device__ double wide_squares(int64_t cols, const Value& value, double* chunk, 
     __syncthreads();
   }
   if (threadIdx.x < kCanonicalLanes) {
-    squares = tree(squares, 0xFFFFu);
+    squares = warp_sum<kCanonicalLanes>(squares, 0xFFFFu);
     if (threadIdx.x == 0) *result = squares;
   }
   __syncthreads();
@@ -124,7 +116,6 @@ __global__ void __launch_bounds__(kWideThreads) move_wide_kernel(MoveTask task) 
 
 constexpr int kWarps = kThreads / 32;
 constexpr int kTreeThreads = 1024;
-constexpr unsigned kWarp = 0xFFFFFFFFu;
 
 __global__ void __launch_bounds__(kThreads) no_candidates_kernel(DrawTask task) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -163,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) block_sums_kernel(DrawTask task) {
   const double segment = segment_sum(task, block * kDrawFan + lane);
   const int segments = DrawTree::children_of(block, task.tree.segments);
   double sum = 0;
-  for (int i = 0; i < segments; ++i) sum += __shfl_sync(kWarp, segment, i);
+  for (int i = 0; i < segments; ++i) sum += __shfl_sync(kAllLanes, segment, i);
   if (lane == 0) task.sums[block] = sum;
 }
 

@@ -48,23 +48,9 @@ __device__ inline void sort_neighbors(uint64_t* entries, int count) {
   __syncwarp();
 }
 
-// Those before `bare`, a neighbour without a flag, in a sorted list.
-__device__ inline int64_t rank_in_list(const uint64_t* list, int64_t length, uint64_t bare) {
-  int64_t low = 0;
-  int64_t high = length;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (without_flag(list[middle]) < bare) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
+// Whether a sorted list has `bare`, a neighbour without a flag.
 __device__ inline bool list_holds(const uint64_t* list, int64_t length, uint64_t bare) {
-  const int64_t rank = rank_in_list(list, length, bare);
+  const int64_t rank = rank_in_list(list, length, bare, [](uint64_t entry) { return without_flag(entry); });
   return rank < length && without_flag(list[rank]) == bare && list[rank] != kPadding;
 }
 

@@ -28,10 +28,6 @@ namespace {
 constexpr std::string_view kPurpose = "the training sample";
 constexpr int64_t kPieceBytes = int64_t{256} << 20;
 
-MutableMatrixView floats_at(std::byte* memory, int64_t rows, int64_t cols, MemorySpace space) {
-  return {memory, DType::f32, {rows, cols, cols}, space};
-}
-
 constexpr int64_t kShare = 4;        // of what is left, for a sample in memory
 constexpr int64_t kPieceShare = 16;  // for rows whose lists are looked for: the search for centres needs most of it
 
@@ -58,7 +54,8 @@ Footprint drawn_footprint(const RowsInfo& rows, int64_t count) {
 // What it takes at least to draw rows that lie on a GPU, some at a time: those as f32, and as they are wanted.
 Footprint drawing_footprint(const RowsInfo& rows, int64_t count, const Resources& resources) {
   if (rows.space.host_readable()) return {};
-  return gathering_footprint(rows, count, resources).beside({0, 2 * array_bytes<float>(rows.cols)});
+  const Footprint row = footprint_of<FloatRows>(resources, rows.space, int64_t{1}, rows.cols, kPurpose);
+  return gathering_footprint(rows, count, resources).beside(row.times(2));
 }
 
 // The list of every drawn row, a piece at a time.
@@ -88,18 +85,12 @@ TrainingSample::TrainingSample(RowSource& rows, int64_t most, const CounterRng& 
   }
   const int64_t count = std::min(rows.rows(), most);
   take_room(count, rows.info().cols, MemorySpace::host(), resources);
-  gather_as_floats(rows, drawn_rows(rng, rows.rows(), count, resources),
-                   static_cast<float*>(here_.mutable_view().data()), resources);
+  gather_as_floats(rows, drawn_rows(rng, rows.rows(), count, resources), typed_row<float>(own_.view(), 0), resources);
 }
 
 void TrainingSample::take_room(int64_t count, int64_t cols, MemorySpace space, const Resources& resources) {
-  if (space.host_readable()) {
-    here_ = MatrixBuffer(DType::f32, count, cols, kPurpose, resources);
-    view_ = here_.view();
-    return;
-  }
-  there_ = allocate_on_device(count * cols * 4, kPurpose, space.device, resources);
-  view_ = floats_at(there_.get(), count, cols, space);
+  own_ = FloatRows(space, count, cols, kPurpose, resources);
+  view_ = own_.view();
 }
 
 // Piece after piece of the rows that lie there is gathered, made into what is wanted, and copied to its place.
@@ -117,12 +108,10 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
   if (as_they_are && !use.footprint_on_gpu && all.row_stride() == all.cols()) {
     take_room(count, info.cols, MemorySpace::host(), resources);
     wait_for_stream(info.space.device, resources);
-    return copy_to_host(all.data(), array_bytes<float>(count * info.cols), info.space.device,
-                        here_.mutable_view().data());
+    return copy_to_host(all.data(), array_bytes<float>(count * info.cols), info.space.device, own_.view().data());
   }
   const MemorySpace space = info.space;
-  const int64_t free = cuda_device(space.device).memory_free;
-  const int64_t room = std::min(resources.device_memory()->available(), free);
+  const int64_t room = device_memory_left(space.device, resources);
   constexpr int64_t kRoomShare = 4;  // of it: k-means wants as much again, and more
   const int64_t bytes = array_bytes<float>(count * info.cols);
   const bool stays = use.footprint_on_gpu && bytes <= room / kRoomShare &&
@@ -132,34 +121,27 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
   const int64_t piece =
       std::clamp<int64_t>(std::min(kPieceBytes, room / 16) / (4 * widest), 1, std::max<int64_t>(count, 1));
   const bool made = stored != &rows;
-  const auto gathered = allocate_on_device(piece * all.cols() * 4, kPurpose, space.device, resources);
-  const auto finished =
-      allocate_on_device(made && !stays ? piece * info.cols * 4 : 0, kPurpose, space.device, resources);
+  const FloatRows gathered(space, piece, all.cols(), kPurpose, resources);
+  const FloatRows finished(space, made && !stays ? piece : 0, info.cols, kPurpose, resources);
   const std::vector<uint32_t> numbers = drawn_rows(rng, info.rows, count, resources);
   for (int64_t first = 0; first < count; first += piece) {
     resources.check_cancelled();
     const int64_t some = std::min(piece, count - first);
     const std::vector<uint32_t> wanted(numbers.begin() + first, numbers.begin() + first + some);
-    std::byte* const place = stays ? there_.get() + first * info.cols * 4 : finished.get();
-    std::byte* const to = made || !stays ? gathered.get() : place;
-    gather_floats_cuda(all, wanted, reinterpret_cast<float*>(to), resources);
-    if (made) {
-      rows.make(floats_at(to, some, all.cols(), space), floats_at(place, some, info.cols, space), resources);
-    }
-    if (!stays) {
-      copy_to_host(made ? place : to, some * info.cols * 4, space.device, here_.mutable_view().row(first));
-    }
+    const MutableMatrixView to = made || !stays ? gathered.view().slice(0, some) : own_.view().slice(first, some);
+    const MutableMatrixView place = stays ? own_.view().slice(first, some) : made ? finished.view().slice(0, some) : to;
+    gather_floats_cuda(all, wanted, typed_row<float>(to, 0), resources);
+    if (made) rows.make(to, place, resources);
+    if (!stays) copy_to_host(place.data(), array_bytes<float>(some * info.cols), space.device, own_.view().row(first));
   }
 }
 
 void TrainingSample::make_unit_length(const Resources& resources) {
-  const MutableMatrixView out =
-      there_ != nullptr ? floats_at(there_.get(), view_.rows(), view_.cols(), view_.space()) : here_.mutable_view();
   const int64_t cols = view_.cols();
   TransformChain()
       .then(std::make_shared<const Transform>(
           TransformParts{TransformParts::Kind::unit_length, "L2norm", cols, cols, {}, {}}, resources))
-      .apply(view_, out, resources);
+      .apply(view_, own_.view(), resources);
 }
 
 bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& beside, const Resources& resources) {

@@ -14,6 +14,7 @@
 #include "core/footprint.hpp"
 #include "core/random.hpp"
 #include "quantize/codec.hpp"
+#include "rows/float_rows.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstddef>
@@ -40,14 +41,13 @@ class TrainingSample {
   // Rows of length 1; zeros stay.
   void make_unit_length(const Resources& resources);
   // The sample; only for one that came to the host.
-  MatrixBuffer on_host() && { return std::move(here_); }
+  MatrixBuffer on_host() && { return std::move(own_).on_host(); }
 
  private:
   void draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use, const Resources& resources);
   void take_room(int64_t count, int64_t cols, MemorySpace space, const Resources& resources);
 
-  MatrixBuffer here_;
-  std::shared_ptr<std::byte> there_;
+  FloatRows own_;
   MatrixView view_;
 };
 

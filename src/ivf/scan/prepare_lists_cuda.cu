@@ -6,6 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/lookups_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 
@@ -333,8 +334,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   const CodeFormat& format = lists.codec.format;
-  enqueue_zeros(prepared.largest, sizeof(float), stream);
-  enqueue_zeros(prepared.facts, array_bytes<ListFacts>(lists.lists), stream);
+  fill_bytes(prepared.largest, 0, sizeof(float), stream);
+  fill_bytes(prepared.facts, 0, array_bytes<ListFacts>(lists.lists), stream);
   const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
   const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
   constexpr int64_t kMostBlocks = 1024;
@@ -366,7 +367,7 @@ void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStre
 
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream) {
   if (lists.count == 0) return;
-  enqueue_zeros(ranks, array_bytes<uint16_t>(lists.count), stream);
+  fill_bytes(ranks, 0, array_bytes<uint16_t>(lists.count), stream);
   launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
 }
 

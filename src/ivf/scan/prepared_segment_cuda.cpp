@@ -2,9 +2,9 @@
 
 #include <kith/error.hpp>
 
-#include "core/memory_budget.hpp"
+#include "core/footprint.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
+#include "cuda/device_info.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include <algorithm>
@@ -14,19 +14,15 @@ namespace kith {
 namespace {
 
 // What may be kept that a search can do without: nothing that it needs, and it leaves most of what is free to others.
-int64_t room_beside(const Resources& resources) {
+int64_t room_beside(int device, const Resources& resources) {
   constexpr int64_t kShare = 4;
-  size_t free = 0;
-  size_t all = 0;
-  KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
-  const int64_t left = std::min(static_cast<int64_t>(free), resources.device_memory()->available());
-  return std::min(left / kShare, SpareDeviceMemory::of(resources));
+  return std::min(device_memory_left(device, resources) / kShare, SpareDeviceMemory::of(resources));
 }
 
 // Without halves each scan decodes.
-bool has_room_for_halves(const DeviceListsView& lists, const Resources& resources) {
+bool has_room_for_halves(const DeviceListsView& lists, int device, const Resources& resources) {
   return PreparedLists::wants_halves(lists.codec.format) &&
-         PreparedListsLayout(lists, true).bytes <= room_beside(resources);
+         PreparedListsLayout(lists, true).bytes <= room_beside(device, resources);
 }
 
 // Empty where no code is frequent. Memory is of the context that memory outliving a call is taken from, work is of the other.
@@ -62,9 +58,10 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   view_.codes = segment_->codes();
   view_.rows = segment_->rows();
   view_.count = segment_->size();
-  const auto memory = allocation_context(segment_->space().device, resources);
-  const auto work = work_context(segment_->space().device, resources);
-  const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
+  const int device = segment_->space().device;
+  const auto memory = allocation_context(device, resources);
+  const auto work = work_context(device, resources);
+  const PreparedListsLayout layout(view_, has_room_for_halves(view_, device, resources));
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
   memory->synchronize();
   prepared_ = layout.in(memory_.data(), view_);
@@ -85,8 +82,8 @@ int64_t PreparedSegmentCuda::bytes() const {
 
 ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {
   if (const auto terms = kept_terms()) return terms->terms.term;
-  const DeviceGuard guard(segment_->space().device);
-  return scan_term_within(room_beside(resources), view_.codec.format, view_.lists, view_.count);
+  const int64_t room = room_beside(segment_->space().device, resources);
+  return scan_term_within(room, view_.codec.format, view_.lists, view_.count);
 }
 
 ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {

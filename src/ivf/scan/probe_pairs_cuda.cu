@@ -6,7 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
+#include "cuda/warp.hpp"
 
 namespace kith {
 namespace {

@@ -11,6 +11,7 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/lookups_cuda.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"

@@ -11,6 +11,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/lookups_cuda.hpp"
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "core/slot.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/scan_cut.hpp"
 #include "ivf/scan/scan_item_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/machine_model.hpp"
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/scan/scan_cut.hpp"
 #include "ivf/scan/scan_lists_task_cuda.hpp"
@@ -215,7 +216,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     const int64_t queries = std::min(plan.batch, shape.queries - done);
     stage = 0;
     mark();
-    KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
+    fill_bytes(memory, 0, at.zeroed, stream);
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
     ProbedLists now = task;

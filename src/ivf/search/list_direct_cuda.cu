@@ -6,9 +6,10 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
-#include "rows/kept_rows_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
+#include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
 
@@ -48,8 +49,7 @@ __device__ bool may_reach(const ListRerankTask& task, const double* query, uint3
     const double difference = query[col] - origin;
     square = fma(difference, difference, square);
   }
-  KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) square += __shfl_xor_sync(0xFFFFFFFFu, square, apart);
+  square = warp_sum(square);
   const ListFacts facts = task.prepared.facts[list];
   const double nearest = sqrt(square) * scale - static_cast<double>(facts.norm) - facts.residual;
   // Not where anything is NaN or infinite. The slack is for the roundings here.

@@ -5,6 +5,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
+#include "kernels/select/select_entry.hpp"
 #include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
@@ -54,20 +55,6 @@ __global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask 
   for (int64_t slot = taken; slot < task.slots; ++slot) probes[slot] = kPadding;
 }
 
-// How many of a sorted list come before an entry.
-__device__ int64_t count_before(const uint64_t* list, int64_t count, uint64_t entry) {
-  int64_t low = 0;
-  while (low < count) {
-    const int64_t middle = (low + count) / 2;
-    if (list[middle] < entry) {
-      low = middle + 1;
-    } else {
-      count = middle;
-    }
-  }
-  return low;
-}
-
 // A thread for each entry of both lists. Padding of the first list comes behind all that is real; that of the second
 // would come to the same places.
 __global__ void __launch_bounds__(kThreads)
@@ -82,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint64_t* const other = (first ? b : a) + query * k;
   const uint64_t entry = own[place];
   if (!first && entry == kPadding) return;
-  const int64_t to = place + count_before(other, k, entry);
+  const int64_t to = place + rank_in_list(other, k, entry);
   if (to < k) out[query * k + to] = entry;
 }
 

@@ -404,11 +404,7 @@ class CudaBackend final : public ListsBackend {
       }
       return context_->copy_values(at(layout_.rows), staged_.data(), count() * cols);
     }
-    const MatrixView some = queries.slice(numbers_.front(), count());
-    const auto width = static_cast<size_t>(cols) * sizeof(float);
-    KITH_CUDA_CHECK(cudaMemcpy2DAsync(at(layout_.rows), width, some.data(),
-                                      static_cast<size_t>(some.row_stride()) * sizeof(float), width,
-                                      static_cast<size_t>(count()), cudaMemcpyHostToDevice, context_->stream()));
+    context_->copy_rows({at(layout_.rows), count(), cols}, queries.slice(numbers_.front(), count()));
   }
 
   std::vector<uint32_t> limit_probes() {

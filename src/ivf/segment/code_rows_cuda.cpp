@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
@@ -28,19 +27,6 @@ constexpr uint64_t kNothingLost = ~uint64_t{0};
 constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
 constexpr int64_t kLeastPiece = 256;                 // rows of a piece, however little room there is
 constexpr int64_t kLeastTogether = 65536;            // rows coded together, likewise
-
-int64_t device_room(int device, const Resources& resources) {
-  const DeviceInfo gpu = usable_gpu(Device::cuda(device));
-  return std::min(gpu.memory_free, resources.device_memory(device)->available());
-}
-
-// The most rows, up to `most`, whose footprint fits `room`; `least` where none does.
-template <typename FootprintOf>
-int64_t most_rows(int64_t most, int64_t least, int64_t room, const FootprintOf& footprint) {
-  int64_t rows = most;
-  while (rows > least && footprint(rows).device > room) rows = std::max(least, divide_up(rows, 2));
-  return rows;
-}
 
 // What a piece of rows takes on the device on its way to codes.
 struct PieceMemory {
@@ -68,10 +54,11 @@ int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView&
   if (rows.rows() <= least || only_counts(resources)) return least;
   constexpr int64_t kShare = 2;                                            // of the room: the rest is for larger pieces
   if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // is kept: it is not counted again and again
-  return most_rows(rows.rows(), least, device_room(device, resources) / kShare, [&](int64_t together) {
-    return footprint_of_call(resources, [&](const Resources& counting) {
+  return most_rows(least, rows.rows(), device_memory_left(device, resources) / kShare, [&](int64_t together) {
+    const auto code = [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
-    });
+    };
+    return footprint_of_call(resources, code).device;
   });
 }
 
@@ -91,10 +78,11 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   const DeviceArray<uint8_t> codes(rows.rows() * code_bytes, "codes on the device", context, resources);
   {
     const RowsInfo info(rows);
-    const auto footprint = [&](int64_t piece) {
-      return counted(resources, [&](const Resources& counting) {
+    const auto piece_bytes = [&](int64_t piece) {
+      const auto make = [&](const Resources& counting) {
         const PieceMemory counted_piece(model, *there, info, piece, work_context(device, counting), counting);
-      });
+      };
+      return counted(resources, make).device;
     };
     const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastPiece);
     const int64_t good =
@@ -103,9 +91,9 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     int64_t piece = least;
     Resources beside = resources;
     if (!only_counts(resources)) {
-      const int64_t room = device_room(device, resources);
-      piece = most_rows(good, least, room / kShare, footprint);
-      beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - footprint(piece).device));
+      const int64_t room = device_memory_left(device, resources);
+      piece = most_rows(least, good, room / kShare, piece_bytes);
+      beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - piece_bytes(piece)));
     }
     PieceMemory memory(model, *there, info, piece, context, beside);
     RowUpload upload(wants_pinned(rows.space(), rows.rows() * info.row_bytes(), resources), resources);
@@ -181,15 +169,13 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.cols = model.cols();
   shape.dtype = dtype;
   shape.kind = kind;
-  const Device device = Device::cuda(context_->device());
-  // What is counted is the least plan, whatever is free: the driver is not asked.
-  const DeviceInfo gpu = only_counts(resources) ? usable_gpu_when_idle(device) : usable_gpu(device);
-  PlanBudget budget;  // of the rows left to exact search
-  budget.host = only_counts(resources) ? 0 : resources.host_memory()->available();
-  budget.device = std::min(gpu.memory_free, resources.device_memory(context_->device())->available()) / 4;
-  budget.device = std::min(budget.device, SpareDeviceMemory::of(resources));
-  budget.threads = resources.threads();
-  const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
+  const int device = context_->device();
+  PlanBudget budget{0, 0, resources.threads()};  // of the rows left to exact search
+  if (!only_counts(resources)) {                 // what is counted is the least plan, whatever is free
+    budget.host = resources.host_memory()->available();
+    budget.device = std::min(device_memory_left(device, resources) / 4, SpareDeviceMemory::of(resources));
+  }
+  const CentreSearchPlan plan = plan_centre_search(shape, usable_gpu_when_idle(Device::cuda(device)), budget);
   finding_ = {plan.exact.host_bytes, plan.exact.device_bytes};
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
   if (only_counts(resources)) return;

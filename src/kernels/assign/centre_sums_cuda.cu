@@ -10,6 +10,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
@@ -48,7 +49,6 @@ __global__ void __launch_bounds__(kThreads)
 // A warp for each run; a lane has four neighbouring columns of every 128, and reads some rows before it adds them.
 constexpr int kSlabCols = 128;  // of a warp, four a lane
 constexpr int kRowsAhead = 8;   // rows that are read before they are added
-constexpr unsigned kWarp = 0xFFFFFFFFu;
 
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
@@ -81,12 +81,12 @@ __global__ void __launch_bounds__(kThreads)
       Four<X> ahead[kRowsAhead] = {};
       KITH_UNROLL
       for (int a = 0; a < kRowsAhead; ++a) {
-        const uint32_t row = __shfl_sync(kWarp, mine, (j + a) % 32);
+        const uint32_t row = __shfl_sync(kAllLanes, mine, (j + a) % 32);
         if (j + a < count) ahead[a] = load_four(data + int64_t{row} * rows.stride, col, cols, aligned);
       }
       KITH_UNROLL
       for (int a = 0; a < kRowsAhead; ++a) {
-        const auto w = static_cast<double>(__shfl_sync(kWarp, my_weight, (j + a) % 32));
+        const auto w = static_cast<double>(__shfl_sync(kAllLanes, my_weight, (j + a) % 32));
         if (j + a >= count) continue;
         KITH_UNROLL
         for (int i = 0; i < 4; ++i) {
@@ -163,10 +163,7 @@ __global__ void __launch_bounds__(32, kColumns > 32 ? 12 : 16)
       sums[i] += value;
       key = canonical_step<KeyKind::squared_l2>(key, value, centre[i * kCanonicalLanes], 0, 0);
     }
-    KITH_UNROLL
-    for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-      key += __shfl_down_sync(threads, key, static_cast<unsigned>(apart), kCanonicalLanes);
-    }
+    key = warp_sum<kCanonicalLanes>(key, threads);
     if (lane == 0) task.keys[row] = key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(key, 0, 0)));
   };
   if constexpr (kColumns <= 16) {  // room for the next row's values while this one's are added

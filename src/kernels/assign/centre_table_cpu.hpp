@@ -3,9 +3,8 @@
 //
 // Products in f32 leave those centres that a bound on every rounding (error_bound.hpp) cannot rule out, mostly one; the
 // canonical keys of these, from centres in double, decide. Rows are taken some at a time, and neither packed nor
-// sorted. The form follows from the shape: vectors of centres (assign_few_cpu-inl.hpp), vectors along the columns for a
-// handful of centres (assign_handful_cpu-inl.hpp), or vectors of rows where those are short
-// (assign_columns_cpu-inl.hpp).
+// sorted. The form follows from the shape: vectors of centres, vectors along the columns for a handful of centres
+// (assign_handful_cpu-inl.hpp), or vectors of rows where those are short (assign_columns_cpu-inl.hpp).
 //
 // Cost: rows x centres x columns fused multiply-adds in f32 and rows x columns in double. Memory: 12 bytes a value of
 // the centres, 20 where rows are short.

@@ -5,9 +5,9 @@
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,6 @@ constexpr int kGroup = static_cast<int>(kCentreGroup);
 constexpr uint32_t kNumberBits = 0xFF;
 constexpr double kNumberError = 0x1p-15 * 1.01;  // of a value whose lowest bits are replaced
 constexpr float kNoCodeword = 1.5e38f;           // the term of what fills up a group: never near, and a number
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 struct PartView {
   ProductPart facts;
@@ -70,10 +69,10 @@ __device__ void finish_row(const ProductTableLayout& layout, const PartView& par
   const bool sure = bounded && second - best > slack;
   uint32_t word = __float_as_uint(best) & kNumberBits;
   const bool exists = row < rows.count;
-  for (unsigned doubt = __ballot_sync(kFullWarp, exists && !sure); doubt != 0; doubt &= doubt - 1) {
+  for (unsigned doubt = __ballot_sync(kAllLanes, exists && !sure); doubt != 0; doubt &= doubt - 1) {
     const int lane = __ffs(static_cast<int>(doubt)) - 1;
-    const int64_t settled = __shfl_sync(kFullWarp, row, lane);
-    const float limit = __shfl_sync(kFullWarp, bounded ? best + slack : HUGE_VALF, lane);
+    const int64_t settled = __shfl_sync(kAllLanes, row, lane);
+    const float limit = __shfl_sync(kAllLanes, bounded ? best + slack : HUGE_VALF, lane);
     const uint32_t found = settle(layout, part, rows.values + settled * rows.row_stride + p * rows.part_stride, limit);
     if (static_cast<int>(threadIdx.x % 32) == lane) word = found;
   }

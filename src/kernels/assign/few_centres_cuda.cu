@@ -8,7 +8,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/nearest_centre_cuda.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
 
 #include <algorithm>
 

@@ -8,6 +8,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/assign/centre_sums.hpp"
 #include "kernels/assign/centre_sums_cuda.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
@@ -23,7 +24,6 @@ constexpr int kAhead = 32;         // values that are read before they are added
 constexpr int kWeightedAhead = 8;  // the same where each has a weight
 constexpr int kAddSums = 32;       // of a block of threads, so that few are on many multiprocessors
 constexpr int kPartials = 128;     // of each, in shared memory at a time
-constexpr unsigned kWarp = 0xFFFFFFFFu;
 static_assert(sum_block(kFewCentres) <= 1 << 16, "the places of a block's rows are 16 bits");
 
 // In shared memory: where each centre's rows begin, how many each warp has of them, and the rows by centre.
@@ -49,7 +49,7 @@ __device__ void list_rows(const int32_t* labels, int count, int centres, const B
   __syncthreads();
   for (int at = first; at < end; at += 32) {
     const int label = at + lane < end ? labels[at + lane] : -1;
-    const unsigned same = __match_any_sync(kWarp, label);
+    const unsigned same = __match_any_sync(kAllLanes, label);
     if (label >= 0 && lane == __ffs(static_cast<int>(same)) - 1) mine[label] += static_cast<uint32_t>(__popc(same));
     __syncwarp();
   }
@@ -69,21 +69,15 @@ __device__ void list_rows(const int32_t* labels, int count, int centres, const B
   if (warp == 0) {
     uint32_t before = 0;
     for (int c = 0; c < centres; c += 32) {
-      const uint32_t own = c + lane < centres ? list.starts[c + lane + 1] : 0;
-      uint32_t sum = own;
-      KITH_UNROLL
-      for (int apart = 1; apart < 32; apart *= 2) {
-        const uint32_t other = __shfl_up_sync(kWarp, sum, static_cast<unsigned>(apart));
-        if (lane >= apart) sum += other;
-      }
+      const uint32_t sum = warp_inclusive(c + lane < centres ? list.starts[c + lane + 1] : 0);
       if (c + lane < centres) list.starts[c + lane + 1] = before + sum;
-      before += __shfl_sync(kWarp, sum, 31);
+      before += __shfl_sync(kAllLanes, sum, 31);
     }
   }
   __syncthreads();
   for (int at = first; at < end; at += 32) {
     const int label = at + lane < end ? labels[at + lane] : -1;
-    const unsigned same = __match_any_sync(kWarp, label);
+    const unsigned same = __match_any_sync(kAllLanes, label);
     const auto rank = static_cast<uint32_t>(__popc(same & ((1u << lane) - 1)));
     uint32_t before = 0;
     if (label >= 0) {

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/assign/centre_pairs_cuda.hpp"
 #include "kernels/assign/nearest_centre_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"

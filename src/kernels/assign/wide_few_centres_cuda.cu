@@ -6,6 +6,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/few_centres_cuda.hpp"
 #include "kernels/distance/lane_sums_cuda.hpp"
@@ -19,7 +20,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kRows = 2;  // of a warp
 constexpr int kBlocksEach = 8;
-constexpr unsigned kWarp = 0xFFFFFFFFu;
 static_assert(kRows * kCanonicalLanes == 32);
 
 // The f32 sums of both rows with up to kCentres centres, in all lanes. Returns the largest magnitude of the row that
@@ -58,13 +58,12 @@ __device__ __forceinline__ uint32_t screen_rows(const X* const (&rows)[kRows], c
   for (int r = 0; r < kRows; ++r) {
     KITH_UNROLL
     for (int c = 0; c < kCentres; ++c) {
-      KITH_UNROLL
-      for (int apart = 16; apart > 0; apart /= 2) sums[r][c] += __shfl_xor_sync(kWarp, sums[r][c], apart);
+      sums[r][c] = warp_sum(sums[r][c]);
       if (c >= count) sums[r][c] = HUGE_VALF;
     }
   }
   const bool second = threadIdx.x % 32 >= kCanonicalLanes;
-  const uint32_t all[kRows] = {__reduce_max_sync(kWarp, largest[0]), __reduce_max_sync(kWarp, largest[1])};
+  const uint32_t all[kRows] = {__reduce_max_sync(kAllLanes, largest[0]), __reduce_max_sync(kAllLanes, largest[1])};
   return all[second ? 1 : 0];
 }
 

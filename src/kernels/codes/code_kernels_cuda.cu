@@ -7,7 +7,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "kernels/codes/scalar_code.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

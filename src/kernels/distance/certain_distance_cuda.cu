@@ -13,6 +13,7 @@
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/certain_key.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
@@ -253,7 +254,7 @@ class WarpProducts {
   double sums_[Share::kQueryTiles][Share::kRowTiles][4] = {};
 };
 
-// The canonical sum of one pair, a lane for each of sixteen threads, right in the first of them.
+// The canonical sum of one pair, a lane for each of sixteen threads.
 template <KeyKind kStep>
 __device__ __forceinline__ double pair_sum(const DistanceTask& task, int64_t query, int64_t row) {
   const bool scaled = task.kind == KeyKind::cosine;
@@ -269,11 +270,7 @@ __device__ __forceinline__ double pair_sum(const DistanceTask& task, int64_t que
     sum = canonical_step<kStep>(sum, a, b, 0.0, 0.0);
   }
   __syncwarp();
-  KITH_UNROLL
-  for (unsigned apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-    sum = sum + __shfl_down_sync(0xFFFFFFFFu, sum, apart, kCanonicalLanes);
-  }
-  return sum;
+  return warp_sum<kCanonicalLanes>(sum);
 }
 
 template <KeyKind kKind, int kQueries>

@@ -13,7 +13,7 @@
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_task.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
 #ifdef __CUDACC__
 #include "cuda/ptx.hpp"
 #endif

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-// Right in the first of the sixteen.
 template <KeyKind kKind, int kCentres, typename X>
 __device__ __forceinline__ void lane_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols,
                                           double (&sums)[kCentres]) {
@@ -43,12 +43,7 @@ __device__ __forceinline__ void lane_sums(const X* row, const float* const (&cen
   }
   __syncwarp(threads);
   KITH_UNROLL
-  for (int c = 0; c < kCentres; ++c) {
-    KITH_UNROLL
-    for (unsigned apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-      sums[c] += __shfl_down_sync(threads, sums[c], apart, kCanonicalLanes);
-    }
-  }
+  for (int c = 0; c < kCentres; ++c) sums[c] = warp_sum<kCanonicalLanes>(sums[c], threads);
 }
 
 }  // namespace kith

@@ -5,8 +5,8 @@
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
 
 #include <cuda_fp16.h>
 
@@ -19,7 +19,6 @@ namespace {
 constexpr int kOperandWarps = 8;
 constexpr int kOperandThreads = 32 * kOperandWarps;
 constexpr int64_t kOperandMostBlocks = 132 * 16;  // each takes rows until none are left
-constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
 
 // `value` is not negative.
 __device__ void raise(float* place, float value) { atomicMax(vectors<int>(place), __float_as_int(value)); }
@@ -116,8 +115,8 @@ __device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64
   }
   sums.squares = warp_sum(sums.squares);
   sums.residual_squares = warp_sum(sums.residual_squares);
-  sums.finite = __all_sync(kWholeWarp, sums.finite);
-  sums.inside = __all_sync(kWholeWarp, sums.inside);
+  sums.finite = __all_sync(kAllLanes, sums.finite);
+  sums.inside = __all_sync(kAllLanes, sums.inside);
   return sums;
 }
 
@@ -244,12 +243,7 @@ __device__ ByteSums convert_bytes(const DeviceRowsView& rows, int64_t cols, int6
     if (kInverted) unit = {~unit.x, ~unit.y, ~unit.z, ~unit.w};
     store_vector(operands + operand_offset(row, first, chunks), unit);
   }
-  KITH_UNROLL
-  for (int apart = kByteLanes / 2; apart > 0; apart /= 2) {
-    sums.squares += __shfl_xor_sync(kWholeWarp, sums.squares, apart);
-    sums.values += __shfl_xor_sync(kWholeWarp, sums.values, apart);
-  }
-  return sums;
+  return {warp_sum<kByteLanes>(sums.squares), warp_sum<kByteLanes>(sums.values)};
 }
 
 __device__ bool units_aligned(const DeviceRowsView& rows) { return is_aligned(rows.data, 16) && rows.stride % 16 == 0; }
@@ -276,7 +270,7 @@ __global__ void __launch_bounds__(kOperandThreads)
     terms[row] = row < rows.count ? term : kNoByteTerm;
   }
   __shared__ int32_t warps[kOperandWarps];
-  largest = __reduce_max_sync(kWholeWarp, largest);
+  largest = __reduce_max_sync(kAllLanes, largest);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -326,7 +320,7 @@ void visit_bytes(const OperandTask& task, const Use& use) {
 
 void launch_sample(const OperandTask& task, cudaStream_t stream) {
   if (is_counted_only(stream)) return;
-  enqueue_zeros(task.base_facts, sizeof(BaseFacts), stream);
+  fill_bytes(task.base_facts, 0, sizeof(BaseFacts), stream);
   if (task.type == OperandType::bytes) return;
   const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {

@@ -15,7 +15,6 @@
 #include <cmath>
 
 namespace kith {
-namespace {
 
 PanelStep panel_step(KeyKind kind) {
   switch (kind) {
@@ -25,8 +24,6 @@ PanelStep panel_step(KeyKind kind) {
     default: return PanelStep::product;
   }
 }
-
-}  // namespace
 
 std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows) {
   if (!has_differences(kind)) return std::vector<float>(static_cast<size_t>(rows.cols()), 0.0f);

@@ -16,7 +16,6 @@
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_product.hpp"
 #include "kernels/panels/screen.hpp"
-#include "rows/row_gather.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +25,28 @@ namespace kith {
 
 // What is subtracted from every row and query: zeros unless the key is made of differences.
 std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows);
+// What a column adds to a value of which such keys are made.
+PanelStep panel_step(KeyKind kind);
+
+// Rows of a collection in an order of the caller's: those with the given numbers, or all as they lie. A view; copies
+// nothing.
+class RowGather {
+ public:
+  RowGather(const MatrixView& rows) : collection_(rows), count_(rows.rows()) {}
+  RowGather(const MatrixView& collection, const uint32_t* numbers, int64_t count)
+      : collection_(collection), numbers_(numbers), count_(count) {}
+
+  const MatrixView& collection() const { return collection_; }
+  int64_t rows() const { return count_; }
+  DType dtype() const { return collection_.dtype(); }
+  // The number of row i in the collection.
+  int64_t number(int64_t i) const { return numbers_ == nullptr ? i : numbers_[i]; }
+
+ private:
+  MatrixView collection_;
+  const uint32_t* numbers_ = nullptr;
+  int64_t count_ = 0;
+};
 
 struct PackOptions {
   bool check_finite = false;  // a row with a NaN or an infinity is InvalidArgument, naming the first such row,

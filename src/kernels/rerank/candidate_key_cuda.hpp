@@ -4,13 +4,13 @@
 
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstddef>
@@ -85,12 +85,7 @@ __device__ inline double byte_row_sum(const uint32_t* query, const X* row, int64
     sum +=
         kProduct ? static_cast<int64_t>(products) : static_cast<int64_t>(squares) - 2 * static_cast<int64_t>(products);
   }
-  const unsigned threads = row_threads();
-  KITH_UNROLL
-  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
-    sum += __shfl_down_sync(threads, sum, static_cast<unsigned>(apart), kRowThreads);
-  }
-  return static_cast<double>(sum);
+  return static_cast<double>(warp_sum<kRowThreads>(sum, row_threads()));
 }
 
 __device__ inline float candidate_key(KeyKind kind, double sum, double inverse_q, double inverse_x) {

@@ -10,6 +10,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "rows/kept_rows_cuda.hpp"
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, 
     const bool first = i < k;
     const uint64_t entry = first ? memory[i] : other[i - k];
     if (entry == kPadding) continue;
-    const int place = (first ? i : i - k) + rank_in_run(first ? other : memory, k, entry);
+    const int place = (first ? i : i - k) + rank_in_list(first ? other : memory, k, entry);
     if (place < k) mine[place] = entry;
   }
 }
@@ -145,7 +146,6 @@ constexpr int kSteps = 8;               // of sixteen columns that a query in re
 constexpr int kResidentCols = kSteps * kCanonicalLanes;
 constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // of shared memory, which need no asking for
 constexpr int kMarkLoads = 2;                            // of marks that are under way at a time
-constexpr unsigned kWarp = 0xFFFFFFFFu;
 
 // The columns of a query that one of the four threads multiplies.
 struct ResidentQuery {
@@ -193,7 +193,7 @@ __device__ int list_marked(const uint32_t* marks, int words, uint64_t* list, int
     const int before = warp_inclusive(marked);
     int start = 0;
     if (lane == 31 && before > 0) start = atomicAdd(count, before);
-    int place = __shfl_sync(kWarp, start, 31) + before - marked;
+    int place = __shfl_sync(kAllLanes, start, 31) + before - marked;
     KITH_UNROLL
     for (int i = 0; i < 4 * kMarkLoads; ++i) {
       const uint4& four = fours[i / 4];

@@ -15,8 +15,8 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/lane_array.hpp"
 #include "rows/kept_rows_cuda.hpp"
@@ -75,10 +75,7 @@ __device__ double resident_row_sum(const double (&query)[kUnits * kUnitValues], 
       }
     }
   }
-  double sum = lanes[0] + lanes[1];
-  KITH_UNROLL
-  for (int apart = kKeyThreads / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
-  return sum;
+  return warp_sum<kKeyThreads>(lanes[0] + lanes[1]);
 }
 
 template <Sum kSum>

@@ -1,6 +1,7 @@
 // A block of the GPU, as the cores of select_block_cuda.hpp and sort_block_cuda.hpp ask for it.
 #pragma once
 
+#include "cuda/warp.hpp"
 #include "kernels/select/select_block_cuda.hpp"
 
 #include <cstdint>
@@ -29,9 +30,8 @@ class CudaBlock {
 
   // Every thread of the block calls it.
   __device__ FlagRanks rank(bool less, bool equal) const {
-    constexpr unsigned kAll = 0xFFFFFFFFu;
-    const unsigned less_mask = __ballot_sync(kAll, less);
-    const unsigned equal_mask = __ballot_sync(kAll, equal);
+    const unsigned less_mask = __ballot_sync(kAllLanes, less);
+    const unsigned equal_mask = __ballot_sync(kAllLanes, equal);
     const int warp = thread() / kWarpThreads;
     const int lane = thread() % kWarpThreads;
     if (lane == 0) {

@@ -1,15 +1,12 @@
 // A warp of the GPU, as lane_array.hpp and warp_select.hpp ask for it: one lane's part of each operation.
 #pragma once
 
+#include "cuda/warp.hpp"
 #include "kernels/select/select_entry.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
-
-__device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % 32; }
 
 __device__ inline WideEntry shuffle_entry_xor(const WideEntry& entry, int mask) {
   return {__shfl_xor_sync(kAllLanes, entry.payload, mask), __shfl_xor_sync(kAllLanes, entry.key, mask)};

@@ -37,7 +37,7 @@ __device__ inline void merge_runs(const uint64_t* from, uint64_t* to, int run_bi
     const int other = (mine ^ 1) << run_bits;
     const int length = min(max(count - other, 0), run);
     const uint64_t entry = from[i];
-    to[min(mine << run_bits, other) + (i & (run - 1)) + rank_in_run(from + other, length, entry)] = entry;
+    to[min(mine << run_bits, other) + (i & (run - 1)) + rank_in_list(from + other, length, entry)] = entry;
   }
 }
 

@@ -23,6 +23,25 @@ struct WideEntry {
   }
 };
 
+// How many of the sorted list[0 .. length) are smaller, by what `value` makes of an entry.
+template <typename Index, typename Value>
+KITH_HOST_DEVICE inline Index rank_in_list(const uint64_t* list, Index length, uint64_t entry, const Value& value) {
+  Index low = 0;
+  for (Index high = length; low < high;) {
+    const Index middle = (low + high) / 2;
+    if (value(list[middle]) < entry) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+template <typename Index>
+KITH_HOST_DEVICE inline Index rank_in_list(const uint64_t* list, Index length, uint64_t entry) {
+  return rank_in_list(list, length, entry, [](uint64_t other) { return other; });
+}
+
 template <typename Entry>
 struct EntryOf;
 

@@ -11,6 +11,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -21,7 +22,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kBlocksEach = 4;  // on a multiprocessor
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 struct BeamTask {
   Codebooks books;
@@ -42,10 +42,7 @@ __device__ int paths_after(int64_t books, int bits, int beam) {
 
 // The least of the block's values, for all threads.
 __device__ uint64_t least_of_block(uint64_t value, uint64_t* shared) {
-  for (int apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = __shfl_xor_sync(kFullWarp, value, apart);
-    value = other < value ? other : value;
-  }
+  value = warp_least(value);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
   for (int warp = 0; warp < kWarps; ++warp) value = shared[warp] < value ? shared[warp] : value;

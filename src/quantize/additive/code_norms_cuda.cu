@@ -3,6 +3,7 @@
 
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/codes/code_norm.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kCodesPerBlock = kThreads / kCanonicalLanes;
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 __global__ void __launch_bounds__(kThreads)
     write_norms_kernel(CodecView codec, int64_t bytes, uint8_t* codes, int64_t count, CodeCentres centres) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
       if (centre != nullptr) value = __fadd_rn(value, centre[c]);
       sum = fma(static_cast<double>(value), static_cast<double>(value), sum);
     }
-    for (int with = kCanonicalLanes / 2; with > 0; with /= 2) sum += __shfl_xor_sync(kFullWarp, sum, with);
+    sum = warp_sum<kCanonicalLanes>(sum);
     // The first bytes of the norm may hold bits of the last book: they are read above.
     __syncwarp();
     if (!there || lane != 0) continue;

@@ -10,6 +10,7 @@
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -21,7 +22,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kRows = 8;
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 constexpr int64_t kSharedResiduals = int64_t{40} << 10;
 
 struct Block {
@@ -105,11 +105,8 @@ __device__ void step(const IcmBooks& books, const IcmRows& rows, const Block& bl
   }
 #pragma unroll
   for (int w = 0; w < kRows; ++w) {
-    for (int apart = 16; apart > 0; apart /= 2) {
-      const uint64_t other = __shfl_xor_sync(kFullWarp, found[w], apart);
-      found[w] = other < found[w] ? other : found[w];
-    }
-    if (threadIdx.x % 32 == 0) block.least[threadIdx.x / 32 * kRows + w] = found[w];
+    const uint64_t least = warp_least(found[w]);
+    if (threadIdx.x % 32 == 0) block.least[threadIdx.x / 32 * kRows + w] = least;
   }
   __syncthreads();
   if (threadIdx.x < kRows) {

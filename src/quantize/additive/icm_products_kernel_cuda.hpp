@@ -97,8 +97,8 @@ class Searcher {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       int count = __popc(near[h][0]) + __popc(near[h][1]);
-      count += __shfl_xor_sync(kFullWarp, count, 1);
-      count += __shfl_xor_sync(kFullWarp, count, 2);
+      count += __shfl_xor_sync(kAllLanes, count, 1);
+      count += __shfl_xor_sync(kAllLanes, count, 2);
       found[h] = next_near(near[h][0], near[h][1]);
       const bool active = changed_[h] > before;
       if (!active) found[h] = had[h];
@@ -106,7 +106,7 @@ class Searcher {
       doubtful = doubtful || open[h];
     }
     watch_.ends(Stage::choice);
-    if (__any_sync(kFullWarp, doubtful)) settle(book, had, starting, near, open, found);
+    if (__any_sync(kAllLanes, doubtful)) settle(book, had, starting, near, open, found);
     watch_.ends(Stage::settle);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -196,8 +196,8 @@ class Searcher {
       float norm = norms[h];
 #pragma unroll
       for (int apart = 1; apart <= 2; ++apart) {
-        largest = fmaxf(largest, __shfl_xor_sync(kFullWarp, largest, apart));
-        norm += __shfl_xor_sync(kFullWarp, norm, apart);
+        largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));
+        norm += __shfl_xor_sync(kAllLanes, norm, apart);
       }
       const float reach = fmaf(sqrtf(norm), kNormSlack, window.x);
       const float least = largest - fmaf(reach, fmaf(reach, window.w, window.z), window.y);
@@ -219,8 +219,8 @@ class Searcher {
     const uint32_t bits = low != 0 ? low : high;
     const int bit = __ffs(static_cast<int>(bits)) - 1;
     int first = bits == 0 ? kNone : (low != 0 ? 0 : kHalfTile) + bit / 2 * 8 + quads_.quarter() * 2 + bit % 2;
-    first = min(first, __shfl_xor_sync(kFullWarp, first, 1));
-    return min(first, __shfl_xor_sync(kFullWarp, first, 2));
+    first = min(first, __shfl_xor_sync(kAllLanes, first, 1));
+    return min(first, __shfl_xor_sync(kAllLanes, first, 2));
   }
 
   // The first by exact cost, two codewords at a time. Quads work on their rows side by side; all lanes take part.
@@ -228,7 +228,7 @@ class Searcher {
                          int (&found)[2]) const {
     bool left[2] = {open[0], open[1]};
     float least[2] = {HUGE_VALF, HUGE_VALF};
-    while (__any_sync(kFullWarp, left[0] || left[1])) {
+    while (__any_sync(kAllLanes, left[0] || left[1])) {
       const int h = left[0] ? 0 : 1;
       uint32_t low = h == 0 ? near[0][0] : near[1][0];
       uint32_t high = h == 0 ? near[0][1] : near[1][1];

@@ -10,6 +10,7 @@
 
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 
 #include <algorithm>
 
@@ -21,7 +22,6 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kRows = 64;
 constexpr int kEach = 8;    // rows, and codewords, of a thread
 constexpr int kDepth = 16;  // columns at a time
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 __global__ void __launch_bounds__(kThreads)
     prepare_rows_kernel(IcmBooks books, IcmGrid grid, IcmRows rows, IcmList list) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t c = lane; c < cols; c += 32) {
       holds = holds && fabs(static_cast<double>(values[c]) - books.origin[c]) <= grid.most;
     }
-    const bool fits = __all_sync(kFullWarp, holds);
+    const bool fits = __all_sync(kAllLanes, holds);
     for (int64_t c = lane; c < cols; c += 32) {
       const double moved = static_cast<double>(values[c]) - books.origin[c];
       values[c] = static_cast<float>(fits ? moved + grid.shift - grid.shift : moved);
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) row_norms_kernel(IcmBooks books, Icm
       const auto value = static_cast<double>(rows.values[row * books.cols + c] - tables.origin[c]);
       sum = fma(value, value, sum);
     }
-    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(kFullWarp, sum, apart);
+    sum = warp_sum(sum);
     if (lane == 0) rows.norms[row] = sqrt(sum) * (1 + 1e-9);
   }
 }
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kThreads) unary_kernel(IcmBooks books, IcmTabl
       most = fmaxf(most, value);
     }
     for (int apart = 16; apart > 0; apart /= 2) {
-      least = fminf(least, __shfl_xor_sync(kFullWarp, least, apart));
-      most = fmaxf(most, __shfl_xor_sync(kFullWarp, most, apart));
+      least = fminf(least, __shfl_xor_sync(kAllLanes, least, apart));
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, apart));
     }
     const float middle = 0.5f * least + 0.5f * most;
     const double window = table_window(scale, rows.norms[row], tables.norms);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads) list_unfit_kernel(IcmBooks books, Ic
 void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,
                              cudaStream_t stream) {
   const int64_t blocks = std::min<int64_t>(divide_up(rows.count, int64_t{kWarps}), 1 << 16);
-  if (list.count != nullptr) enqueue_zeros(list.count, sizeof(uint32_t), stream);
+  if (list.count != nullptr) fill_bytes(list.count, 0, sizeof(uint32_t), stream);
   launch(prepare_rows_kernel, Grid::of(blocks, kThreads), stream, books, grid, rows, list);
 }
 

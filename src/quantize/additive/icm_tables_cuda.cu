@@ -10,6 +10,7 @@
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
@@ -23,7 +24,6 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kBlocksEach = 6;  // on a multiprocessor
 constexpr int kLaneWords = 8;
 constexpr int kHalf = kCanonicalLanes;  // of a warp
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 constexpr int kMostSum = 32766;  // of a sum that a codeword has
 
 // A lane of the warp that has a row.
@@ -116,7 +116,7 @@ class RowSearch {
     }
     const uint32_t low = __vmins2(__vmins2(sums[0], sums[1]), __vmins2(sums[2], sums[3]));
     int least = min(static_cast<int>(static_cast<int16_t>(low & 0xFFFFu)), static_cast<int>(static_cast<int16_t>(low >> 16)));
-    for (int apart = 16; apart > 0; apart /= 2) least = min(least, __shfl_xor_sync(kFullWarp, least, apart));
+    least = __reduce_min_sync(kAllLanes, least);
     const int limit = min(kMostSum, least + rows_.windows[row_ * m_ + book]);
     uint32_t near = 0;  // of the lane's codewords
 #pragma unroll
@@ -124,9 +124,9 @@ class RowSearch {
       const auto sum = static_cast<int>(static_cast<int16_t>(sums[i / 2] >> (i % 2 * 16)));
       near |= sum <= limit ? 1u << i : 0u;
     }
-    const unsigned lanes = __ballot_sync(kFullWarp, near != 0);
+    const unsigned lanes = __ballot_sync(kAllLanes, near != 0);
     const int first = __ffs(static_cast<int>(lanes)) - 1;
-    const uint32_t nearest = __shfl_sync(kFullWarp, near, first);
+    const uint32_t nearest = __shfl_sync(kAllLanes, near, first);
     int found = first * kLaneWords + __ffs(static_cast<int>(nearest)) - 1;
     const bool alone = (lanes & (lanes - 1)) == 0 && (nearest & (nearest - 1)) == 0;
     if (!alone) found = settle(book, end, near);
@@ -139,10 +139,10 @@ class RowSearch {
 
   // The next codeword that a lane has in its bits, which loses it; -1: none has.
   __device__ int next_near(uint32_t& near) const {
-    const unsigned lanes = __ballot_sync(kFullWarp, near != 0);
+    const unsigned lanes = __ballot_sync(kAllLanes, near != 0);
     if (lanes == 0) return -1;
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
-    const uint32_t bits = __shfl_sync(kFullWarp, near, lane);
+    const uint32_t bits = __shfl_sync(kAllLanes, near, lane);
     if (lane_ == lane) near &= near - 1;
     return lane * kLaneWords + __ffs(static_cast<int>(bits)) - 1;
   }
@@ -156,7 +156,7 @@ class RowSearch {
       const int second = next_near(near);
       const int word = lane_ < kHalf || second < 0 ? first : second;
       const float key = exact_cost(book, end, word);
-      const float keys[2] = {__shfl_sync(kFullWarp, key, 0), __shfl_sync(kFullWarp, key, kHalf)};
+      const float keys[2] = {__shfl_sync(kAllLanes, key, 0), __shfl_sync(kAllLanes, key, kHalf)};
       if (keys[0] < least) {
         least = keys[0];
         found = first;
@@ -184,8 +184,7 @@ class RowSearch {
       }
       sum = fma(static_cast<double>(left), static_cast<double>(left), sum);
     }
-    for (int apart = kHalf / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(kFullWarp, sum, apart);
-    return static_cast<float>(sum);
+    return static_cast<float>(warp_sum<kHalf>(sum));
   }
 
   __device__ float cost() const { return exact_cost(-1, m_, 0); }

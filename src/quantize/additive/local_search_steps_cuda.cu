@@ -5,8 +5,8 @@
 #include "core/divide.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/warp.hpp"
 #include "kernels/dense/cholesky_cuda.hpp"
 
 namespace kith {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 __device__ int64_t word_of(const CodedRows& coded, int64_t row, int64_t book) {
   return (book << coded.bits) + coded.codes[row * coded.books + book];
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) sum_rows_kernel(CodedRows coded, int
   for (int64_t first = 0; first < coded.count; first += kThreads) {
     const int64_t row = first + threadIdx.x;
     const bool has = row < coded.count && coded.codes[row * coded.books + book] == code;
-    const unsigned having = __ballot_sync(kFullWarp, has);
+    const unsigned having = __ballot_sync(kAllLanes, has);
     if (lane == 0) warp_counts[warp] = __popc(having);
     __syncthreads();
     int before = 0;
@@ -102,7 +101,7 @@ void launch_update_codebooks(const CodedRows& coded, double lambda, double* syst
                              cudaStream_t stream) {
   const int64_t words = coded.books << coded.bits;
   double* const sums = system + words * words;
-  KITH_CUDA_CHECK(cudaMemsetAsync(system, 0, static_cast<size_t>(words * words) * sizeof(double), stream));
+  fill_bytes(system, 0, array_bytes<double>(words * words), stream);
   launch(count_pairs_kernel, Grid::of(divide_up(coded.count, kWarps), kThreads), stream, coded, words, system);
   launch(add_diagonal_kernel, Grid::over(words, kThreads), stream, words, lambda, system);
   const dim3 columns(static_cast<unsigned>(words), static_cast<unsigned>(divide_up(coded.cols, kThreads)));

@@ -6,6 +6,7 @@
 #include "core/slot.hpp"
 #include "cuda/ptx_hopper.hpp"
 #include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include <cstdint>
@@ -24,7 +25,6 @@ inline constexpr int kCopierRegisters = 40;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kStages = 2;
 inline constexpr int kHalfTile = 128;  // codewords of one product
-inline constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 
 struct Barriers {
   uint64_t full[kStages];
@@ -116,7 +116,7 @@ __device__ inline double quad_tree(double (&lanes)[4]) {
 #pragma unroll
   for (int apart = 2; apart > 0; --apart) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) lanes[i] += __shfl_xor_sync(kFullWarp, lanes[i], apart);
+    for (int i = 0; i < 4; ++i) lanes[i] += __shfl_xor_sync(kAllLanes, lanes[i], apart);
   }
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
@@ -324,8 +324,8 @@ class QuadRows {
     for (int k = quarter_; k < static_cast<int>(books_.books); k += 4) {
       if (current_[h][k] != current_[h][k + to_next_]) differ |= uint64_t{1} << k;
     }
-    differ |= __shfl_xor_sync(kFullWarp, differ, 1);
-    return differ | __shfl_xor_sync(kFullWarp, differ, 2);
+    differ |= __shfl_xor_sync(kAllLanes, differ, 1);
+    return differ | __shfl_xor_sync(kAllLanes, differ, 2);
   }
 
   __device__ void follow(int h, uint64_t differ) const {

@@ -8,8 +8,8 @@
 #include "cuda/vector_access.hpp"
 #include "graph/lists/pairs/pair_key_rows.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
-#include "kernels/distance/stored_four_cuda.hpp"
 
 #include <cstdint>
 

@@ -24,15 +24,6 @@
 namespace kith {
 namespace {
 
-PanelStep step_of(KeyKind kind) {
-  switch (kind) {
-    case KeyKind::l1: return PanelStep::l1;
-    case KeyKind::linf: return PanelStep::linf;
-    case KeyKind::chi_square: return PanelStep::chi_square;
-    default: return PanelStep::product;
-  }
-}
-
 // As RoundedQueryTerms, for values in f32.
 RoundedQueryTerms float_query_terms(KeyKind kind, double squared, int64_t cols) {
   ErrorBound bound;
@@ -325,7 +316,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void scan(int64_t first, int64_t count) {
     if (rounds_) return scan_rounded(first, count, nullptr);
-    const PanelBase base{row_panels_.data(), terms_.data(), norms_.data(), PanelFormat::f32, all_.cols(), step_of(kind_)};
+    const PanelBase base{row_panels_.data(), terms_.data(), norms_.data(),
+                         PanelFormat::f32,   all_.cols(),   panel_step(kind_)};
     const RoundedQueries some = rounded_queries();
     const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
                                nullptr};
