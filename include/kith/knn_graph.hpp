@@ -25,7 +25,7 @@
 namespace kith {
 
 enum class GraphMethod : uint8_t {
-  automatic,   // what is predicted to take least time for the recall that is wanted
+  automatic,   // what is soonest on these rows for the recall that is wanted
   exact,       // the distances of all pairs
   cells,       // a row is compared with the rows of the k-means cells nearest to it
   nn_descent,  // neighbours' neighbours are compared, in rounds
@@ -54,8 +54,8 @@ struct KnnGraphParams {
   Metric metric = Metric::l2;
   GraphMethod method = GraphMethod::automatic;
   bool check_finite = true;  // refuse NaN and infinities, naming the row
-  // The share of the true neighbours to be found, estimated on 1,000 rows drawn by the seed. The work stops when it is
-  // reached, or at the method's limit: then the report says so. 1: exact.
+  // The share of the true neighbours to be found, estimated on 1,000 rows drawn by the seed. `automatic` reaches it unless
+  // too many pairs would have to be compared; a method that is named ends at its limit. Then the report says so. 1: exact.
   double recall = 0.99;
   uint64_t seed = 0;
 

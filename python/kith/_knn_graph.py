@@ -476,10 +476,12 @@ def knn_graph(
     method : str, default "auto"
         ``"exact"`` compares all pairs. ``"cells"`` compares a row with the rows of the k-means cells nearest to it (l2,
         sqeuclidean, cosine, inner_product). ``"nn_descent"`` compares neighbours' neighbours, in rounds (every metric).
-        ``"auto"`` takes the one that is predicted to be done first, on the CPU or a GPU: exact for few rows.
+        ``"auto"`` takes the one that is soonest on these rows, on the CPU or a GPU: exact for few rows and for those
+        that cells do not separate.
     recall : float, default 0.99
         The share of the true neighbours to find, above 0 and up to 1; 1 is exact. It is estimated on 1,000 rows that are
-        searched exactly. The work stops when it is reached, or at the method's limit: then ``report.reached`` is False.
+        searched exactly. ``"auto"`` reaches it unless too many pairs would have to be compared (docs/knn-graph.md); a
+        method that is named ends at its limit. Then ``report.reached`` is False.
     seed : int, default 0
         Seed of the random numbers.
     cells, probes : int, optional

@@ -22,6 +22,7 @@ const MachineModel& h200() {
       {CostUnit::graph_cells_start, 0.008},
       {CostUnit::graph_cells_row, 3.5e-8},
       {CostUnit::graph_probe_row, 5.5e-10},
+      {CostUnit::graph_tie, 3.2e-9},
       {CostUnit::graph_descent_row, 5e-7},
       {CostUnit::graph_descent_row_chi_square, 1.5e-5},
       {CostUnit::graph_descent_row_other, 4e-6},

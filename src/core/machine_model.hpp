@@ -33,6 +33,7 @@ enum class CostUnit : uint8_t {
   graph_cells_start,  // of cells
   graph_cells_row,    // the lists of a row
   graph_probe_row,    // a probe of a row, beside its products
+  graph_tie,          // a pair as near as a row's last neighbour, compared in vain
   graph_descent_row,  // all rounds of a row, by metrics made of products
   graph_descent_row_chi_square,
   graph_descent_row_other,

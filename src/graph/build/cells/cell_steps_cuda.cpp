@@ -29,6 +29,7 @@
 #include "kernels/matrix/product_cuda.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -48,14 +49,14 @@ class CellStepsCuda final : public CellSteps {
     cells_.rank(0, 1);
     layout_.emplace(cells_.sizes());
     place_rows();
-    make_operands(wish);
+    make_operands(wish, lists.control());
     make_space();
   }
 
   int64_t probes() const override { return cells_.probes(); }
   const ProbeForecast& forecast() const override { return cells_.forecast(); }
   double pairs(int64_t probes) const override { return cells_.pairs(probes); }
-  bool by_products() const override { return by_products_; }
+  bool by_products() const override { return by_products_ && tells_; }
 
   void count_waves(int64_t widest) override {
     rank(std::max<int64_t>(cells_.probes() - ranked_at_once(lists_.rows), 0), cells_.probes());
@@ -131,7 +132,7 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();  // `first` is on its way
   }
 
-  void make_operands(const CellsWish& wish) {
+  void make_operands(const CellsWish& wish, const ControlRows& control) {
     const int64_t places = layout_->places();
     operands_.kind = key_kind(wish.metric);
     operands_.dtype = rows_.rows().dtype;
@@ -178,6 +179,29 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
     by_products_ = facts.unsure == 0 && operands_.cols <= most;
+    tells_ = operands_.type == OperandType::bytes || products_tell(facts, control);
+  }
+
+  // Whether the error of products is small beside the distance of the last neighbour, for most control rows: else many
+  // pairs of a cell are within it, since rows near each other are often about as far apart.
+  bool products_tell(const BaseFacts& facts, const ControlRows& control) const {
+    constexpr double kMostWidened = 1.15;  // what the squared distance may become by errors
+    if (operands_.kind == KeyKind::inner_product || context_->only_counts()) return true;
+    const WindowProblem problem{operands_.kind, false, operands_.cols, operand_scale(facts.sample_largest)};
+    const double norm = facts.rows.norm;
+    const double error = value_error(problem, {facts.rows, norm * norm, 0}, facts.rows);
+    const double moved = 2.0 * facts.rows.residual;
+    int64_t told = 0;
+    const auto rows = static_cast<int64_t>(control.rows().size());
+    for (int64_t i = 0; i < rows; ++i) {
+      const double key = key_of_ordered(control.last_key(i));
+      const double square = operands_.kind == KeyKind::l2 ? key * key : operands_.kind == KeyKind::cosine ? 2 * key : key;
+      const double distance = std::sqrt(std::max(square, 0.0)) * problem.scale;
+      const double widened = std::sqrt(distance * distance + 4 * error) + 2 * moved;
+      const bool tells = widened * widened <= kMostWidened * distance * distance;
+      told += tells || distance == 0 ? 1 : 0;  // of equal rows others tell (ProbeForecast)
+    }
+    return 2 * told >= rows;
   }
 
   // Some probes of every row.
@@ -382,6 +406,7 @@ class CellStepsCuda final : public CellSteps {
   DeviceArray<uint32_t> slots_;
   CellOperands operands_;
   bool by_products_ = true;
+  bool tells_ = true;  // products tell most pairs apart
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
   std::vector<std::vector<ProductItem>> host_items_;

@@ -34,7 +34,7 @@ class CellSteps {
   virtual const ProbeForecast& forecast() const = 0;
   // The pairs that so many probes of every row compare.
   virtual double pairs(int64_t probes) const = 0;
-  // Whether pairs are compared by fast products. The values of some rows leave it to distances one by one.
+  // Whether fast products decide most pairs: the values of some rows leave too many to keys of their own.
   virtual bool by_products() const { return true; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}

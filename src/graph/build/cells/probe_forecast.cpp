@@ -74,6 +74,13 @@ class Forecast {
     return places_.cells();
   }
 
+  double near_rows() const {
+    const auto control_rows = static_cast<double>(control_.rows().size());
+    const double tied = static_cast<double>(tied_.size()) / control_rows;
+    const auto k = static_cast<double>(control_.k());
+    return searched_ == 0 ? k : (1 - tied) * k + tied * static_cast<double>(near_) / static_cast<double>(searched_);
+  }
+
   bool is_crowded() const {
     constexpr int64_t kNotFew = 50;  // one of so many
     const auto tied = static_cast<int64_t>(tied_.size());
@@ -120,7 +127,9 @@ class Forecast {
       crowded_ += all && near.k() < x_.rows() ? 1 : 0;
       for (int64_t j = 0; j < near.k() && list_key(metric_, near.distances(query)[j]) <= last; ++j) {
         const auto row = static_cast<uint32_t>(near.ids(query)[j]);
-        if (row != numbers[i]) pairs_.push_back({some[i], row});
+        if (row == numbers[i]) continue;
+        pairs_.push_back({some[i], row});
+        ++near_;
       }
       if (static_cast<int64_t>(pairs_.size()) + most_near_ > kPairsAtOnce) follow_pairs(with_ties_);
     }
@@ -191,6 +200,7 @@ class Forecast {
   std::vector<uint32_t> tied_;  // control rows
   int64_t searched_ = 0;        // of these
   int64_t crowded_ = 0;         // of these
+  int64_t near_ = 0;            // rows as near as their last neighbours
   // Neighbours that each probe finds of control rows without ties, and of those whose ties were searched.
   std::vector<int64_t> alone_;
   std::vector<int64_t> with_ties_;
@@ -208,7 +218,7 @@ ProbeForecast foresee_probes(double recall, const ControlRows& control, const Ma
     return {};
   }
   forecast.follow_control_rows();
-  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.is_crowded()};
+  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.near_rows(), forecast.is_crowded()};
 }
 
 }  // namespace kith

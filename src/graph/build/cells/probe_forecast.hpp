@@ -46,7 +46,8 @@ class CellPlaces {
 struct ProbeForecast {
   int64_t needed = 0;  // the fewest that reach the recall
   int64_t most = 0;  // the fewest that find four of five neighbours: from there on neighbours' neighbours find the rest
-  bool crowded = false;  // not few control rows have more rows as near as their last neighbour than are looked at
+  double near = 0;  // rows as near as the last neighbour of a control row, on average
+  bool crowded = false;  // not few control rows have more such rows than are looked at
 };
 ProbeForecast foresee_probes(double recall, const ControlRows& control, const MatrixView& x, Metric metric,
                              CellPlaces& places, const Resources& resources);

@@ -163,6 +163,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const ProbeForecast& forecast = steps->forecast();
   put_forecast(*steps, report);
   const CellsWork work{static_cast<double>(forecast.needed), steps->pairs(forecast.needed),
+                       static_cast<double>(x.rows()) * (forecast.near - static_cast<double>(params.k)),
                        forecast.crowded || !steps->by_products()};
   const int64_t begins = start_probes(problem, wish.cells);
   const GraphMethod method = forecast.needed > steps->probes()

@@ -25,7 +25,9 @@ constexpr double kDescentPairs = 9500;
 // Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
-constexpr double kGpuProbeKey = 200;  // the same where it needs a key
+// The same where pairs need keys: of exact search, which decides many together, and of one that is probed.
+constexpr double kGpuKey = 27;
+constexpr double kGpuProbeKey = 1300;
 // A column of a pair there, in products, where keys are none.
 constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
 constexpr double kGpuOtherColumn = 30;
@@ -72,7 +74,7 @@ struct GpuCounts {
     const double pair = 2 * static_cast<double>(problem.cols) * column;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = rankings(problem, work.probes) * std::min(cell_count, static_cast<double>(kMostCellsRanked));
-    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * pair}};
+    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * (work.by_keys ? kGpuKey : 1) * pair}};
     cells = {
         {CostUnit::graph_cells_start, 1},
         {CostUnit::graph_product,

@@ -42,7 +42,8 @@ struct GraphCosts {
 struct CellsWork {
   double probes = 0;
   double pairs = 0;
-  bool by_keys = false;  // pairs need keys of their own: products tell too little of them
+  double ties = 0;       // pairs as near as the last neighbour of a row, beyond those that it keeps
+  bool by_keys = false;  // products tell little of these rows, so that pairs need keys of their own
 };
 // Where all cells have as many rows.
 CellsWork balanced_work(const GraphProblem& problem, double probes);
