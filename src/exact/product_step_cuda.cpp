@@ -6,7 +6,9 @@ namespace kith {
 
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                    uint32_t* bad_row, cudaStream_t stream) {
-  const OperandTask task{rows, cols, key_kind(metric), type, to.centre, to.facts, to.operands};
+  constexpr int64_t kFewRows = 4096;  // for which looking for far ones takes longer than it may save
+  const OperandTask task{rows,      cols,     key_kind(metric), type,
+                         to.centre, to.facts, to.operands,      rows.count >= kFewRows};
   launch_sample(task, stream);
   launch_base_operands(task, {to.terms, bad_row}, stream);
 }

@@ -173,7 +173,8 @@ KITH_HOST_DEVICE inline MeasuredWindow measured_window(const WindowProblem& prob
                                                        const QueryFacts& query) {
   MeasuredWindow measured{problem, {query.operand, query.squared_norm, query.key_offset}};
   measured.problem.scale = window_scale(problem, base, query);
-  measured.sure = query.unsure == 0 && base.unsure == 0;
+  const bool far_query = base.has_far != 0 && !(query.operand.norm <= kFarQuery * base.ordinary);
+  measured.sure = query.unsure == 0 && base.unsure == 0 && !far_query;
   return measured;
 }
 

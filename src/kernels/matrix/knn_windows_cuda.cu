@@ -32,8 +32,12 @@ __device__ CandidateWindow window_of(const WindowTask& task, int64_t query, cons
 
 // Writes the threshold and the limit of keys.
 __device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, int64_t query, double kth) {
-  const CandidateWindow window =
-      window_of(task, query, [&](const auto&... facts) { return candidate_window(facts..., kth); });
+  const bool of_far_row = task.base_facts->has_far != 0 && !(kth < far_floor(task.base_facts->ordinary));
+  const CandidateWindow window = window_of(task, query, [&](const auto&... facts) {
+    CandidateWindow found = candidate_window(facts..., kth);
+    found.sure = found.sure && !of_far_row;
+    return found;
+  });
   task.key_limits[query] = window.sure ? ordered_key(window.key_limit) : 0;
   if (task.row_counts != nullptr) task.row_counts[query] = 0;
   return window;

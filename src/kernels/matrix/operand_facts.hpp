@@ -17,8 +17,10 @@ struct OperandFacts {
 // Of all rows of a base; on the device, zeroed before use. Floats are never negative, so that their bits order them.
 struct BaseFacts {
   float sample_largest;  // magnitude in the sample, which gives the scale
-  OperandFacts rows;     // the largest
+  OperandFacts rows;     // the largest of those that are not far
   uint32_t unsure;       // not 0 where a row has no operand: not finite, or past the largest half
+  float ordinary;        // the largest norm in the sample, in the scaled unit, where far rows are set apart; else 0
+  uint32_t has_far;      // not 0 where a row is far
 };
 
 // Of one query.
@@ -38,6 +40,28 @@ KITH_HOST_DEVICE inline float operand_scale(float sample_largest) {
   if (!(sample_largest > 0)) return 1.0f;
   const int exponent = kExponent - ilogbf(sample_largest);
   return ldexpf(1.0f, exponent > kFurthest ? kFurthest : exponent < -kFurthest ? -kFurthest : exponent);
+}
+
+// Far rows: a few that are much longer than the others would make every bound that holds for all rows useless. So a row
+// beyond kFarRow times the ordinary norm has no operand but zeros, and its term is a lower bound of its value for every
+// query of up to kFarQuery times that norm: by the triangle inequality (candidate_window.hpp) a row of norm x within
+// reach of a query of norm q has a threshold of at least (x - q)^2 / 2 - q^2 / 2. The products of longer queries are not
+// sure, and neither is a k-th value that a far row could have given.
+inline constexpr float kFarRow = 6;
+inline constexpr float kFarQuery = 2;
+
+// Rounded down, past what rounding the query has moved it by.
+KITH_HOST_DEVICE inline float far_term(double norm, float ordinary) {
+  constexpr double kLess = 0x1p-10;
+  constexpr double kLargest = 3e38;
+  const double query = double{kFarQuery} * ordinary;
+  const double term = norm * (norm * (1 - kLess) / 2 - query * (1 + kLess)) - 2 * kLess * query * query;
+  return static_cast<float>(term < kLargest ? term * (1 - kLess) : kLargest);
+}
+
+// No far row's term is below it.
+KITH_HOST_DEVICE inline float far_floor(float ordinary) {
+  return far_term(double{kFarRow} * ordinary, ordinary) * (1 - 0x1p-10f);
 }
 
 }  // namespace kith

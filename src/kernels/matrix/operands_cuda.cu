@@ -73,6 +73,90 @@ __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
   if (threadIdx.x % 32 == 0) raise(&facts->sample_largest, largest);
 }
 
+// The squared distance of a row to the centre, by a warp.
+template <typename T>
+__device__ double squared_distance(const T* row, const float* centre, int64_t cols) {
+  double sum = 0;
+  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) {
+    const double apart = static_cast<double>(static_cast<float>(row[col])) - centre[col];
+    sum += apart * apart;
+  }
+  return warp_sum(sum);
+}
+
+// A warp for each sample.
+template <typename T>
+__global__ void __launch_bounds__(kOperandThreads)
+    sample_norms_kernel(DeviceRowsView rows, int64_t cols, const float* centre, float* norms) {
+  const int64_t samples = rows.count < kSamples ? rows.count : kSamples;
+  const int64_t sample = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32;
+  if (sample >= samples) return;
+  const double squares = squared_distance(rows.row<T>(sample * rows.count / samples), centre, cols);
+  if (threadIdx.x % 32 == 0) norms[sample] = static_cast<float>(sqrt(squares));
+}
+
+// One block, a thread for each sample. Samples much farther from the centre than half of them are left out; if there are
+// any, the centre and the largest magnitude are found anew.
+template <typename T>
+__global__ void __launch_bounds__(kSamples)
+    trim_sample_kernel(DeviceRowsView rows, int64_t cols, float* centre, BaseFacts* facts, const float* norms) {
+  constexpr float kFarSample = 8;
+  __shared__ float all[kSamples];
+  __shared__ bool kept[kSamples];
+  __shared__ float median;
+  __shared__ float ordinary;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int samples = static_cast<int>(rows.count < kSamples ? rows.count : kSamples);
+  all[thread] = thread < samples ? norms[thread] : 0.0f;
+  if (thread == 0) ordinary = 0;
+  __syncthreads();
+  if (thread < samples) {
+    int before = 0;
+    for (int i = 0; i < samples; ++i) before += all[i] < all[thread] || (all[i] == all[thread] && i < thread) ? 1 : 0;
+    if (before == samples / 2) median = all[thread];
+  }
+  __syncthreads();
+  kept[thread] = thread < samples && all[thread] <= kFarSample * median;  // false for NaN
+  const bool all_kept = __syncthreads_and(thread >= samples || kept[thread]);
+  if (!all_kept) {
+    float largest = 0;
+    for (int64_t col = thread; col < cols; col += kSamples) {
+      const auto value = [&](int s) { return static_cast<float>(rows.row<T>(s * rows.count / samples)[col]); };
+      double sum = 0;
+      int count = 0;
+      for (int s = 0; s < samples; ++s) {
+        if (!kept[s]) continue;
+        sum += value(s);
+        ++count;
+      }
+      const float mean = count > 0 ? static_cast<float>(sum / count) : 0.0f;
+      centre[col] = mean - mean == 0.0f ? mean : 0.0f;
+      for (int s = 0; s < samples; ++s) {
+        if (kept[s]) largest = fmaxf(largest, fabsf(value(s) - centre[col]));
+      }
+    }
+    __shared__ float warps[kSamples / 32];
+    largest = warp_largest(largest);
+    if (thread % 32 == 0) warps[thread / 32] = largest;
+    __syncthreads();
+    if (thread == 0) {
+      for (int i = 1; i < kSamples / 32; ++i) largest = fmaxf(largest, warps[i]);
+      facts->sample_largest = largest;
+    }
+    for (int s = thread / 32; s < samples; s += kSamples / 32) {
+      if (!kept[s]) continue;
+      const double squares = squared_distance(rows.row<T>(s * rows.count / samples), centre, cols);
+      if (thread % 32 == 0) all[s] = static_cast<float>(sqrt(squares));
+    }
+    __syncthreads();
+  }
+  if (thread < samples && kept[thread]) raise(&ordinary, all[thread]);
+  __syncthreads();
+  // Not finite where the scale is none: then no row is far.
+  const float scaled = ordinary * operand_scale(facts->sample_largest);
+  if (thread == 0) facts->ordinary = scaled <= 3e38f ? scaled : 0.0f;
+}
+
 struct HalfSums {
   float squares = 0;
   float residual_squares = 0;
@@ -127,6 +211,18 @@ __device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
   return {norm, sqrtf(sums.residual_squares) * slack + norm * 2.4e-7f + 1e-30f};
 }
 
+// Of a far row, whose operand becomes zeros.
+template <typename T>
+__device__ __noinline__ float put_far_row(const DeviceRowsView& rows, int64_t cols, int64_t row, const float* centre,
+                                          float scale, float ordinary, std::byte* operands) {
+  const int64_t chunks = operand_chunks(cols, 2);
+  const __half zeros[4] = {};
+  for (int64_t first = 4 * (threadIdx.x % 32); first < chunks * (kChunkBytes / 2); first += 128) {
+    store_vector(operands + operand_offset(row, first * 2, chunks), load_vector<Four<__half>>(zeros));
+  }
+  return far_term(sqrt(squared_distance(rows.row<T>(row), centre, cols)) * scale, ordinary);
+}
+
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
     base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseFacts* facts,
@@ -134,13 +230,21 @@ __global__ void __launch_bounds__(kOperandThreads)
   auto* const terms = static_cast<float*>(target.terms);
   const float scale = operand_scale(facts->sample_largest);
   const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
+  const float ordinary = facts->ordinary;
   OperandFacts largest = {0, 0};
   bool unsure = false;
+  bool any_far = false;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kOperandWarps;
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32; row < tile_rows;
        row += step) {
     const HalfSums sums = convert_half<kForm, false, T>(rows, cols, row, centre, scale, aligned, operands);
     const OperandFacts mine = facts_of(sums, cols);
+    if (kForm == Form::centred && ordinary > 0 && sums.finite && !(mine.norm <= kFarRow * 1.01f * ordinary)) {
+      const float far = put_far_row<T>(rows, cols, row, centre, scale, ordinary, operands);
+      if (threadIdx.x % 32 == 0) terms[row] = far;
+      any_far = true;
+      continue;
+    }
     largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
     unsure = unsure || !sums.inside;
     if (threadIdx.x % 32 != 0) continue;
@@ -154,6 +258,7 @@ __global__ void __launch_bounds__(kOperandThreads)
   __shared__ OperandFacts warps[kOperandWarps];
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
   const bool any_unsure = __syncthreads_or(unsure);
+  const bool has_far = __syncthreads_or(any_far);
   if (threadIdx.x != 0) return;
   for (int i = 1; i < kOperandWarps; ++i) {
     largest = {fmaxf(largest.norm, warps[i].norm), fmaxf(largest.residual, warps[i].residual)};
@@ -162,6 +267,7 @@ __global__ void __launch_bounds__(kOperandThreads)
   raise(&facts->rows.norm, largest.norm);
   raise(&facts->rows.residual, largest.residual);
   if (any_unsure) atomicOr(&facts->unsure, 1u);
+  if (has_far) atomicOr(&facts->has_far, 1u);
 }
 
 // The power of two for a query of its own, where no term must be in the same unit.
@@ -325,6 +431,12 @@ void launch_sample(const OperandTask& task, cudaStream_t stream) {
   const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {
     launch(sample_kernel<T>, grid, stream, task.rows, task.cols, form_of(task.kind), task.centre, task.base_facts);
+    if (!task.parts_far_rows || form_of(task.kind) != Form::centred) return;
+    auto* const norms = vectors<float>(task.operands);
+    launch(sample_norms_kernel<T>, Grid::of(kSamples / kOperandWarps, kOperandThreads), stream, task.rows, task.cols,
+           task.centre, norms);
+    launch(trim_sample_kernel<T>, Grid::of(1, kSamples), stream, task.rows, task.cols, task.centre, task.base_facts,
+           norms);
   });
 }
 

@@ -31,6 +31,7 @@ struct OperandTask {
   float* centre = nullptr;  // cols values
   BaseFacts* base_facts = nullptr;
   std::byte* operands = nullptr;  // operand_bytes
+  bool parts_far_rows = false;    // of a base: sets far rows apart (operand_facts.hpp); halves of differences alone
 };
 
 struct BaseOperands {
@@ -45,7 +46,8 @@ struct QueryOperands {
   uint32_t first_query = 0;       // the number of the first of these
 };
 
-// The centre (zeros for keys without differences) and the sample's largest magnitude.
+// The centre (zeros for keys without differences) and the sample's largest magnitude; where far rows are set apart, of
+// those samples that lie together. Uses the memory of the operands.
 void launch_sample(const OperandTask& task, cudaStream_t stream);
 // After launch_sample.
 void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);

@@ -108,7 +108,7 @@ class CellStepsCuda final : public CellSteps {
 
   // What the device has free, for Kith.
   int64_t idle_bytes() const {
-    return cuda_device(context_->device()).memory_free + idle_pool_bytes(context_->device());
+    return cuda_device(context_->device()).memory_free;
   }
   cudaStream_t stream() const { return context_->stream(); }
   template <typename T>
