@@ -485,7 +485,8 @@ def knn_graph(
     seed : int, default 0
         Seed of the random numbers.
     cells, probes : int, optional
-        Of ``"cells"``: how many cells there are, and with how many of them a row is compared at most.
+        Of ``"cells"``: how many cells there are, and with how many of them a row is compared at most (as many as the recall
+        needs).
     start : str, optional
         Of ``"nn_descent"``: what it begins with, ``"random"`` lists or ``"cells"``.
     samples, list_length, iterations : int, optional

@@ -136,8 +136,6 @@ TEST_F(CudaCells, DefaultsAndManyRows) {
   }
 }
 
-// So many cells that only those near the own cell's centre are ranked.
-class SlowCudaCells : public OnCuda {};
 // With as many probes as the recall needs, which both foresee.
 TEST_F(CudaCells, EveryKindOfData) {
   for (const auto& [name, metric] : reference::data_kinds()) {
@@ -171,6 +169,8 @@ TEST_F(CudaCells, AutoKeepsItsWord) {
   }
 }
 
+// So many cells that only those near the own cell's centre are ranked.
+class SlowCudaCells : public OnCuda {};
 TEST_F(SlowCudaCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
   expect_cells_parity(x.view(), by_cells(6, Metric::l2, 16394, 40));

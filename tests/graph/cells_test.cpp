@@ -120,7 +120,7 @@ TEST(Cells, AreRankedByDistanceWhereverRankingBegins) {
       const CellPartition whole(x.view(), wish, nullptr, on_cpu());
       CellPartition parts(x.view(), wish, nullptr, on_cpu());
       for (const int64_t first : {1, 37, 0, 80}) {
-        parts.rank_anew(first, 10);
+        parts.rank({first, 10});
         for (int64_t row = 0; row < 400; ++row) {
           ASSERT_TRUE(std::equal(parts.ranks(row, first), parts.ranks(row, first) + 10, whole.ranks(row, first)))
               << row;
@@ -130,14 +130,25 @@ TEST(Cells, AreRankedByDistanceWhereverRankingBegins) {
   }
 }
 
-TEST(Cells, RankWhatIsNotRankedYet) {
+TEST(Cells, RankSomeProbesAtATime) {
   const auto x = make_floats(Shape::gaussian, 2000, 6, 5);
   CellPartition cells(x.view(), {.cells = 300, .probes = 300, .seed = 3}, nullptr, on_cpu());
-  EXPECT_EQ(cells.rank(0, 5), 128);
-  EXPECT_EQ(cells.rank(127, 200), 128);
-  EXPECT_EQ(cells.rank(128, 200), 256);
-  EXPECT_EQ(cells.rank(299, 300), 300);
+  EXPECT_EQ(cells.ranked().end(), 128);
+  EXPECT_TRUE(cells.ranked().holds(127));
+  EXPECT_FALSE(cells.ranked().holds(128));
+  cells.rank(cells.window_from(128, 130));
+  EXPECT_EQ(cells.ranked().end(), 256);
+  cells.rank(cells.window_from(256, 300));
+  EXPECT_EQ(cells.ranked().end(), 300);
   EXPECT_LT(cells.ranks(7, 299)[0], 300u);
+  EXPECT_EQ(last_rank_window(300, 2000).first, 172);
+  EXPECT_EQ(last_rank_window(3, 2000).count, 3);
+}
+
+TEST(Cells, PairsOfMoreProbesThanAreRankedAreEstimated) {
+  EXPECT_EQ(pairs_by_probes(1234, 7, 7, 100), 1234);
+  EXPECT_EQ(pairs_by_probes(1000, 10, 25, 100), 2500);
+  EXPECT_EQ(pairs_by_probes(9000, 10, 25, 100), 10000);  // all there are
 }
 
 // So many cells that only those near the own cell's centre are ranked.

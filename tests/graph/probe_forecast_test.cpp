@@ -66,7 +66,7 @@ TEST(ProbeForecast, CountsTies) {
     if (forecast.needed > 1) {
       EXPECT_LT(recall_after(forecast.needed - 1, x.view(), wish, control), 0.92);
     }
-    EXPECT_LE(forecast.most, forecast.needed);
+    EXPECT_LE(forecast.for_descent, forecast.needed);
   }
 }
 

@@ -106,6 +106,23 @@ TEST(ControlRows, MeasureWhatListsHold) {
   EXPECT_LT(estimate.error, 0.01);
 }
 
+TEST(ControlRows, KnowWhereOthersAreAsNearAsTheLast) {
+  auto x = reference::make_floats(reference::Shape::gaussian, 300, 4, 1);
+  for (int64_t i = 100; i < 140; ++i) std::copy_n(x.row(100), 4, x.row(i));  // 39 others at distance 0
+  const ControlRows control(x.view(), Metric::l2, 10, 5, on_cpu());
+  int64_t alone = 0;
+  for (int64_t i = 0; i < 300; ++i) {
+    EXPECT_EQ(control.neighbors(i).size(), 10u);
+    if (i < 100 || i >= 140) {
+      alone += control.has_ties(i) ? 0 : 1;
+      continue;
+    }
+    EXPECT_TRUE(control.has_ties(i)) << i;
+    EXPECT_EQ(control.last_key(i), ordered_key(0.0f));
+  }
+  EXPECT_GT(alone, 100);
+}
+
 TEST(ControlRows, AreAllRowsWhereThereAreFew) {
   const auto x = reference::make_floats(reference::Shape::gaussian, 40, 3, 1);
   const ControlRows control(x.view(), Metric::l2, 100, 5, on_cpu());  // more than there are

@@ -37,15 +37,15 @@ Matrix<float> uniform_rows(int64_t rows, int64_t cols, uint64_t seed) {
   return each(rows, cols, [&](int64_t, int64_t, uint64_t at) { return uniform(rng, at); });
 }
 
-// `power`: how fast clusters become smaller; 0: all are as large.
-Matrix<float> clusters(int64_t rows, int64_t count, double spread, uint64_t seed, double power = 0) {
+// `zipf`: the sizes of clusters fall as 1 / rank; else all are as large.
+Matrix<float> clusters(int64_t rows, int64_t count, double spread, uint64_t seed, bool zipf = false) {
   const Matrix<float> centres = normal(count, kCols, seed + 1);
   const CounterRng rng(seed, 3);
   Matrix<float> x = normal(rows, kCols, seed);
   for (int64_t i = 0; i < rows; ++i) {
     const double drawn = uniform(rng, static_cast<uint64_t>(i));
-    const double place = power == 0 ? drawn * static_cast<double>(count)
-                                    : std::pow(static_cast<double>(count) + 1, drawn) - 1;  // as 1 / rank
+    const double place =
+        zipf ? std::pow(static_cast<double>(count) + 1, drawn) - 1 : drawn * static_cast<double>(count);
     const auto cluster = std::min(static_cast<int64_t>(place), count - 1);
     for (int64_t c = 0; c < kCols; ++c) {
       x.row(i)[c] = centres.row(cluster)[c] + static_cast<float>(spread) * x.row(i)[c];
@@ -134,7 +134,7 @@ Matrix<float> make_kind(std::string_view name, int64_t rows, uint64_t seed) {
   if (name == "clusters_10") return clusters(rows, 10, 0.01, seed);
   if (name == "clusters_100") return clusters(rows, 100, 0.01, seed);
   if (name == "clusters_20000") return clusters(rows, 20000, 0.01, seed);
-  if (name == "zipf_clusters") return clusters(rows, 500, 0.1, seed, 1);
+  if (name == "zipf_clusters") return clusters(rows, 500, 0.1, seed, true);
   if (name == "far_outliers") {
     return scaled(clusters(rows, 200, 0.3, seed), [](int64_t i) { return i % 1000 == 7 ? 1000 : 1; });
   }

@@ -40,6 +40,33 @@ constexpr int64_t ranked_at_once(int64_t rows) {
   return std::clamp(kMostRanks / std::max<int64_t>(rows, 1), kFewest, kMost);
 }
 
+// The probes of every row that are ranked.
+struct RankWindow {
+  int64_t first = 0;
+  int64_t count = 0;
+
+  constexpr int64_t end() const { return first + count; }
+  constexpr bool holds(int64_t probe) const { return probe >= first && probe < end(); }
+};
+// From a probe on, as many as are wanted up to `end` or likely to be made.
+constexpr RankWindow rank_window(int64_t first, int64_t end, int64_t likely, int64_t rows) {
+  return {first, std::min(std::max(likely, end) - first, ranked_at_once(rows))};
+}
+// The last of so many: what takes most.
+constexpr RankWindow last_rank_window(int64_t probes, int64_t rows) {
+  const int64_t count = std::min(probes, ranked_at_once(rows));
+  return {probes - count, count};
+}
+
+// The pairs that so many probes of every row compare, where the first `counted` compare so many: estimated beyond these, no
+// more than there are.
+constexpr int64_t pairs_by_probes(int64_t pairs, int64_t counted, int64_t probes, int64_t rows) {
+  if (counted == probes) return pairs;
+  const double all = static_cast<double>(rows) * static_cast<double>(rows);
+  const double scaled = static_cast<double>(pairs) * (static_cast<double>(probes) / static_cast<double>(counted));
+  return static_cast<int64_t>(std::min(scaled, all));
+}
+
 // How far a wave may go beyond its end, to where all is done.
 constexpr int64_t longest_wave_end(int64_t end) { return end + end / 7; }
 

@@ -43,17 +43,17 @@ Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, 
   return found;
 }
 
-// Of a row's own cell and then those found that are not it, those from a place on.
+// Of a row's own cell and then those found that are not it, those of the window.
 template <typename Cell>
-void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, int64_t first,
-               int64_t wanted, uint32_t* ranks) {
+void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers,
+               const RankWindow& window, uint32_t* ranks) {
   int64_t place = 0;
   const auto put = [&](uint32_t cell) {
-    if (place >= first && place < first + wanted) ranks[place - first] = cell;
+    if (window.holds(place)) ranks[place - window.first] = cell;
     ++place;
   };
   put(own);
-  for (int64_t j = 0; j < count && place < first + wanted; ++j) {
+  for (int64_t j = 0; j < count && place < window.end(); ++j) {
     const auto at = static_cast<uint32_t>(found[j]);
     const uint32_t cell = numbers == nullptr ? at : (*numbers)[at];
     if (cell != own) put(cell);
@@ -75,35 +75,30 @@ CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const C
       offsets_(wish.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
   if (wish.recall && control != nullptr) {
-    forecast_ = foresee_probes(*wish.recall, *control, x, wish.metric, *this, quiet_);
+    forecast_ = foresee_probes(*wish.recall, *control, x, wish.metric, *this, resources);
   }
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
-  const int64_t first = std::min(likely_, ranked_at_once(own_.size()));
+  const RankWindow first = window_from(0, 1);
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
   if (at_once) {
-    make_room(0, first);
+    make_room(first);
     rank_rows();
   } else {
     assign();
   }
   list_members();
-  if (!at_once) rank_anew(0, first);
+  if (!at_once) rank(first);
 }
 
-int64_t CellPartition::rank(int64_t first, int64_t end) {
-  if (first < first_ranked_ || first >= first_ranked_ + ranked_) {
-    rank_anew(first, std::min(std::max(likely_, end) - first, ranked_at_once(own_.size())));
-  }
-  return first_ranked_ + ranked_;
-}
-
-double CellPartition::pairs(int64_t probes) const {
-  const int64_t counted = std::min(probes, ranked_);
-  double pairs = 0;
+int64_t CellPartition::pairs(int64_t probes) const {
+  const int64_t counted = std::min(probes, ranked_.count);
+  std::vector<int64_t> probing(static_cast<size_t>(cells_), 0);
   for (int64_t row = 0; row < own_.size(); ++row) {
-    for (int64_t p = 0; p < counted; ++p) pairs += static_cast<double>(size(ranks(row, first_ranked_)[p]));
+    for (int64_t p = 0; p < counted; ++p) ++probing[ranks(row, 0)[p]];
   }
-  return pairs * static_cast<double>(probes) / static_cast<double>(counted);
+  int64_t pairs = 0;
+  for (int64_t cell = 0; cell < cells_; ++cell) pairs += probing[static_cast<size_t>(cell)] * size(cell);
+  return pairs_by_probes(pairs, counted, probes, own_.size());
 }
 
 void CellPartition::find_own(std::span<const uint32_t> rows, uint32_t* own) {
@@ -157,17 +152,16 @@ void CellPartition::list_members() {
   for (const uint32_t cell : own_) members_[next[cell]++] = row++;
 }
 
-void CellPartition::make_room(int64_t first, int64_t count) {
-  if (ranks_.size() < own_.size() * count) {
+void CellPartition::make_room(const RankWindow& window) {
+  if (ranks_.size() < own_.size() * window.count) {
     ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
-    ranks_ = HostArray<uint32_t>(own_.size() * count, "the cells near each row", resources_);
+    ranks_ = HostArray<uint32_t>(own_.size() * window.count, "the cells near each row", resources_);
   }
-  first_ranked_ = first;
-  ranked_ = count;
+  ranked_ = window;
 }
 
-void CellPartition::rank_anew(int64_t first, int64_t count) {
-  make_room(first, count);
+void CellPartition::rank(const RankWindow& window) {
+  make_room(window);
   ranks_all() ? rank_rows() : rank_by_cell();
 }
 
@@ -176,7 +170,7 @@ void CellPartition::rank_rows() {
   ProgressMeter meter("cells", own_.size(), resources_);
   const bool two_sides = space_.has_two_sides();
   // Where the own cell need not be the nearest of those that are looked for, one more has to be found.
-  const int64_t wanted = std::min(cells_, first_ranked_ + ranked_ + (two_sides ? 1 : 0));
+  const int64_t wanted = std::min(cells_, ranked_.end() + (two_sides ? 1 : 0));
   CellRanks near(centres_.view(), wanted, quiet_);
   MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
@@ -184,7 +178,7 @@ void CellPartition::rank_rows() {
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
     near.rank(looking, meter, [&](int64_t i, const uint32_t* found) {
       if (!two_sides) own_[first + i] = found[0];
-      put_ranks(found, wanted, own_[first + i], nullptr, first_ranked_, ranked_, ranks_.data() + (first + i) * ranked_);
+      put_ranks(found, wanted, own_[first + i], nullptr, ranked_, ranks_.data() + (first + i) * ranked_.count);
     });
     meter.add(count);
     meter.poll();
@@ -201,7 +195,7 @@ void CellPartition::rank_by_cell() {
   if (only_counts(quiet_)) {
     const Neighbors around = nearest(all.slice(0, 1), all, among, quiet_);
     const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
-    (void)nearest(rows.view(), chosen.view(), std::min(first_ranked_ + ranked_ + 1, among), quiet_);
+    (void)nearest(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
     return;
   }
   for (int64_t cell = 0; cell < cells_; ++cell) {
@@ -215,10 +209,10 @@ void CellPartition::rank_by_cell() {
     for (int64_t first = 0; first < size(cell); first += kBatch) {
       const int64_t count = std::min(kBatch, size(cell) - first);
       const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
-      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(first_ranked_ + ranked_ + 1, among), quiet_);
+      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
       for (int64_t i = 0; i < count; ++i) {
-        uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_;
-        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, first_ranked_, ranked_, ranks);
+        uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_.count;
+        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranked_, ranks);
       }
     }
     meter.add(size(cell));

@@ -34,16 +34,16 @@ class CellPartition final : public CellPlaces {
   int64_t probes() const { return probes_; }
   const ProbeForecast& forecast() const { return forecast_; }
 
-  // Ranks probes from `first` on, unless it is ranked, no more than are wanted up to `end` and likely to be made;
-  // returns where those that are ranked end.
-  int64_t rank(int64_t first, int64_t end);
-  void rank_anew(int64_t first, int64_t count);
+  const RankWindow& ranked() const { return ranked_; }
+  // Ranks the window, in the place of the one before.
+  void rank(const RankWindow& window);
+  RankWindow window_from(int64_t first, int64_t end) const { return rank_window(first, end, likely_, own_.size()); }
   // The cells that a row is compared with, its own first, from a probe on that is ranked.
   const uint32_t* ranks(int64_t row, int64_t probe) const {
-    return ranks_.data() + row * ranked_ + (probe - first_ranked_);
+    return ranks_.data() + row * ranked_.count + (probe - ranked_.first);
   }
-  // The pairs that so many probes of every row compare, by those that are ranked.
-  double pairs(int64_t probes) const;
+  // The pairs that so many probes of every row compare (pairs_by_probes), by the first ones, which are ranked.
+  int64_t pairs(int64_t probes) const;
   // All rows, cell after cell; and those of a cell, ascending.
   const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
@@ -57,7 +57,7 @@ class CellPartition final : public CellPlaces {
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
   void assign();
   void list_members();
-  void make_room(int64_t first, int64_t count);
+  void make_room(const RankWindow& window);
   void rank_rows();
   void rank_by_cell();
 
@@ -65,8 +65,7 @@ class CellPartition final : public CellPlaces {
   int64_t probes_;
   ProbeForecast forecast_;
   int64_t likely_;  // probes that will be made
-  int64_t first_ranked_ = 0;
-  int64_t ranked_ = 0;  // probes from there on
+  RankWindow ranked_;
   const Resources resources_;
   const Resources quiet_;
   const CellSpace space_;

@@ -74,7 +74,7 @@ CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish&
       likely_(probes_),
       own_(rows.view().rows(), "the cells", context_, resources_) {
   learn_centres(wish);
-  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, rows.view(), wish.metric, *this, resources_);
+  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, rows.view(), wish.metric, *this, resources.with_log({}));
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
 }
 
@@ -111,16 +111,20 @@ void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& cent
 
 void CellPartitionCuda::find_own(std::span<const uint32_t> rows, uint32_t* own) {
   const auto count = static_cast<int64_t>(rows.size());
+  const int64_t batch = std::clamp<int64_t>(kPlaceKeys / space_.cols(), 1, count);
   const DeviceArray<uint32_t> list(count, "rows near the control rows", context_, resources_);
-  const DeviceArray<float> vectors(count * space_.cols(), "rows near the control rows", context_, resources_);
-  found_ids_ = DeviceArray<int64_t>(count, "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceArray<float>(count, "the cells near some rows", context_, resources_);
-  const HostArray<int64_t> found(count, "the cells near some rows", resources_);
+  const DeviceArray<float> vectors(batch * space_.cols(), "rows near the control rows", context_, resources_);
+  found_ids_ = DeviceArray<int64_t>(batch, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceArray<float>(batch, "the cells near some rows", context_, resources_);
+  const HostArray<int64_t> found(batch, "the cells near some rows", resources_);
   context_->copy_values(list.data(), rows.data(), count);
-  search(space_.listed(list.data(), count, CellSide::found, vectors.data()), centres_, 1);
-  context_->copy_values(found.data(), found_ids_.data(), count);
-  context_->synchronize();
-  std::copy(found.begin(), found.end(), own);
+  for (int64_t first = 0; first < count; first += batch) {
+    const int64_t some = std::min(batch, count - first);
+    search(space_.listed(list.data() + first, some, CellSide::found, vectors.data()), centres_, 1);
+    context_->copy_values(found.data(), found_ids_.data(), some);
+    context_->synchronize();
+    std::copy_n(found.begin(), some, own + first);
+  }
   found_ids_ = {};
   found_distances_ = {};
 }
@@ -129,7 +133,7 @@ void CellPartitionCuda::find_places(std::span<const uint32_t> rows, std::span<co
                                     std::span<const PlaceQuestion> questions, uint32_t* places) {
   const auto count = static_cast<int64_t>(rows.size());
   const auto asked = static_cast<int64_t>(questions.size());
-  const int64_t batch = std::clamp<int64_t>(kPlaceKeys / cells_, 1, count);
+  const int64_t batch = std::clamp<int64_t>(kPlaceKeys / std::max(cells_, space_.cols()), 1, count);
   const DeviceArray<uint32_t> list(count, "rows near the control rows", context_, resources_);
   const DeviceArray<uint32_t> own_there(count, "rows near the control rows", context_, resources_);
   const DeviceArray<PlaceQuestion> asked_there(asked, "rows near the control rows", context_, resources_);
@@ -158,19 +162,17 @@ void CellPartitionCuda::find_places(std::span<const uint32_t> rows, std::span<co
   context_->synchronize();
 }
 
-double CellPartitionCuda::pairs(int64_t probes) const {
-  const int64_t counted = std::min(probes, ranked_);
+int64_t CellPartitionCuda::pairs(int64_t probes) const {
+  const int64_t counted = std::min(probes, ranked_.count);
   const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
   context_->fill(counts.data(), 0, cells_);
-  launch_count_cells(columns(first_ranked_, first_ranked_ + counted), cells_, counts.data(), context_->stream());
+  launch_count_cells(columns(0, counted), cells_, counts.data(), context_->stream());
   std::vector<uint32_t> probing(static_cast<size_t>(cells_));
   context_->copy_values(probing.data(), counts.data(), cells_);
   context_->synchronize();
-  double pairs = 0;
-  for (size_t cell = 0; cell < probing.size(); ++cell) {
-    pairs += static_cast<double>(probing[cell]) * static_cast<double>(sizes_[cell]);
-  }
-  return pairs * static_cast<double>(probes) / static_cast<double>(counted);
+  int64_t pairs = 0;
+  for (size_t cell = 0; cell < probing.size(); ++cell) pairs += probing[cell] * sizes_[cell];
+  return pairs_by_probes(pairs, counted, probes, own_.size());
 }
 
 // Cells that are looked for: with own cells last among the nearest of what looks for others, one more has to be found.
@@ -184,14 +186,12 @@ int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
   return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
 }
 
-void CellPartitionCuda::rank(int64_t first, int64_t end) {
-  const int64_t all = rows_.view().rows();
-  first_ranked_ = first;
-  ranked_ = std::min(std::max(likely_, end) - first, ranked_at_once(all));
+void CellPartitionCuda::rank(const RankWindow& window) {
+  ranked_ = window;
   ranks_ = {};  // the old ones go before the new ones come
-  ranks_ = DeviceArray<uint32_t>(all * ranked_, "the cells near each row", context_, resources_);
-  const int64_t batch = batch_for(wanted_for(ranked_end()));
-  const int64_t found = std::min(batch * wanted_for(ranked_end()), kMostFound);
+  ranks_ = DeviceArray<uint32_t>(own_.size() * window.count, "the cells near each row", context_, resources_);
+  const int64_t batch = batch_for(wanted_for(ranked_.end()));
+  const int64_t found = std::min(batch * wanted_for(ranked_.end()), kMostFound);
   found_ids_ = DeviceArray<int64_t>(found, "the cells near some rows", context_, resources_);
   found_distances_ = DeviceArray<float>(found, "the cells near some rows", context_, resources_);
   if (!space_.is_identity()) {
@@ -200,7 +200,7 @@ void CellPartitionCuda::rank(int64_t first, int64_t end) {
   rank_all();
   has_own_ = true;
   if (sizes_.empty()) count_sizes();
-  if (!ranks_all() && ranked_end() > 1) rank_near();
+  if (!ranks_all() && ranked_.end() > 1) rank_near();
   found_ids_ = {};
   found_distances_ = {};
   made_ = {};
@@ -210,7 +210,7 @@ void CellPartitionCuda::rank(int64_t first, int64_t end) {
 void CellPartitionCuda::rank_all() {
   const int64_t all = rows_.view().rows();
   const bool both = ranks_all() && !space_.has_two_sides();
-  const int64_t wanted = wanted_for(ranked_end());
+  const int64_t wanted = wanted_for(ranked_.end());
   const int64_t batch = batch_for(wanted);
   for (int64_t first = 0; first < all; first += batch) {
     resources_.check_cancelled();
@@ -220,17 +220,17 @@ void CellPartitionCuda::rank_all() {
     task.count = count;
     task.first = first;
     task.own = own_.data();
-    task.first_probe = first_ranked_;
-    task.probes = ranked_;
+    task.first_probe = ranked_.first;
+    task.probes = ranked_.count;
     uint32_t* const ranks = ranks_.data();
     if (both || !has_own_) {
       task.stride = both ? wanted : 1;
       search(space_.range(first, count, CellSide::found, made_.data()), centres_, task.stride);
       task.sets_own = true;
-      task.ranks = both || ranked_end() == 1 ? ranks : nullptr;
+      task.ranks = both || ranked_.end() == 1 ? ranks : nullptr;
       launch_put_ranks(task, context_->stream());
     }
-    if (!both && ranks_all() && ranked_end() > 1) {
+    if (!both && ranks_all() && ranked_.end() > 1) {
       task.stride = wanted;
       search(space_.range(first, count, CellSide::looking, made_.data()), centres_, wanted);
       task.sets_own = false;
@@ -244,7 +244,7 @@ void CellPartitionCuda::rank_all() {
 void CellPartitionCuda::rank_near() {
   if (!near_) near_.emplace(centres_, own(), sizes_, rows_.view().rows(), context_, resources_);
   const NearCells& near = *near_;
-  const int64_t wanted = std::min({cells_, ranked_end() + 1, near.count()});
+  const int64_t wanted = std::min({cells_, ranked_.end() + 1, near.count()});
   const int64_t batch = std::min(rows_.view().rows(), kNearRows);
   const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
   const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
@@ -290,7 +290,7 @@ void CellPartitionCuda::rank_near() {
     launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
                        selection.data(), context_->stream());
     launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
-                           ranks_.data(), first_ranked_, ranked_},
+                           ranks_.data(), ranked_.first, ranked_.count},
                           context_->stream());
   }
 }

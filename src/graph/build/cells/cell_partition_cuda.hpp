@@ -54,17 +54,16 @@ class CellPartitionCuda final : public CellPlaces {
   // Rows in each cell.
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
-  // Whether a probe is ranked.
-  bool is_ranked(int64_t probe) const { return probe >= first_ranked_ && probe < ranked_end(); }
-  int64_t ranked_end() const { return first_ranked_ + ranked_; }
-  // Ranks probes from `first` on, as many as are wanted up to `end` or likely to be made, no more than fit.
-  void rank(int64_t first, int64_t end);
+  const RankWindow& ranked() const { return ranked_; }
+  // Ranks the window, in the place of the one before.
+  void rank(const RankWindow& window);
+  RankWindow window_from(int64_t first, int64_t end) const { return rank_window(first, end, likely_, own_.size()); }
   // The cells of probes first .. end - 1, which are ranked.
   CellColumns columns(int64_t first, int64_t end) const {
-    return {ranks_.data(), ranked_, rows_.view().rows(), first - first_ranked_, end - first_ranked_};
+    return {ranks_.data(), ranked_.count, own_.size(), first - ranked_.first, end - ranked_.first};
   }
-  // The pairs that so many probes of every row compare, by those that are ranked.
-  double pairs(int64_t probes) const;
+  // The pairs that so many probes of every row compare (pairs_by_probes), by the first ones, which are ranked.
+  int64_t pairs(int64_t probes) const;
 
   void find_own(std::span<const uint32_t> rows, uint32_t* own) override;
   void find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
@@ -88,8 +87,7 @@ class CellPartitionCuda final : public CellPlaces {
   const int64_t probes_;
   ProbeForecast forecast_;
   int64_t likely_;  // probes that will be made
-  int64_t first_ranked_ = 0;
-  int64_t ranked_ = 0;  // probes from there on
+  RankWindow ranked_;
   bool has_own_ = false;
   MatrixView centres_;
   DeviceArray<float> centre_memory_;

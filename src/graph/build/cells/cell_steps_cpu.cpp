@@ -244,20 +244,21 @@ class CellStepsCpu final : public CellSteps {
   const CellPartition& cells() const { return cells_; }
   int64_t probes() const override { return cells_.probes(); }
   const ProbeForecast& forecast() const override { return cells_.forecast(); }
-  double pairs(int64_t probes) const override { return cells_.pairs(probes); }
+  int64_t pairs(int64_t probes) const override { return cells_.pairs(probes); }
 
   void count_waves(int64_t widest) override {
-    const int64_t ranked = std::min(cells_.probes(), ranked_at_once(lists_.rows()));
-    make_room(std::min(widest, ranked));
-    cells_.rank_anew(cells_.probes() - ranked, ranked);  // while a wave's rows are kept
+    const RankWindow window = last_rank_window(cells_.probes(), lists_.rows());
+    make_room(std::min(widest, window.count));
+    cells_.rank(window);  // while a wave's rows are kept
   }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     int64_t pairs = 0;
     for (int64_t at = first; at < end;) {
-      const int64_t ranked = std::min(cells_.rank(at, end), end);
-      pairs += part(at, ranked, meter);
-      at = ranked;
+      if (!cells_.ranked().holds(at)) cells_.rank(cells_.window_from(at, end));
+      const int64_t next = std::min(cells_.ranked().end(), end);
+      pairs += part(at, next, meter);
+      at = next;
     }
     return pairs;
   }

@@ -46,7 +46,7 @@ class CellStepsCuda final : public CellSteps {
         resources_(lists.resources()),
         cells_(rows_, wish, lists.control(), context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(0, 1);
+    cells_.rank(cells_.window_from(0, 1));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(wish, lists.control());
@@ -55,11 +55,11 @@ class CellStepsCuda final : public CellSteps {
 
   int64_t probes() const override { return cells_.probes(); }
   const ProbeForecast& forecast() const override { return cells_.forecast(); }
-  double pairs(int64_t probes) const override { return cells_.pairs(probes); }
+  int64_t pairs(int64_t probes) const override { return cells_.pairs(probes); }
   bool by_products() const override { return by_products_ && tells_; }
 
   void count_waves(int64_t widest) override {
-    rank(std::max<int64_t>(cells_.probes() - ranked_at_once(lists_.rows), 0), cells_.probes());
+    rank(last_rank_window(cells_.probes(), lists_.rows));
     make_slots(std::min(widest, probes_at_once()) * lists_.rows + layout_->cells() * kQueryTile);
   }
 
@@ -67,8 +67,8 @@ class CellStepsCuda final : public CellSteps {
     own_ = first == 0;
     int64_t pairs = 0;
     for (int64_t at = first; at < end;) {
-      if (!cells_.is_ranked(at)) rank(at, end);
-      const int64_t next = std::min({at + probes_at_once(), cells_.ranked_end(), end});
+      if (!cells_.ranked().holds(at)) rank(cells_.window_from(at, end));
+      const int64_t next = std::min({at + probes_at_once(), cells_.ranked().end(), end});
       pairs += part(at, next, meter);
       at = next;
     }
@@ -90,10 +90,10 @@ class CellStepsCuda final : public CellSteps {
     memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
     zero(space_.inbox_counts);
   }
-  void rank(int64_t first, int64_t end) {
+  void rank(const RankWindow& window) {
     memory_ = {};  // which holds nothing between waves
     slots_ = {};
-    cells_.rank(first, end);
+    cells_.rank(window);
     make_space();
   }
   void make_slots(int64_t count) {
@@ -195,7 +195,9 @@ class CellStepsCuda final : public CellSteps {
     const auto rows = static_cast<int64_t>(control.rows().size());
     for (int64_t i = 0; i < rows; ++i) {
       const double key = key_of_ordered(control.last_key(i));
-      const double square = operands_.kind == KeyKind::l2 ? key * key : operands_.kind == KeyKind::cosine ? 2 * key : key;
+      const double square = operands_.kind == KeyKind::l2       ? key * key
+                            : operands_.kind == KeyKind::cosine ? 2 * key
+                                                                : key;
       const double distance = std::sqrt(std::max(square, 0.0)) * problem.scale;
       const double widened = std::sqrt(distance * distance + 4 * error) + 2 * moved;
       const bool tells = widened * widened <= kMostWidened * distance * distance;
@@ -441,7 +443,7 @@ class CellStepsOnHost final : public CellSteps {
 
   int64_t probes() const override { return steps_->probes(); }
   const ProbeForecast& forecast() const override { return steps_->forecast(); }
-  double pairs(int64_t probes) const override { return steps_->pairs(probes); }
+  int64_t pairs(int64_t probes) const override { return steps_->pairs(probes); }
   void count_waves(int64_t widest) override { steps_->count_waves(widest); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const int64_t entries = there_.rows * there_.length;

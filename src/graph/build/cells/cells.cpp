@@ -27,7 +27,7 @@ BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wis
   const int64_t foreseen = steps.forecast().needed;
   const int64_t needed = foreseen > 0 ? std::min(foreseen, most) : most;
   ProgressMeter meter("compare", lists.rows() * needed, resources);
-  Clock::time_point began = Clock::now();
+  Clock::time_point began = steps.began();
   for (int64_t probe = 0; probe < most && !(wish.recall && outcome.reached);) {
     // Where less was found than foreseen, more probes follow.
     const int64_t end = wave_end(probe, probe < needed ? needed : most);

@@ -6,7 +6,7 @@
 // What comes out is defined without its arithmetic: the first of each row, by (key, row), among the rows of its probed
 // cells and the rows whose probed cells hold it. The error bounds of the products decide every compared pair.
 //
-// Cost: rows x (cells + probes x rows of a cell) distances.
+// Cost: rows x (cells for every 128 probes + probes x rows of a cell) distances.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -17,6 +17,7 @@
 #include "graph/build/cells/probe_forecast.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,14 +33,19 @@ class CellSteps {
   // That every row can make.
   virtual int64_t probes() const = 0;
   virtual const ProbeForecast& forecast() const = 0;
-  // The pairs that so many probes of every row compare.
-  virtual double pairs(int64_t probes) const = 0;
+  // The pairs that so many probes of every row compare, estimated where not all are ranked.
+  virtual int64_t pairs(int64_t probes) const = 0;
+  // When the work on it began.
+  std::chrono::steady_clock::time_point began() const { return began_; }
   // Whether fast products decide most pairs: the values of some rows leave too many to keys of their own.
   virtual bool by_products() const { return true; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
+
+ private:
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 // Cuts the rows into cells; the waves write the lists, which must outlive it.

@@ -4,6 +4,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "rows/row_sample.hpp"
 
@@ -34,6 +35,7 @@ class Forecast {
         metric_(metric),
         places_(places),
         resources_(resources.with_progress({})),
+        meter_("cells", static_cast<int64_t>(control.rows().size()), resources),
         most_near_(std::min(std::max(kMostNear, control.k()), x.rows() - 1)),
         alone_(static_cast<size_t>(places.cells()), 0),
         with_ties_(alone_) {}
@@ -74,7 +76,7 @@ class Forecast {
     return places_.cells();
   }
 
-  double near_rows() const {
+  double mean_near() const {
     const auto control_rows = static_cast<double>(control_.rows().size());
     const double tied = static_cast<double>(tied_.size()) / control_rows;
     const auto k = static_cast<double>(control_.k());
@@ -92,16 +94,13 @@ class Forecast {
     const auto control_rows = static_cast<int64_t>(control_.rows().size());
     const int64_t pairs = std::min(std::max(kPairsAtOnce, most_near_), control_rows * most_near_);
     const int64_t tied = std::min(kTiedAtOnce, control_rows);
-    count_call(resources_, [&](const Resources& counting) {
-      const MatrixBuffer queries(x_.dtype(), tied, x_.cols(), "the control rows", counting);
-      (void)search(queries.view(), counting);
-    });
+    const MatrixBuffer queries(x_.dtype(), tied, x_.cols(), "the control rows", resources_);
+    count_call(resources_, [&](const Resources& counting) { (void)search(queries.view(), counting); });
+    const Neighbors near(tied, most_near_ + 1, resources_);  // while their pairs are followed
     const std::vector<uint32_t> rows(static_cast<size_t>(std::min(pairs + control_rows, x_.rows())), 0);
     const std::vector<PlaceQuestion> questions(static_cast<size_t>(2 * pairs));
     const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
     const HostArray<uint32_t> found(2 * pairs, "rows near the control rows", resources_);
-    const HostArray<PlaceQuestion> asked(2 * pairs, "rows near the control rows", resources_);
-    const HostArray<NearPair> near(pairs, "rows near the control rows", resources_);
     places_.find_own(rows, own.data());
     places_.find_places(rows, {own.data(), rows.size()}, questions, found.data());
   }
@@ -125,7 +124,9 @@ class Forecast {
       const uint32_t last = control_.last_key(some[i]);
       const bool all = list_key(metric_, near.distances(query)[near.k() - 1]) <= last;
       crowded_ += all && near.k() < x_.rows() ? 1 : 0;
+      const auto whole = static_cast<int64_t>(pairs_.size()) + most_near_;  // where a row without itself among them ends
       for (int64_t j = 0; j < near.k() && list_key(metric_, near.distances(query)[j]) <= last; ++j) {
+        if (static_cast<int64_t>(pairs_.size()) == whole) break;
         const auto row = static_cast<uint32_t>(near.ids(query)[j]);
         if (row == numbers[i]) continue;
         pairs_.push_back({some[i], row});
@@ -149,43 +150,60 @@ class Forecast {
     const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
     places_.find_own(rows, own.data());
 
-    // From either side of every pair; asked by ascending row, and answered in the order of the pairs.
     const auto number_of = [&](uint32_t row) {
       return static_cast<uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
     };
+    // Pairs of one cell are found by the first probe. Where that is all that is counted of a control row, nothing is
+    // asked: equal rows are often many.
+    std::vector<int64_t> together(control_.rows().size(), 0);
     std::vector<PlaceQuestion> questions;
+    std::vector<uint32_t> asked;  // pairs
     for (const NearPair& pair : pairs_) {
-      const uint32_t there = number_of(control_.rows()[pair.control]);
-      const uint32_t back = number_of(pair.row);
+      together[pair.control] += own[number_of(control_.rows()[pair.control])] == own[number_of(pair.row)] ? 1 : 0;
+    }
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      const uint32_t there = number_of(control_.rows()[pairs_[i].control]);
+      const uint32_t back = number_of(pairs_[i].row);
+      if (own[there] == own[back] || together[pairs_[i].control] >= control_.k()) continue;
+      asked.push_back(static_cast<uint32_t>(i));
       questions.push_back({there, own[back]});
       questions.push_back({back, own[there]});
     }
+    put_found(asked, places_of(rows, own, questions), together, found);
+    meter_.poll();
+    pairs_.clear();
+  }
+
+  // The answers, in the order of the questions, which are asked by ascending row.
+  std::vector<uint32_t> places_of(const std::vector<uint32_t>& rows, const HostArray<uint32_t>& own,
+                                  const std::vector<PlaceQuestion>& questions) {
     std::vector<uint32_t> order(questions.size());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return questions[a].row < questions[b].row; });
-    std::vector<PlaceQuestion> asked;
-    for (const uint32_t at : order) asked.push_back(questions[at]);
-    const HostArray<uint32_t> answers(static_cast<int64_t>(asked.size()), "rows near the control rows", resources_);
-    places_.find_places(rows, {own.data(), rows.size()}, asked, answers.data());
+    std::vector<PlaceQuestion> sorted;
+    for (const uint32_t at : order) sorted.push_back(questions[at]);
+    const HostArray<uint32_t> answers(static_cast<int64_t>(sorted.size()), "rows near the control rows", resources_);
+    if (!sorted.empty()) places_.find_places(rows, {own.data(), rows.size()}, sorted, answers.data());
     std::vector<uint32_t> places(questions.size());
     for (size_t i = 0; i < order.size(); ++i) places[order[i]] = answers[static_cast<int64_t>(i)];
-    put_found(places, found);
-    pairs_.clear();
+    return places;
   }
 
-  // `places`: two of each pair. A list holds k rows: the first k that are found of a control row count.
-  void put_found(const std::vector<uint32_t>& places, std::vector<int64_t>& found) const {
+  // `places`: two of each pair that was asked for. A list holds k rows: the first k that are found of a control row count.
+  void put_found(const std::vector<uint32_t>& asked, const std::vector<uint32_t>& places,
+                 const std::vector<int64_t>& together, std::vector<int64_t>& found) const {
+    for (const int64_t count : together) found[0] += std::min(count, control_.k());
     std::vector<NearPair> at;  // the probe that finds each pair, in the place of the row
-    for (size_t i = 0; i < pairs_.size(); ++i) {
-      at.push_back({pairs_[i].control, std::min(places[2 * i], places[2 * i + 1])});
+    for (size_t i = 0; i < asked.size(); ++i) {
+      at.push_back({pairs_[asked[i]].control, std::min(places[2 * i], places[2 * i + 1])});
     }
     std::sort(at.begin(), at.end(), [](const NearPair& a, const NearPair& b) {
       return a.control != b.control ? a.control < b.control : a.row < b.row;
     });
     int64_t taken = 0;
     for (size_t i = 0; i < at.size(); ++i) {
-      taken = i > 0 && at[i].control == at[i - 1].control ? taken + 1 : 0;
+      taken = i > 0 && at[i].control == at[i - 1].control ? taken + 1 : together[at[i].control];
       if (taken < control_.k()) ++found[at[i].row];
     }
   }
@@ -195,6 +213,7 @@ class Forecast {
   const Metric metric_;
   CellPlaces& places_;
   const Resources resources_;
+  ProgressMeter meter_;
   const int64_t most_near_;
   std::vector<NearPair> pairs_;
   std::vector<uint32_t> tied_;  // control rows
@@ -218,7 +237,7 @@ ProbeForecast foresee_probes(double recall, const ControlRows& control, const Ma
     return {};
   }
   forecast.follow_control_rows();
-  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.near_rows(), forecast.is_crowded()};
+  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.mean_near(), forecast.is_crowded()};
 }
 
 }  // namespace kith

@@ -8,7 +8,8 @@
 // The forecast is what the control rows will show, exactly, where there are no such ties and all cells are ranked (up
 // to kMostCellsRanked; else places are still counted among all). It is close in any case.
 //
-// Cost: (control rows x (1 + neighbours)) x cells distances; where there are ties, one more exact search of those rows.
+// Cost: (control rows x (1 + neighbours)) x cells distances; where there are ties, one more exact search of those rows, and
+// up to a million rows x cells.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -44,10 +45,10 @@ class CellPlaces {
 // Probes of every row, at most all cells, with which every pair is compared. 0: nobody knows, since there is no control
 // row, or memory is only counted.
 struct ProbeForecast {
-  int64_t needed = 0;  // the fewest that reach the recall
-  int64_t most = 0;  // the fewest that find four of five neighbours: from there on neighbours' neighbours find the rest
-  double near = 0;  // rows as near as the last neighbour of a control row, on average
-  bool crowded = false;  // not few control rows have more such rows than are looked at
+  int64_t needed = 0;       // the fewest that reach the recall
+  int64_t for_descent = 0;  // the fewest that find four of five neighbours: from there on NN-Descent finds the rest
+  double mean_near = 0;     // rows as near as the last neighbour of a control row
+  bool crowded = false;     // not few control rows have more such rows than are looked at
 };
 ProbeForecast foresee_probes(double recall, const ControlRows& control, const MatrixView& x, Metric metric,
                              CellPlaces& places, const Resources& resources);

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,7 +56,7 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
   wish.metric = params.metric;
   wish.k = params.k;
   wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
-  wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.probes = std::min(params.probes.value_or(wish.cells), wish.cells);
   wish.recall = params.recall;
   wish.seed = params.seed;
   return wish;
@@ -91,7 +92,7 @@ void put_descent(const DescentWish& wish, GraphStart start, int64_t length, cons
 
 void put_forecast(const CellSteps& steps, GraphReport& report) {
   const int64_t needed = steps.forecast().needed;
-  if (needed > 0) report.forecast = {needed, static_cast<int64_t>(steps.pairs(needed))};
+  if (needed > 0) report.forecast = {needed, steps.pairs(needed)};
 }
 
 // Rounds of NN-Descent over the lists of k that were begun with, made long for them.
@@ -104,8 +105,8 @@ BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length,
 }
 
 // The lists are begun by cells, with the probes of the wish at most.
-BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, GraphReport& report,
-                       const Resources& resources) {
+BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, GraphReport& report,
+                            const Resources& resources) {
   const BuildOutcome outcome = run_cells(steps, lists, wish, resources);
   report.parameters.push_back({"cells", wish.cells});
   report.parameters.push_back({"probes", outcome.probes});
@@ -118,7 +119,7 @@ BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphP
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   put_forecast(*steps, report);
-  return run_cells(*steps, lists, wish, report, resources);
+  return begin_by_cells(*steps, lists, wish, report, resources);
 }
 
 BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
@@ -135,50 +136,62 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
   const CellsWish begins = start_wish(x, params);
-  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
+  std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   put_forecast(*steps, report);
-  const BuildOutcome begun = run_cells(*steps, lists, begins, resources);
+  const BuildOutcome begun = begin_by_cells(*steps, lists, begins, report, resources);
+  steps.reset();  // rounds take memory of their own
   return begun.reached ? begun : descend(lists, wish, length, begun, resources);
 }
 
-// Cuts the rows into cells and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
-// exact search, and the lists are empty.
+// The method that is soonest on rows of which cells foresee this.
+GraphMethod soonest_method(const CellSteps& steps, const GraphProblem& problem, const GraphForecast& foreseen,
+                           bool may_descend, DeviceKind device) {
+  const ProbeForecast& forecast = steps.forecast();
+  const auto ties = static_cast<double>(problem.rows) * (forecast.mean_near - static_cast<double>(problem.k));
+  const CellsWork work{static_cast<double>(foreseen.probes), static_cast<double>(foreseen.comparisons), ties,
+                       forecast.crowded || !steps.by_products()};
+  const bool descends =
+      may_descend && forecast.for_descent <= start_probes(problem, default_cells(problem.rows, problem.k));
+  const bool enough = foreseen.probes <= steps.probes();
+  GraphMethod method = enough ? choose_graph_method(problem, work, descends, device) : GraphMethod::exact;
+  // Where all else is refused, rounds make the best of it, or cells where there can be none.
+  if (method == GraphMethod::exact && is_refused(problem, problem.pairs(), device)) method = GraphMethod::nn_descent;
+  return method == GraphMethod::nn_descent && !may_descend ? GraphMethod::cells : method;
+}
+
+// Cuts the rows into cells and, by what is foreseen then, goes on with what is soonest on these rows. None: that is exact
+// search, and the lists are empty.
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
-                                          GraphReport& report, const Resources& resources) {
-  const GraphProblem problem = problem_of(x, params);
+                                          const GraphProblem& problem, GraphReport& report,
+                                          const Resources& resources) {
   const DeviceKind device = resources.device().kind;
   const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device);
-  const bool may_descend = costs.nn_descent < costs.exact;
+  const bool exact_is_refused = is_refused(problem, problem.pairs(), device);
+  const bool may_descend = exact_is_refused ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
   CellsWish wish = cells_wish(x, params);
-  wish.probes = affordable_probes(problem, wish.cells, device);
+  const int64_t begins = start_probes(problem, wish.cells);  // of rounds
+  wish.probes = std::max(affordable_probes(problem, wish.cells, device), may_descend ? begins : 1);
   wish.keeps_order = may_descend;
   const int64_t length = default_list_length(params.k);
   const DescentWish rounds = descent_wish(params, length);
   lists.begin(params.k);
-  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
+  std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   if (only_counts(resources)) {
     const BuildOutcome counted = run_cells(*steps, lists, wish, resources);
+    steps.reset();
     return may_descend ? descend(lists, rounds, length, counted, resources) : counted;
   }
-  const ProbeForecast& forecast = steps->forecast();
   put_forecast(*steps, report);
-  const CellsWork work{static_cast<double>(forecast.needed), steps->pairs(forecast.needed),
-                       static_cast<double>(x.rows()) * (forecast.near - static_cast<double>(params.k)),
-                       forecast.crowded || !steps->by_products()};
-  const int64_t begins = start_probes(problem, wish.cells);
-  const GraphMethod method = forecast.needed > steps->probes()
-                                 ? GraphMethod::exact
-                                 : choose_graph_method(problem, work, may_descend && forecast.most <= begins, device);
-  resources.log(LogLevel::info,
-                fmt::format("graph of {} rows on {}: {} for a recall of {}; {} probes would do by cells", x.rows(),
-                            name_of(resources.device()), name_of(method), params.recall, forecast.needed));
+  const GraphMethod method = soonest_method(*steps, problem, *report.forecast, may_descend, device);
+  resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: {} for a recall of {}; {} probes would do by cells",
+                                            x.rows(), name_of(resources.device()), name_of(method), params.recall,
+                                            report.forecast->probes));
   report.method = name_of(method);
-  if (method == GraphMethod::exact && !is_refused(problem, problem.pairs(), device)) return std::nullopt;
-  if (method == GraphMethod::cells) return run_cells(*steps, lists, wish, report, resources);
-  // Where all else is refused, rounds make the best of it.
-  report.method = name_of(GraphMethod::nn_descent);
+  if (method == GraphMethod::exact) return std::nullopt;
+  if (method == GraphMethod::cells) return begin_by_cells(*steps, lists, wish, report, resources);
   wish.probes = begins;
-  const BuildOutcome begun = run_cells(*steps, lists, wish, report, resources);
+  const BuildOutcome begun = begin_by_cells(*steps, lists, wish, report, resources);
+  steps.reset();  // rounds take memory of their own
   put_descent(rounds, GraphStart::cells, length, params, report);
   return begun.reached ? begun : descend(lists, rounds, length, begun, resources);
 }
@@ -234,15 +247,19 @@ struct SettledGraph {
 };
 
 SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                     const Resources& resources) {
+                     const GraphProblem& problem, const Resources& resources) {
   SettledGraph settled{params, resources.device()};
   if (params.method == GraphMethod::exact || params.recall == 1) {
     settled.params.method = GraphMethod::exact;
     return settled;
   }
-  const GraphProblem problem = problem_of(x, params);
   settled.device = device_of(x, out, problem, params.method, resources);
-  if (params.method == GraphMethod::automatic) settled.params.method = first_method(problem, settled.device.kind);
+  if (params.method != GraphMethod::automatic) return settled;
+  settled.params.method = first_method(problem, settled.device.kind);
+  if (settled.params.method == GraphMethod::nn_descent) {
+    resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: nn_descent for a recall of {}", x.rows(),
+                                              name_of(settled.device), params.recall));
+  }
   return settled;
 }
 
@@ -257,20 +274,25 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
 
 // A method that was chosen for the caller. Where it misses the recall, exact search follows, unless that is refused.
 GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& chosen,
-                          const Resources& resources) {
-  const GraphProblem problem = problem_of(x, chosen);
-  GraphReport report = chosen.method == GraphMethod::nn_descent
-                           ? descent_report(x, out, chosen, resources)
-                           : approximate_graph(x, out, chosen, resources, [&](GraphLists& lists, GraphReport& told) {
-                               return build_soonest(lists, x, chosen, told, resources);
-                             });
+                          const GraphProblem& problem, const Resources& resources) {
+  GraphReport report =
+      chosen.method == GraphMethod::nn_descent
+          ? descent_report(x, out, chosen, resources)
+          : approximate_graph(x, out, chosen, resources, [&](GraphLists& lists, GraphReport& told) {
+              return build_soonest(lists, x, chosen, problem, told, resources);
+            });
   if (report.reached) return report;
   if (is_refused(problem, problem.pairs(), resources.device().kind)) {
     warn_if_missed(report, chosen.recall, "these rows are too many to compare all pairs unasked; use exact", resources);
     return report;
   }
+  if (report.recall) {
+    resources.log(LogLevel::info, fmt::format("{} reached a recall of {:.4f} of these rows, not {}; exact goes on",
+                                              report.method, report.recall->recall, chosen.recall));
+  }
   GraphReport exact = exact_report(x, out, chosen, resources);
   exact.forecast = report.forecast;
+  exact.rounds = std::move(report.rounds);
   return exact;
 }
 
@@ -286,15 +308,17 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 }
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                        const Resources& resources) {
-  const SettledGraph settled_graph = settled(x, out, params, resources);
+                        const Resources& resources, const GraphBounds& most) {
+  GraphProblem problem = problem_of(x, params);
+  problem.most = most;
+  const SettledGraph settled_graph = settled(x, out, params, problem, resources);
   const KnnGraphParams& chosen = settled_graph.params;
   if (settled_graph.is_exact(x)) return exact_report(x, out, chosen, resources);
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, there);
+  if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
   const bool by_cells = params.method == GraphMethod::cells;
   const GraphReport report = by_cells ? cells_report(x, out, chosen, there) : descent_report(x, out, chosen, there);
   warn_if_missed(report, params.recall,

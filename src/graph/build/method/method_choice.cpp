@@ -19,6 +19,7 @@ constexpr double kPairColumns = 32;
 constexpr double kCellsRow = 200000;
 constexpr double kCellsRowColumn = 4000;
 constexpr double kCellsProbe = 15000;
+constexpr double kKeptPair = 3;  // a pair that products do not rule out
 // What its list takes by NN-Descent with all rounds.
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
@@ -80,7 +81,8 @@ struct GpuCounts {
         {CostUnit::graph_product,
          (rows * kGpuRankProducts * ranked + (work.by_keys ? kGpuProbeKey : kGpuProbeProducts) * work.pairs) * pair},
         {CostUnit::graph_cells_row, rows * list},
-        {CostUnit::graph_probe_row, rows * work.probes}};
+        {CostUnit::graph_probe_row, rows * work.probes},
+        {CostUnit::graph_tie, work.ties}};
     const double columns = (static_cast<double>(problem.cols) + 32) / 160;
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
     const CostUnit row = products     ? CostUnit::graph_descent_row
@@ -111,13 +113,6 @@ int64_t default_cells(int64_t rows, int64_t k) {
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) / size));
 }
 
-int64_t default_probes(const GraphProblem& problem, int64_t cells) {
-  constexpr int64_t kFewest = 32;
-  constexpr double kReserve = 2.5;  // harder data than SIFT needs more
-  const auto most = static_cast<int64_t>(kReserve * predicted_probes(problem));
-  return std::min(cells, std::max(kFewest, most));
-}
-
 int64_t start_probes(const GraphProblem& problem, int64_t cells) {
   constexpr int64_t kFewest = 4;
   const auto enough = static_cast<int64_t>(1.25 * predicted_probes(problem));
@@ -144,10 +139,11 @@ GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& wor
   const double list = (static_cast<double>(problem.k) + 15) / 30;
   const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
   const double row = kCellsRow + kCellsRowColumn * cols + kCellsProbe * work.probes;
+  const double compared = (work.by_keys ? kKeptPair : 1) * work.pairs;
   GraphCosts costs;
   costs.exact = rows * rows * pair;
   costs.cells = is_product_metric(problem.metric)
-                    ? pair * (rows * rankings(problem, work.probes) * cells + work.pairs) + rows * row * list
+                    ? pair * (rows * rankings(problem, work.probes) * cells + compared) + rows * row * list
                     : std::numeric_limits<double>::infinity();
   costs.nn_descent = rows * (pair * kDescentPairs + kDescentOverhead) *
                      (static_cast<double>(default_list_length(problem.k)) / 64);
@@ -155,10 +151,8 @@ GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& wor
 }
 
 bool is_refused(const GraphProblem& problem, double pairs, DeviceKind device) {
-  constexpr double kMostCpuProducts = 2e14;
-  constexpr double kMostGpuProducts = 2e16;
   const double products = pairs * static_cast<double>(problem.cols);
-  return products > (device == DeviceKind::cuda ? kMostGpuProducts : kMostCpuProducts);
+  return products > (device == DeviceKind::cuda ? problem.most.gpu_products : problem.most.cpu_products);
 }
 
 GraphMethod first_method(const GraphProblem& problem, DeviceKind device) {
@@ -176,7 +170,10 @@ GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& wo
   if (is_refused(problem, problem.pairs(), device)) costs.exact = kNever;
   if (is_refused(problem, work.pairs, device)) costs.cells = kNever;
   const double sure = std::min(costs.exact, costs.cells);
-  if ((descends && costs.nn_descent < kSurelySooner * sure) || sure == kNever) return GraphMethod::nn_descent;
+  // Rounds may miss the recall: not where nothing could follow but cells, which would have reached it.
+  const bool exact_follows = costs.exact < kNever;
+  if (descends && exact_follows && costs.nn_descent < kSurelySooner * sure) return GraphMethod::nn_descent;
+  if (sure == kNever) return GraphMethod::nn_descent;
   return costs.exact <= costs.cells ? GraphMethod::exact : GraphMethod::cells;
 }
 
@@ -186,7 +183,7 @@ int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind
     const GraphCosts costs = predict_graph_costs(problem, work, device);
     return costs.cells <= costs.exact && !is_refused(problem, work.pairs, device);
   };
-  int64_t low = default_probes(problem, cells);  // costs grow with the probes
+  int64_t low = 1;  // costs grow with the probes
   for (int64_t high = cells; low < high;) {
     const int64_t middle = low + (high - low + 1) / 2;
     if (afforded(middle)) {

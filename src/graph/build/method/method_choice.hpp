@@ -19,12 +19,20 @@
 
 namespace kith {
 
+// The most products of pairs, as many for each as it has columns, that are compared unasked: on the CPU all pairs of about
+// 1,250,000 rows of 128 columns, on a GPU of 12,500,000.
+struct GraphBounds {
+  double cpu_products = 2e14;
+  double gpu_products = 2e16;
+};
+
 struct GraphProblem {
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t k = 0;
   Metric metric = Metric::l2;
   double recall = 0.99;
+  GraphBounds most = {};
 
   // Of every row with every row.
   double pairs() const { return static_cast<double>(rows) * static_cast<double>(rows); }
@@ -53,8 +61,7 @@ CellsWork likely_work(const GraphProblem& problem);
 // On the CPU, or on a GPU.
 GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& work, DeviceKind device);
 
-// Whether so many pairs of rows are too many to be compared for a recall: more than 2e14 products on the CPU (about
-// 1,250,000 rows of 128 columns, every one with every other), 2e16 on a GPU (12,500,000 of them).
+// Whether so many pairs of rows are too many to be compared unasked.
 bool is_refused(const GraphProblem& problem, double pairs, DeviceKind device);
 
 // Before the rows are looked at: exact where nothing can be sooner, nn_descent where cells cannot compare, else cells,
@@ -64,13 +71,11 @@ GraphMethod first_method(const GraphProblem& problem, DeviceKind device);
 GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& work, bool descends, DeviceKind device);
 
 // Probes that a row may make by cells until exact search would have been done sooner, or until they are refused: for
-// cells that were chosen and not asked for. At least default_probes().
+// cells that were chosen and not asked for.
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
 
 // About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
 int64_t default_cells(int64_t rows, int64_t k);
-// At most so many for a row of the cells there are.
-int64_t default_probes(const GraphProblem& problem, int64_t cells);
 // Of nn_descent.
 GraphStart default_start(Metric metric);
 // Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone: a
