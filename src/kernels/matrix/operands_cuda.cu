@@ -211,16 +211,32 @@ __device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
   return {norm, sqrtf(sums.residual_squares) * slack + norm * 2.4e-7f + 1e-30f};
 }
 
-// Of a far row, whose operand becomes zeros.
+// Whether a row of which the product would have this term is far. Terms lose less than a hundredth.
+__device__ bool is_far(float term, float ordinary) {
+  const float least = 1.01f * kFarRow * ordinary;
+  return ordinary > 0 && !(term <= 0.5f * least * least);
+}
+
+// After base_half_kernel: the operands of far rows become zeros, and their terms what far_term() says.
 template <typename T>
-__device__ __noinline__ float put_far_row(const DeviceRowsView& rows, int64_t cols, int64_t row, const float* centre,
-                                          float scale, float ordinary, std::byte* operands) {
+__global__ void __launch_bounds__(kOperandThreads)
+    far_rows_kernel(DeviceRowsView rows, int64_t cols, const float* centre, const BaseFacts* facts, std::byte* operands,
+                    float* terms) {
+  if (facts->has_far == 0) return;
+  const float ordinary = facts->ordinary;
   const int64_t chunks = operand_chunks(cols, 2);
-  const __half zeros[4] = {};
-  for (int64_t first = 4 * (threadIdx.x % 32); first < chunks * (kChunkBytes / 2); first += 128) {
-    store_vector(operands + operand_offset(row, first * 2, chunks), load_vector<Four<__half>>(zeros));
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32) * 32;
+  const bool mine = first + lane < rows.count && is_far(terms[first + lane], ordinary);
+  for (unsigned left = __ballot_sync(kAllLanes, mine); left != 0; left &= left - 1) {
+    const int64_t row = first + __ffs(static_cast<int>(left)) - 1;
+    const __half zeros[4] = {};
+    for (int64_t col = 4 * lane; col < chunks * (kChunkBytes / 2); col += 128) {
+      store_vector(operands + operand_offset(row, col * 2, chunks), load_vector<Four<__half>>(zeros));
+    }
+    const double norm = sqrt(squared_distance(rows.row<T>(row), centre, cols)) * operand_scale(facts->sample_largest);
+    if (lane == 0) terms[row] = far_term(norm, ordinary);
   }
-  return far_term(sqrt(squared_distance(rows.row<T>(row), centre, cols)) * scale, ordinary);
 }
 
 template <Form kForm, typename T>
@@ -239,14 +255,10 @@ __global__ void __launch_bounds__(kOperandThreads)
        row += step) {
     const HalfSums sums = convert_half<kForm, false, T>(rows, cols, row, centre, scale, aligned, operands);
     const OperandFacts mine = facts_of(sums, cols);
-    if (kForm == Form::centred && ordinary > 0 && sums.finite && !(mine.norm <= kFarRow * 1.01f * ordinary)) {
-      const float far = put_far_row<T>(rows, cols, row, centre, scale, ordinary, operands);
-      if (threadIdx.x % 32 == 0) terms[row] = far;
-      any_far = true;
-      continue;
-    }
-    largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
-    unsure = unsure || !sums.inside;
+    const bool far = kForm == Form::centred && sums.finite && is_far(0.5f * sums.squares, ordinary);
+    any_far = any_far || far;
+    if (!far) largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
+    unsure = unsure || (!sums.inside && !far);
     if (threadIdx.x % 32 != 0) continue;
     float term = kForm == Form::plain ? 0.0f : 0.5f * sums.squares;
     // A zero vector is at distance 1 of every other: as far as one at a right angle.
@@ -454,6 +466,10 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
   visit_halves(task, [&](auto value, auto form) {
     launch(base_half_kernel<decltype(form)::value, decltype(value)>, grid, stream, task.rows, task.cols, rows,
            task.centre, task.base_facts, task.operands, base);
+    if (!task.parts_far_rows || decltype(form)::value != Form::centred) return;
+    launch(far_rows_kernel<decltype(value)>, Grid::of(divide_up(task.rows.count, 32 * kOperandWarps), kOperandThreads),
+           stream, task.rows, task.cols, task.centre, task.base_facts, task.operands,
+           static_cast<float*>(base.terms));
   });
 }
 

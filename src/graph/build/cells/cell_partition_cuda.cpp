@@ -123,7 +123,7 @@ void CellPartitionCuda::find_own(std::span<const uint32_t> rows, uint32_t* own) 
     search(space_.listed(list.data() + first, some, CellSide::found, vectors.data()), centres_, 1);
     context_->copy_values(found.data(), found_ids_.data(), some);
     context_->synchronize();
-    std::copy_n(found.begin(), some, own + first);
+    if (!only_counts(resources_)) std::copy_n(found.begin(), some, own + first);
   }
   found_ids_ = {};
   found_distances_ = {};

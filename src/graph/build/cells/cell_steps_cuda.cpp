@@ -56,7 +56,7 @@ class CellStepsCuda final : public CellSteps {
   int64_t probes() const override { return cells_.probes(); }
   const ProbeForecast& forecast() const override { return cells_.forecast(); }
   int64_t pairs(int64_t probes) const override { return cells_.pairs(probes); }
-  bool by_products() const override { return by_products_ && tells_; }
+  CellBlur blur() const override { return {blur_, exact_blur_}; }
 
   void count_waves(int64_t widest) override {
     rank(last_rank_window(cells_.probes(), lists_.rows));
@@ -179,31 +179,51 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
     by_products_ = facts.unsure == 0 && operands_.cols <= most;
-    tells_ = operands_.type == OperandType::bytes || products_tell(facts, control);
+    blur_ = by_products_ ? blur(facts.rows, facts.sample_largest, control) : 1;
+    exact_blur_ = context_->only_counts() ? 0 : blur(ordinary_facts(), facts.sample_largest, control);
   }
 
-  // Whether the error of products is small beside the distance of the last neighbour, for most control rows: else many
-  // pairs of a cell are within it, since rows near each other are often about as far apart.
-  bool products_tell(const BaseFacts& facts, const ControlRows& control) const {
-    constexpr double kMostWidened = 1.15;  // what the squared distance may become by errors
-    if (operands_.kind == KeyKind::inner_product || context_->only_counts()) return true;
-    const WindowProblem problem{operands_.kind, false, operands_.cols, operand_scale(facts.sample_largest)};
-    const double norm = facts.rows.norm;
-    const double error = value_error(problem, {facts.rows, norm * norm, 0}, facts.rows);
-    const double moved = 2.0 * facts.rows.residual;
-    int64_t told = 0;
-    const auto rows = static_cast<int64_t>(control.rows().size());
-    for (int64_t i = 0; i < rows; ++i) {
+  // How little products tell of rows of such norms, from 0 to 1, for half of the control rows: whether their error is
+  // large beside the distance of the last neighbour. Then many pairs of a cell are within it, since rows near each other
+  // are often about as far apart.
+  double blur(const OperandFacts& rows, float sample_largest, const ControlRows& control) const {
+    constexpr double kAllBlurred = 0.15;  // of the squared distance
+    const bool exact_products = operands_.type == OperandType::bytes || operands_.kind == KeyKind::inner_product;
+    if (exact_products || context_->only_counts()) return 0;
+    const WindowProblem problem{operands_.kind, false, operands_.cols, operand_scale(sample_largest)};
+    const double norm = rows.norm;
+    const double error = value_error(problem, {rows, norm * norm, 0}, rows);
+    std::vector<double> blurs;
+    for (int64_t i = 0; i < static_cast<int64_t>(control.rows().size()); ++i) {
       const double key = key_of_ordered(control.last_key(i));
       const double square = operands_.kind == KeyKind::l2       ? key * key
                             : operands_.kind == KeyKind::cosine ? 2 * key
                                                                 : key;
       const double distance = std::sqrt(std::max(square, 0.0)) * problem.scale;
-      const double widened = std::sqrt(distance * distance + 4 * error) + 2 * moved;
-      const bool tells = widened * widened <= kMostWidened * distance * distance;
-      told += tells || distance == 0 ? 1 : 0;  // of equal rows others tell (ProbeForecast)
+      const double widened = std::sqrt(distance * distance + 4 * error) + 4.0 * rows.residual;
+      const double added = distance > 0 ? widened * widened / (distance * distance) - 1 : 0;  // equal rows: see ties
+      blurs.push_back(std::min(added / kAllBlurred, 1.0));
     }
-    return 2 * told >= rows;
+    const auto middle = blurs.begin() + static_cast<int64_t>(blurs.size() / 2);
+    std::nth_element(blurs.begin(), middle, blurs.end());
+    return *middle;
+  }
+
+  // Of rows as exact search bounds them, which sets far rows apart: by some norms.
+  OperandFacts ordinary_facts() const {
+    constexpr int64_t kSome = 256;
+    constexpr float kLargest = 2;  // of most norms
+    const int64_t count = std::min(kSome, operands_.places);
+    std::vector<float> norms(static_cast<size_t>(count), 0.0f);
+    const MatrixShape of_some{count, 1, operands_.places / count};
+    context_->copy_rows(MutableMatrixView(norms.data(), DType::f32, {count, 1, 1}),
+                        MatrixView(operands_.norms, DType::f32, of_some, MemorySpace::cuda(context_->device())));
+    context_->synchronize();
+    std::erase_if(norms, [](float norm) { return !(norm > 0); });  // places without a row
+    if (norms.empty()) return {0, 0};
+    const auto middle = norms.begin() + static_cast<int64_t>(norms.size() / 2);
+    std::nth_element(norms.begin(), middle, norms.end());
+    return {kLargest * *middle, kLargest * *middle * 0x1p-12f};
   }
 
   // Some probes of every row.
@@ -408,7 +428,8 @@ class CellStepsCuda final : public CellSteps {
   DeviceArray<uint32_t> slots_;
   CellOperands operands_;
   bool by_products_ = true;
-  bool tells_ = true;  // products tell most pairs apart
+  double blur_ = 0;
+  double exact_blur_ = 0;
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
   std::vector<std::vector<ProductItem>> host_items_;

@@ -28,7 +28,8 @@ constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
 // The same where pairs need keys: of exact search, which decides many together, and of one that is probed.
 constexpr double kGpuKey = 27;
-constexpr double kGpuProbeKey = 1300;
+constexpr double kGpuProbeKey = 1400;
+constexpr int64_t kLeastGpuColumns = 64;  // products of fewer take as long
 // A column of a pair there, in products, where keys are none.
 constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
 constexpr double kGpuOtherColumn = 30;
@@ -72,14 +73,14 @@ struct GpuCounts {
     const auto rows = static_cast<double>(problem.rows);
     const auto cell_count = static_cast<double>(default_cells(problem.rows, problem.k));
     const double column = products ? 1 : chi_square ? kGpuChiSquareColumn : kGpuOtherColumn;
-    const double pair = 2 * static_cast<double>(problem.cols) * column;
+    const double pair = 2 * static_cast<double>(std::max(problem.cols, kLeastGpuColumns)) * column;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = rankings(problem, work.probes) * std::min(cell_count, static_cast<double>(kMostCellsRanked));
-    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * (work.by_keys ? kGpuKey : 1) * pair}};
+    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * std::pow(kGpuKey, work.exact_blur) * pair}};
     cells = {
         {CostUnit::graph_cells_start, 1},
         {CostUnit::graph_product,
-         (rows * kGpuRankProducts * ranked + (work.by_keys ? kGpuProbeKey : kGpuProbeProducts) * work.pairs) * pair},
+         (rows * kGpuRankProducts * ranked + kGpuProbeProducts * std::pow(kGpuProbeKey, work.blur) * work.pairs) * pair},
         {CostUnit::graph_cells_row, rows * list},
         {CostUnit::graph_probe_row, rows * work.probes},
         {CostUnit::graph_tie, work.ties}};
@@ -139,7 +140,7 @@ GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& wor
   const double list = (static_cast<double>(problem.k) + 15) / 30;
   const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
   const double row = kCellsRow + kCellsRowColumn * cols + kCellsProbe * work.probes;
-  const double compared = (work.by_keys ? kKeptPair : 1) * work.pairs;
+  const double compared = (work.blur >= 1 ? kKeptPair : 1) * work.pairs;
   GraphCosts costs;
   costs.exact = rows * rows * pair;
   costs.cells = is_product_metric(problem.metric)
