@@ -123,6 +123,7 @@ def test_build_to_a_recall(kith, data, tmp_path, method):
     wish = ["--method", method, "--recall", 0.97, "--seed", 3]
     report = kith.ok(*arguments, *wish, "--json").json["result"]["report"]
     assert report["method"] == method and report["recall"] >= 0.97 and report["reached"] and len(report["rounds"]) > 0
+    assert report["forecast_probes"] > 0 and report["forecast_comparisons"] > 0
     assert report["parameters"]["recall"] == 0.97 and report["parameters"]["seed"] == 3
     assert f"method {method}, recall" in kith.ok(*arguments, *wish).out
 

@@ -39,6 +39,9 @@ def test_same_bytes_for_any_threads_and_limit(x, method, metric):
 def test_parameters_of_a_method(x):
     graph = kith.knn_graph(x, k=8, method="cells", cells=30, probes=np.int64(30))
     assert graph.report.parameters["cells"] == 30 and graph.report.reached
+    foreseen = graph.report.forecast
+    assert foreseen is not None and foreseen.probes == graph.report.parameters["probes"]
+    assert foreseen.comparisons == sum(one.comparisons for one in graph.report.rounds)
     with pytest.warns(RuntimeWarning, match="below the 0.99 asked for"):
         rough = kith.knn_graph(x, k=8, method="cells", cells=50, probes=2)
     assert not rough.report.reached and rough.report.recall < 0.99

@@ -19,8 +19,8 @@ struct BaseFacts {
   float sample_largest;  // magnitude in the sample, which gives the scale
   OperandFacts rows;     // the largest of those that are not far
   uint32_t unsure;       // not 0 where a row has no operand: not finite, or past the largest half
-  float ordinary;        // the largest norm in the sample, in the scaled unit, where far rows are set apart; else 0
-  uint32_t has_far;      // not 0 where a row is far
+  float ordinary = 0;    // the largest norm in the sample, in the scaled unit, where far rows are set apart; else 0
+  uint32_t has_far = 0;  // not 0 where a row is far
 };
 
 // Of one query.

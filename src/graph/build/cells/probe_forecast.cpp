@@ -35,7 +35,7 @@ class Forecast {
         metric_(metric),
         places_(places),
         resources_(resources.with_progress({})),
-        meter_("cells", static_cast<int64_t>(control.rows().size()), resources),
+        meter_("foresee", static_cast<int64_t>(control.rows().size()), resources),
         most_near_(std::min(std::max(kMostNear, control.k()), x.rows() - 1)),
         alone_(static_cast<size_t>(places.cells()), 0),
         with_ties_(alone_) {}
@@ -52,14 +52,16 @@ class Forecast {
     }
     follow_pairs(alone_);
     const auto tied = static_cast<int64_t>(tied_.size());
+    meter_.add(count - tied);
     searched_ = std::min(tied, kMostTied);
     for (int64_t first = 0; first < searched_; first += kTiedAtOnce) {
+      const int64_t end = std::min(first + kTiedAtOnce, searched_);
       std::vector<uint32_t> some;
-      for (int64_t i = first; i < std::min(first + kTiedAtOnce, searched_); ++i) {
-        some.push_back(tied_[static_cast<size_t>(i * tied / searched_)]);
-      }
+      for (int64_t i = first; i < end; ++i) some.push_back(tied_[static_cast<size_t>(i * tied / searched_)]);
       search_tied(some);
+      meter_.add(end * tied / searched_ - first * tied / searched_);
     }
+    meter_.finish();
   }
 
   int64_t probes_for(double recall) const {

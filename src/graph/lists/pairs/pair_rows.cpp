@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 namespace kith {
@@ -131,15 +132,16 @@ PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources&
 void PairRows::choose_features_origin() {
   constexpr int64_t kSample = 512;
   const int64_t count = std::min(kSample, x_.rows());
-  std::vector<float> values(static_cast<size_t>(product_cols()));
-  std::vector<double> sums(values.size(), 0.0);
+  const auto width = static_cast<size_t>(product_cols());
+  std::vector<float> values(width);
+  std::vector<double> sums(width);
   ChiSquareFeatures map;
   for (int64_t i = 0; i < count; ++i) {
     map.of(typed_row<float>(x_, i * x_.rows() / count), cols(), values.data());
-    for (size_t c = 0; c < values.size(); ++c) sums[c] += values[c];
+    std::transform(sums.begin(), sums.end(), values.begin(), sums.begin(), std::plus<>());
   }
-  origin_.assign(values.size(), 0.0f);
-  for (size_t c = 0; c < sums.size() && count > 0; ++c) {
+  origin_.assign(width, 0.0f);
+  for (size_t c = 0; c < width && count > 0; ++c) {
     const double mean = sums[c] / static_cast<double>(count);
     origin_[c] = std::isfinite(mean) ? static_cast<float>(mean) : 0.0f;
   }
