@@ -78,17 +78,7 @@ __device__ inline void sort_entries(uint64_t* entries, int room) {
 }
 
 __device__ inline int rank_of(const uint64_t* list, int length, uint64_t bare) {
-  int low = 0;
-  int high = length;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (without_flag(list[middle]) < bare) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return rank_in_list(list, length, bare, [](uint64_t entry) { return without_flag(entry); });
 }
 
 // A warp merges sorted offers, nobody twice among them, into a list or a segment, which it locks meanwhile.

@@ -12,7 +12,7 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % 32; }
 
-// Of kLanes neighbours, a power of two; `lanes` are those that call it. Sums are added as in canonical_tree().
+// The sum of kLanes neighbouring lanes, a power of two, added as in canonical_tree(). `lanes` are those that call it.
 template <int kLanes = 32, typename T>
 __device__ inline T warp_sum(T value, unsigned lanes = kAllLanes) {
   KITH_UNROLL

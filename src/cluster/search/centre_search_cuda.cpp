@@ -45,7 +45,7 @@ void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   centres_ = centres;
   centre_count_ = count;
   if (!plan_.has_products()) return;
-  const BaseFacts facts{largest_, {0, 0}, 0, 0, 0};
+  const BaseFacts facts{largest_, {0, 0}, 0};
   context_->copy_values(at(layout_.centre_facts), &facts, 1);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
   launch_base_operands(operand_task(rows, at(layout_.centre_operands)),

@@ -43,7 +43,7 @@ Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, 
   return found;
 }
 
-// Of a row's own cell and then those found that are not it, those of the window.
+// Writes the probes of the window: a row's probes are its own cell, then the others that were found.
 template <typename Cell>
 void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers,
                const RankWindow& window, uint32_t* ranks) {

@@ -34,8 +34,8 @@ class CellRanks {
   using Sink = std::function<void(int64_t vector, const uint32_t* cells)>;
   void rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink);
 
-  // Of each question how many cells are nearer than the one asked for, the vector's own (of each vector given) not
-  // counted. Questions come by ascending vector; vector `first` is the first of these.
+  // Counts for each question the cells that are nearer than the one asked for, without the vector's own cell (`own` has
+  // one for each vector). Questions come by ascending vector; `first` is the number of the first of `vectors`.
   void count_nearer(const MatrixView& vectors, int64_t first, const uint32_t* own,
                     std::span<const PlaceQuestion> questions, uint32_t* nearer);
 

@@ -209,7 +209,7 @@ class CellStepsCuda final : public CellSteps {
     return *middle;
   }
 
-  // Of rows as exact search bounds them, which sets far rows apart: by some norms.
+  // The bounds that exact search, which sets far rows apart, has for the rows: estimated from some norms.
   OperandFacts ordinary_facts() const {
     constexpr int64_t kSome = 256;
     constexpr float kLargest = 2;  // of most norms

@@ -34,7 +34,7 @@ struct GraphProblem {
   double recall = 0.99;
   GraphBounds most = {};
 
-  // Of every row with every row.
+  // How many pairs exact search compares.
   double pairs() const { return static_cast<double>(rows) * static_cast<double>(rows); }
 };
 
