@@ -55,7 +55,7 @@ void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metr
     KITH_CUDA_CHECK(cudaMemset(keys.data(), 0x5A, bytes));
     launch(task, nullptr);
     keys.read(found.data());
-    for (int64_t i = 0; i < x.rows(); ++i) {
+    for (int64_t i = 0; i < task.queries.count; ++i) {
       const uint32_t* const row = found.data() + i * stride;
       ASSERT_EQ(std::memcmp(expected.view().row(i), row, static_cast<size_t>(y.rows()) * 4), 0)
           << name << ", row " << i << " of x";
@@ -66,6 +66,15 @@ void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metr
   expect_kernel("lanes", launch_lane_distance);
   if (is_product(task.kind) && multiplies_doubles()) expect_kernel("certain", launch_certain_distance);
   if (x.cols() <= kFewColumns) expect_kernel("few columns", launch_few_columns_distance);
+  if (is_product(task.kind) && multiplies_doubles() && x.dtype() == DType::f32) {
+    task.centre = static_cast<const float*>(task.queries.data) + x.rows() / 2 * x.row_stride();
+    expect_kernel("certain, around a centre", launch_certain_distance);
+    task.centre = nullptr;
+  }
+  for (const int64_t few : {1, 2, 3, 4}) {
+    task.queries.count = std::min(few, x.rows());
+    if (suits_few_queries(task)) expect_kernel("few queries", launch_few_queries_distance);
+  }
 }
 
 TEST_F(CudaDistanceSmall, OddShapes) {

@@ -6,7 +6,9 @@
 // scaled, not the values, and the norms are known.) Then the products lie there, and a key is written where product and
 // norms make it certain (certain_key.hpp). The few others of a tile are computed by half a warp each, as canonical.hpp
 // says; where they are many (vectors that nearly agree), the tile is marked, and a second kernel, which has the
-// registers for it, computes the whole of it so (distance_tile_cuda.hpp).
+// registers for it, computes the whole of it so (distance_tile_cuda.hpp). Vectors that lie close together are taken
+// from a centre among them, where the task has one: then the norms are no larger than the distances, and the keys
+// certain.
 //
 // Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
 // a quarter of the canonical kernel's time. 40 KiB of shared memory.
@@ -76,7 +78,7 @@ __device__ __noinline__ StoredFour fetch_any(const void* row, DType dtype, int64
 
 // The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a
 // look at anything else: that would take longer than what is done with them.
-template <int kQueries, bool kScaled>
+template <int kQueries, bool kScaled, bool kCentred>
 class Stager {
  public:
   __device__ __forceinline__ Stager(const DistanceTask& task, CertainShared<kQueries>& tile)
@@ -96,6 +98,7 @@ class Stager {
   }
 
   __device__ __forceinline__ void fetch(int64_t first_col) {
+    if constexpr (kCentred) fetch_centre(first_col + 4 * four_);
     if (first_col + Tile<kQueries>::kCols <= whole_cols_) {
       if (queries_aligned_ && rows_aligned_) {
         KITH_UNROLL
@@ -130,6 +133,10 @@ class Stager {
       double values[4];
       const DType dtype = kFloats ? DType::f32 : of_query(round) ? task_.queries.dtype : task_.rows.dtype;
       widen_four(fours_[round], dtype, values);
+      if constexpr (kCentred) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) values[i] -= static_cast<double>(centre_[i]);
+      }
       KITH_UNROLL
       for (int i = 0; i < 4 && !kScaled; ++i) norms_[round] = fma(values[i], values[i], norms_[round]);
       Two* const place = vectors<Two>(tile_.values[buffer][vector] + four_ * 4);
@@ -165,6 +172,11 @@ class Stager {
 
   __device__ static constexpr bool of_query(int round) { return round * kVectorsPerRound < kQueries; }
 
+  __device__ __forceinline__ void fetch_centre(int64_t first) {
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) centre_[i] = first + i < task_.cols ? task_.centre[first + i] : 0.0f;
+  }
+
   const DistanceTask& task_;
   CertainShared<kQueries>& tile_;
   const int four_;
@@ -175,6 +187,7 @@ class Stager {
   const int64_t whole_cols_;  // those that are read without a look
   const uint32_t* floats_at_[kRounds];
   StoredFour fours_[kRounds];
+  float centre_[kCentred ? 4 : 1];
   double norms_[kRounds] = {};
 };
 
@@ -273,7 +286,7 @@ __device__ __forceinline__ double pair_sum(const DistanceTask& task, int64_t que
   return warp_sum<kCanonicalLanes>(sum);
 }
 
-template <KeyKind kKind, int kQueries>
+template <KeyKind kKind, int kQueries, bool kCentred>
 __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __grid_constant__ DistanceTask task) {
   constexpr bool kProduct = kKind == KeyKind::inner_product;
   constexpr bool kScaled = kKind == KeyKind::cosine;
@@ -294,7 +307,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   __syncthreads();
 
   WarpProducts<kQueries> products;
-  Stager<kQueries, kScaled> stager(task, tile);
+  Stager<kQueries, kScaled, kCentred> stager(task, tile);
   stager.fetch(0);
   stager.store(0);
   if (kCols < task.cols) stager.fetch(kCols);
@@ -413,11 +426,11 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-template <KeyKind kKind, int kQueries>
+template <KeyKind kKind, int kQueries, bool kCentred = false>
 void launch_tiles(const DistanceTask& task, cudaStream_t stream) {
   const int64_t across = divide_up(task.rows.count, Tile<kQueries>::kRows);
   const int64_t down = divide_up(task.queries.count, kQueries);
-  launch(certain_distance_kernel<kKind, kQueries>, Grid::of(across, down, kThreads), stream, task);
+  launch(certain_distance_kernel<kKind, kQueries, kCentred>, Grid::of(across, down, kThreads), stream, task);
   const int64_t tiles = across * down;
   launch(marked_tiles_kernel<step_kind(kKind), kQueries>, Grid::of(std::min(tiles, kMostMarkedBlocks), kThreads),
          stream, task, tiles, across);
@@ -425,6 +438,9 @@ void launch_tiles(const DistanceTask& task, cudaStream_t stream) {
 
 template <KeyKind kKind>
 void launch_kind(const DistanceTask& task, cudaStream_t stream) {
+  if constexpr (has_differences(kKind)) {
+    if (task.centre != nullptr) return launch_tiles<kKind, 64, true>(task, stream);
+  }
   if (task.queries.count <= 16) return launch_tiles<kKind, 16>(task, stream);
   if (task.queries.count <= 32) return launch_tiles<kKind, 32>(task, stream);
   launch_tiles<kKind, 64>(task, stream);

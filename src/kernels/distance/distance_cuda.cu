@@ -1,5 +1,5 @@
-// The kernels that run a tile's core (distance_tile_cuda.hpp) in every block, and the choice among these and
-// certain_distance_cuda.cu.
+// The kernels that run a tile's core (distance_tile_cuda.hpp) in every block, and the choice among these,
+// certain_distance_cuda.cu and few_queries_cuda.cu.
 #include "kernels/distance/distance_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -72,6 +72,7 @@ void launch_bit_distance(const DistanceTask& task, cudaStream_t stream) {
 
 void launch_distance(const DistanceTask& task, cudaStream_t stream) {
   if (task.queries.count == 0 || task.rows.count == 0) return;
+  if (suits_few_queries(task)) return launch_few_queries_distance(task, stream);
   const int64_t few = task.cols % 4 == 0 && task.rows.stride % 4 == 0 ? kFewSteps : kFewUnevenSteps;
   const bool few_steps = task.queries.count * task.rows.count <= few / task.cols;
   if (is_product(task.kind) && task.cols > kFewColumns && !few_steps && multiplies_doubles()) {

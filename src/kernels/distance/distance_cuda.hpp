@@ -22,12 +22,16 @@ inline void launch_distance(Metric metric, const DeviceRowsView& queries, const 
   launch_distance({queries, rows, cols, key_kind(metric), keys, key_stride}, stream);
 }
 
-// The kernels, each for the tasks that it can do. Only the one for products looks for `first_bad`.
+// The kernels, each for the tasks that it can do. Only those for products and for few queries look for `first_bad`.
 void launch_lane_distance(const DistanceTask& task, cudaStream_t stream);         // all but hamming
 void launch_certain_distance(const DistanceTask& task, cudaStream_t stream);      // products, from 9.0 on
 void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream);  // all but hamming, up to 16 columns
 void launch_bit_distance(const DistanceTask& task, cudaStream_t stream);          // hamming
 
+void launch_few_queries_distance(const DistanceTask& task, cudaStream_t stream);  // those that it suits
+
 inline constexpr int64_t kFewColumns = 16;
+inline constexpr int kFewQueriesMost = 4;
+bool suits_few_queries(const DistanceTask& task);
 
 }  // namespace kith

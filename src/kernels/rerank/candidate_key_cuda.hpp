@@ -9,8 +9,7 @@
 #include "kernels/codes/code_reader_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/distance/row_sum_cuda.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstddef>
@@ -19,49 +18,7 @@
 
 namespace kith {
 
-// The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
-// lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
-template <bool kProduct, typename X>
-__device__ inline double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
-  constexpr int kLanes = kRowThreadLanes;
-  constexpr int kAhead = 4;  // loads that are under way at a time
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  const bool whole = aligned && cols % kLanes == 0;
-  double lanes[kLanes] = {};
-  for (int64_t start = kLanes * thread; start < cols; start += kAhead * kCanonicalLanes) {
-    Four<X> fours[kAhead] = {};
-    if (whole) {
-      KITH_UNROLL
-      for (int ahead = 0; ahead < kAhead; ++ahead) {
-        const int64_t first = start + ahead * kCanonicalLanes;
-        if (first < cols) fours[ahead] = load_vector<Four<X>>(row + first);
-      }
-    } else {
-      KITH_UNROLL
-      for (int ahead = 0; ahead < kAhead; ++ahead) {
-        fours[ahead] = load_four(row, start + ahead * kCanonicalLanes, cols, false);
-      }
-    }
-    KITH_UNROLL
-    for (int ahead = 0; ahead < kAhead; ++ahead) {
-      const int64_t first = start + ahead * kCanonicalLanes;
-      if (first >= cols) break;
-      KITH_UNROLL
-      for (int i = 0; i < kLanes; ++i) {
-        const double x = static_cast<double>(fours[ahead].values[i]);
-        if constexpr (kProduct) {
-          lanes[i] = fma(query[first + i], x, lanes[i]);
-        } else {
-          const double difference = query[first + i] - x * inverse_norm;  // exact where the norm plays no part
-          lanes[i] = fma(difference, difference, lanes[i]);
-        }
-      }
-    }
-  }
-  return join_row_threads(lanes, row_threads());
-}
-
-// The same of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
+// row_sum() of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
 // is the same whatever the order. Rows lie at multiples of 16 bytes and have a multiple of 16 columns.
 template <bool kProduct, typename X>
 __device__ inline double byte_row_sum(const uint32_t* query, const X* row, int64_t cols) {
@@ -95,19 +52,6 @@ __device__ inline float candidate_key(KeyKind kind, double sum, double inverse_q
     case KeyKind::l2: return canonical_key<KeyKind::l2>(sum, 0, 0);
     default: return canonical_key<KeyKind::squared_l2>(sum, 0, 0);
   }
-}
-
-__device__ inline void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse,
-                                   double* out) {
-  const auto* row = static_cast<const std::byte*>(queries.data) + query * queries.stride * stored_bytes(queries.dtype);
-  const int64_t padded = rerank_bytes(0, cols) / static_cast<int64_t>(sizeof(double));
-  for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
-    out[col] = (col < cols ? stored_value(row, queries.dtype, col) : 0.0) * inverse;
-  }
-}
-
-KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
-  return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
 }
 
 // What keys of queries and codes are made from: of device memory.
