@@ -65,8 +65,8 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
   for (const int64_t k : ks) {
     SCOPED_TRACE(::testing::Message() << "k " << k);
     const auto place = static_cast<size_t>(k - 1);
-    const CandidateWindow window =
-        candidate_window({kind, false, cols, product_scale}, {q.facts, q.squares, 0}, rows, sorted[place]);
+    const CandidateWindow window = candidate_window({kind, false, cols, product_scale},
+                                                    {q.facts, q.squares, 0, q.true_square}, rows, sorted[place]);
     if (!window.sure) return kWindowRows;
     EXPECT_LE(sorted_keys[place], window.key_limit);
     left = 0;
@@ -98,6 +98,20 @@ TEST(CandidateWindow, HoldsEveryNeighbour) {
         SCOPED_TRACE(::testing::Message() << shape << " " << cols << " " << name_of(metric));
         for (int64_t q = 0; q < queries.rows; ++q) check_query(metric, queries.row(q), base, {1, 10, 100});
         check_query(metric, base.row(17), base, {1, 10, 100});  // its own neighbour
+      }
+    }
+  }
+}
+
+// A query whose distances to all rows are about the same is sure of few of them all the same.
+TEST(CandidateWindow, HoldsFewRowsOfAFarQuery) {
+  for (const int64_t cols : {8, 128}) {
+    const auto base = reference::make_floats(Shape::gaussian, kWindowRows, cols, 5);
+    for (const float away : {30.0f, 1000.0f}) {
+      std::vector<float> query(base.row(3), base.row(3) + cols);
+      for (float& value : query) value += away;
+      for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+        EXPECT_LT(check_query(metric, query.data(), base, {10}), 25) << cols << " " << away;
       }
     }
   }

@@ -22,6 +22,7 @@ inline float truncated(double value) {
 struct RoundedOperand {
   std::vector<float> values;
   float squares = 0;
+  double true_square = 0;
   OperandFacts facts = {0, 0};
 
   RoundedOperand(const float* from, const std::vector<float>& centre, double factor, float scale, int64_t cols)
@@ -31,6 +32,7 @@ struct RoundedOperand {
       float value = from[i] - centre[i];
       if (factor != 1) value = static_cast<float>(static_cast<double>(value) * factor);
       value *= scale;
+      true_square += static_cast<double>(value) * static_cast<double>(value) * (1 + 0x1p-21);
       values[i] = static_cast<float>(half_of(value));
       squares += values[i] * values[i];
       const double residual = static_cast<double>(value) - static_cast<double>(values[i]);

@@ -10,7 +10,9 @@
 // By the triangle inequality a distance of rounded vectors is within r_q + r_x of the true one. So the k-th smallest
 // distance is at most `reach` = sqrt(2 (kth + e) + |q|^2) + r_q + r_x, and a row that is nearer than that has
 // v <= ((reach + r_q + r_x)^2 - |q|^2) / 2 + e, the `threshold`. An inner product differs by at most
-// r_q |x| + |q| r_x. The rounding of the reported key to f32, which can make rows equal, is added to the reach.
+// r_q |x| + |q| r_x, and so v, with r_x |x| for the square, by at most `loss`: a row that is nearer has also
+// v <= kth + 2 loss. That is the lower threshold of a query far from the rows, whose distances are all about the same.
+// The rounding of the reported key to f32, which can make rows equal, is added to the reach.
 // Everything is in the scaled unit of the products; `key_limit` is the reach as a key.
 #pragma once
 
@@ -32,8 +34,9 @@ struct WindowProblem {
 
 struct QueryWindow {
   OperandFacts query;
-  double squared_norm;  // of the rounded query, to within norm_loss of it
-  double key_offset;    // added to v for the key of an inner product of bytes
+  double squared_norm;            // of the rounded query, to within norm_loss of it
+  double key_offset;              // added to v for the key of an inner product of bytes
+  double true_square = HUGE_VAL;  // see QueryFacts
 };
 
 struct CandidateWindow {
@@ -74,6 +77,16 @@ KITH_HOST_DEVICE inline double inner_product_error(const WindowProblem& problem,
                                                    const OperandFacts& rows) {
   return value_error(problem, query, rows) + query.query.residual * (static_cast<double>(rows.norm) + rows.residual) +
          static_cast<double>(query.query.norm) * rows.residual;
+}
+
+// How far a computed v of halves of differences can be from the true one.
+KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, const QueryWindow& query,
+                                                const OperandFacts& rows) {
+  const double q = query.query.norm;
+  const double x = rows.norm;
+  const double moved_row = rows.residual;
+  const double sums = (static_cast<double>(problem.cols) + 16) * kSumLoss * q * x + norm_loss(problem.cols) * x * x;
+  return sums + query.query.residual * (x + moved_row) + moved_row * (q + x + moved_row);
 }
 
 // Of all rows whose true distance (inner_product: negative product, without the offset) is no larger than `reach` but
@@ -117,9 +130,19 @@ KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& pr
   if (problem.kind == KeyKind::inner_product) {
     return window_within(problem, query, rows, kth + inner_product_error(problem, query, rows));
   }
-  const double square = 2 * (kth + value_error(problem, query, rows)) + query.squared_norm;
+  const auto root = [](double square) { return sqrt(square > 0 ? square : 0.0); };
   const double moved = static_cast<double>(query.query.residual) + rows.residual;
-  return window_within(problem, query, rows, sqrt(square > 0 ? square : 0.0) + moved);
+  const double reach = root(2 * (kth + value_error(problem, query, rows)) + query.squared_norm) + moved;
+  if (problem.bytes || !has_differences(problem.kind)) return window_within(problem, query, rows, reach);
+  const double loss = difference_error(problem, query, rows);
+  const double far_reach = root(2 * (kth + loss) + query.true_square);
+  const double nearer = far_reach < reach ? far_reach : reach;
+  CandidateWindow window = window_within(problem, query, rows, nearer);
+  const double threshold = kth + 2 * loss + nearer * nearer * kKeyLoss + problem.scale * problem.scale * kTinyKey +
+                           nearer * problem.scale * 0x1p-146;
+  const auto rounded_up = static_cast<float>(threshold + fabs(threshold) * 0x1p-22);
+  if (rounded_up < window.threshold) window.threshold = rounded_up;
+  return window;
 }
 
 // Of the rows whose keys do not exceed `most`.
@@ -171,7 +194,7 @@ struct MeasuredWindow {
 // `problem` is complete but for its scale.
 KITH_HOST_DEVICE inline MeasuredWindow measured_window(const WindowProblem& problem, const BaseFacts& base,
                                                        const QueryFacts& query) {
-  MeasuredWindow measured{problem, {query.operand, query.squared_norm, query.key_offset}};
+  MeasuredWindow measured{problem, {query.operand, query.squared_norm, query.key_offset, query.true_square}};
   measured.problem.scale = window_scale(problem, base, query);
   const bool far_query = base.has_far != 0 && !(query.operand.norm <= kFarQuery * base.ordinary);
   measured.sure = query.unsure == 0 && base.unsure == 0 && !far_query;

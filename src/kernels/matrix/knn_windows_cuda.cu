@@ -61,9 +61,10 @@ __global__ void __launch_bounds__(kWindowThreads) knn_windows_kernel(KnnWindowTa
 __global__ void __launch_bounds__(kWindowThreads) range_windows_kernel(RangeWindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWindowThreads + threadIdx.x;
   if (query >= task.queries) return;
+  const float most = task.each == nullptr ? task.most : task.each[query];
   const CandidateWindow window =
-      window_of(task, query, [&](const auto&... facts) { return range_window(facts..., task.most); });
-  task.key_limits[query] = window.sure ? ordered_key(task.most) : 0;
+      window_of(task, query, [&](const auto&... facts) { return range_window(facts..., most); });
+  task.key_limits[query] = window.sure ? ordered_key(most) : 0;
 }
 
 constexpr int kWarpThreads = 32;

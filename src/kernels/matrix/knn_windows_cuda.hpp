@@ -69,7 +69,8 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream);
 // The windows of a range search on the GPU: for each query the threshold below which a product may be a row in range,
 // from the radius and the error bound (range_window). A thread for each query.
 struct RangeWindowTask : WindowTask {
-  float most = 0;  // the largest key in range: the limit of keys
+  float most = 0;               // the largest key in range: the limit of keys
+  const float* each = nullptr;  // the same of each query, where they differ
 };
 // Enqueues and returns.
 void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream);

@@ -30,6 +30,7 @@ struct QueryFacts {
   uint32_t unsure;
   double squared_norm;
   double key_offset;
+  double true_square = HUGE_VAL;  // the squared norm before it was rounded is no larger; infinite: not known
 };
 
 // The power of two that the values of a base are multiplied by: its sample's largest becomes 8 to 16, which leaves room

@@ -159,6 +159,7 @@ __global__ void __launch_bounds__(kSamples)
 
 struct HalfSums {
   float squares = 0;
+  double true_squares = 0;  // of what is rounded
   float residual_squares = 0;
   bool finite = true;
   bool inside = true;  // no value past the largest half
@@ -190,6 +191,7 @@ __device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64
         const float back = __half2float(rounded);
         sums.inside = sums.inside && fabsf(value) < 65504.0f;  // false for NaN
         sums.squares += back * back;
+        if constexpr (kNegated) sums.true_squares += static_cast<double>(value) * value;
         const float residual = value - back;
         sums.residual_squares += residual * residual;
         halves[i] = kNegated ? __hneg(rounded) : rounded;
@@ -198,6 +200,7 @@ __device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64
     store_vector(operands + operand_offset(row, first * 2, chunks), load_vector<Four<__half>>(halves));
   }
   sums.squares = warp_sum(sums.squares);
+  if constexpr (kNegated) sums.true_squares = warp_sum(sums.true_squares);
   sums.residual_squares = warp_sum(sums.residual_squares);
   sums.finite = __all_sync(kAllLanes, sums.finite);
   sums.inside = __all_sync(kAllLanes, sums.inside);
@@ -307,7 +310,9 @@ __global__ void __launch_bounds__(kOperandThreads)
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   // A zero query is at distance 1 of everything: no product tells.
   const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
-  target.facts[row] = {facts_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
+  const double true_square = sums.true_squares * (1 + 0x1p-21);  // past what centring has rounded
+  target.facts[row] = {facts_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0,
+                       true_square};
   if (!sums.finite && target.first_bad != nullptr) {
     atomicMin(target.first_bad, target.first_query + static_cast<uint32_t>(row));
   }

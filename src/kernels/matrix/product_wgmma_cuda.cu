@@ -300,6 +300,9 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
   } else if (operands.type == OperandType::bytes) {
     return launch_engine<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
   }
+  if constexpr (std::is_same_v<Target, ProductMinima>) {  // few columns fill a quarter of a chunk
+    if (operands.last_steps == 1) return launch_engine<float, Floats, 1>(operands, schedule, target, stream);
+  }
   launch_engine<float, Floats>(operands, schedule, target, stream);
 }
 
