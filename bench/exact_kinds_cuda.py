@@ -2,8 +2,9 @@
 
     python bench/exact_kinds_cuda.py [--only TEXT] [--runs 5]
 
-10,000 queries in 1,000,000 x 128, k = 10, and the exact graph of 500,000 x 64; data and results in the device's memory. Each line:
-the time, over that of plain data, and the goal. Needs the packages kith (with CUDA) and torch.
+10,000 queries in 1,000,000 x 128, k = 10, the exact graph of 500,000 x 64, and some other shapes; data and results in
+the device's memory. Each line: the time, over that of plain data of the same shape, and the goal. Needs the packages kith
+(with CUDA) and torch.
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ def half_equal(x: Rows) -> Rows:
     return x
 
 
+def distinct(x: Rows, count: int) -> Rows:
+    return x[torch.arange(len(x), device="cuda") * 7919 % count].contiguous()
+
+
+def line(x: Rows, cols: int) -> Rows:
+    return (x[:, :1] * randn(1, cols, 9)).contiguous()
+
+
 def searches() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], float]]:
     def plain() -> tuple[Rows, Rows]:
         return randn(10_000, 128, 1), randn(1_000_000, 128, 2)
@@ -56,8 +65,8 @@ def searches() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], float]]:
     def with_far(count: int, factor: float) -> Callable[[], tuple[Rows, Rows]]:
         return lambda: (plain()[0], far(plain()[1], count, factor))
 
-    def in_clusters(spread: float) -> Callable[[], tuple[Rows, Rows]]:
-        return lambda: (clusters(10_000, 128, 100, spread, 3), clusters(1_000_000, 128, 100, spread, 5))
+    def in_clusters(spread: float, count: int = 100) -> Callable[[], tuple[Rows, Rows]]:
+        return lambda: (clusters(10_000, 128, count, spread, 3), clusters(1_000_000, 128, count, spread, 5))
 
     return {
         "plain": (plain, 5.8),
@@ -66,6 +75,13 @@ def searches() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], float]]:
         "1,000 rows x 100": (with_far(1000, 100), 8),
         "10,000 rows x 10": (with_far(10_000, 10), 8),
         "100 clusters, spread 1/100": (in_clusters(0.01), 12),
+        "100 clusters, spread 1/1,000": (in_clusters(0.001), 12),
+        "3 clusters, spread 1/100": (in_clusters(0.01, 3), 17.4),
+        "1,000 clusters, spread 1/100": (in_clusters(0.01, 1000), 17.4),
+        "10,000 clusters, spread 1/1,000": (in_clusters(0.001, 10_000), 17.4),
+        "norms over four decades": (lambda: (four_decades(plain()[0]), four_decades(plain()[1])), 17.4),
+        "half of all rows equal": (lambda: (half_equal(plain()[1])[:10_000], half_equal(plain()[1])), 17.4),
+        "queries far from the data": (lambda: (plain()[0] + 1000, plain()[1]), 17.4),
     }
 
 
@@ -78,6 +94,44 @@ def graphs() -> dict[str, tuple[Callable[[], Rows], float]]:
         "50 rows x 10,000": (lambda: far(plain(), 50, 10_000), 150),
         "norms over four decades": (lambda: four_decades(plain()), 300),
         "half of all rows equal": (lambda: half_equal(plain()), 200),
+        "1,000 distinct rows": (lambda: distinct(plain(), 1000), 200),
+        "100 clusters, spread 1/100": (lambda: clusters(500_000, 64, 100, 0.01, 5), 250),
+        "100 clusters, spread 1/1,000": (lambda: clusters(500_000, 64, 100, 0.001, 5), 250),
+        "10 clusters, spread 1/100": (lambda: clusters(500_000, 64, 10, 0.01, 5), 250),
+        "one column": (lambda: plain()[:, :1].contiguous(), 120),
+        "a line in 8 columns": (lambda: line(plain(), 8), 120),
+    }
+
+
+def others() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], float]]:
+    def equal() -> tuple[Rows, Rows]:
+        row = randn(1, 64, 1)
+        return row.repeat(500, 1), row.repeat(100_000, 1)
+
+    return {
+        "500 queries in 100,000 x 64, plain": (lambda: (randn(500, 64, 1), randn(100_000, 64, 2)), 1),
+        "500 queries in 100,000 x 64, equal rows": (equal, 1),
+        "100 queries in 20,000 x 8,192": (lambda: (randn(100, 8192, 1), randn(20_000, 8192, 2)), 0.5),
+    }
+
+
+def by_metric() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], str]]:
+    """Of 10,000 queries in 1,000,000 x 128; the goal is three times plain data."""
+
+    def in_clusters(kind: torch.dtype) -> Callable[[], tuple[Rows, Rows]]:
+        return lambda: (clusters(10_000, 128, 100, 0.01, 3).to(kind), clusters(1_000_000, 128, 100, 0.01, 5).to(kind))
+
+    def far_rows() -> tuple[Rows, Rows]:
+        return randn(10_000, 128, 1), far(randn(1_000_000, 128, 2), 1000, 100)
+
+    return {
+        "plain, cosine": (lambda: (randn(10_000, 128, 1), randn(1_000_000, 128, 2)), "cosine"),
+        "100 clusters, cosine": (in_clusters(torch.float32), "cosine"),
+        "plain, inner_product": (lambda: (randn(10_000, 128, 1), randn(1_000_000, 128, 2)), "inner_product"),
+        "100 clusters, inner_product": (in_clusters(torch.float32), "inner_product"),
+        "1,000 rows x 100, inner_product": (far_rows, "inner_product"),
+        "plain, f16": (lambda: (randn(10_000, 128, 1).half(), randn(1_000_000, 128, 2).half()), "l2"),
+        "100 clusters, f16": (in_clusters(torch.float16), "l2"),
     }
 
 
@@ -99,14 +153,25 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; milliseconds, over plain data, goal")
+    for shape, cases in (("10,000 queries in 1,000,000 x 128, ", searches()), ("", others())):
+        base = None
+        for name, (make, goal) in cases.items():
+            if options.only not in name and name != "plain":
+                continue
+            queries, rows = make()
+            spent = milliseconds(lambda: kith.knn(queries, rows, 10), options.runs)  # noqa: B023
+            base = base or spent
+            print(f"{shape + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
+            del queries, rows
     base = None
-    for name, (make, goal) in searches().items():
-        if options.only not in name and name != "plain":
+    for name, (make, metric) in by_metric().items():
+        if options.only not in name and "plain" not in name:
             continue
         queries, rows = make()
-        spent = milliseconds(lambda: kith.knn(queries, rows, 10), options.runs)  # noqa: B023
-        base = base or spent
-        print(f"10,000 queries in 1,000,000 x 128, {name:<28} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
+        spent = milliseconds(lambda: kith.knn(queries, rows, 10, metric=metric), options.runs)  # noqa: B023
+        base = spent if "plain" in name else base
+        print(f"{'10,000 queries in 1,000,000 x 128, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {3 * base:7.1f}", flush=True)
+        del queries, rows
     base = None
     for name, (make_rows, goal) in graphs().items():
         if options.only not in name and name != "plain":
@@ -114,7 +179,7 @@ def main() -> None:
         x = make_rows()
         spent = milliseconds(lambda: kith.knn_graph(x, 10, method="exact"), options.runs)  # noqa: B023
         base = base or spent
-        print(f"graph of 500,000 x 64,             {name:<28} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
+        print(f"{'graph of 500,000 x 64, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
 
 
 if __name__ == "__main__":

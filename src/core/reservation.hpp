@@ -1,5 +1,5 @@
 // Memory that one operation has planned for, taken from the limits in one piece: operations that run at once cannot
-// plan with the same bytes, and none can spend more than it planned.
+// plan with the same bytes, and none can spend more than it planned, unless it takes another one beyond it.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -18,6 +18,8 @@ class Reservation {
 
   // For the operation's own allocations: its limits are the bytes reserved.
   const Resources& resources() const { return inner_; }
+  // For what may turn out to be wanted beyond them.
+  const Resources& beyond() const { return outer_; }
 
  private:
   int64_t host_bytes_;

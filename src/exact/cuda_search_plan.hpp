@@ -66,6 +66,14 @@ struct ProductPlan {
   CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
 };
 
+// When failed queries are searched among fewer rows (exact/vicinities_cuda.hpp), in the multiplications that searching
+// them directly would take: 2^34 are a millisecond.
+struct ApartSteps {
+  double look = 0x1p31;   // from which it is worth a look,
+  double pays = 0x1p32;   // for the queries of one vicinity,
+  double quick = 0x1p34;  // up to which these are searched directly among its rows
+};
+
 struct KnnCudaPlan : KnnPlan {
   int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
   int64_t gather_bytes = 0;  // the same for rows by number, where none is pinned
@@ -75,6 +83,7 @@ struct KnnCudaPlan : KnnPlan {
   bool selects_tiles = true;           // of the direct engine, where k is small enough; else lists take less memory
   int64_t hits = 0;                    // range search: rows found that the device holds at a time
   std::optional<ProductPlan> product;  // none: the direct engine does it all
+  ApartSteps apart;
 
   CudaEngine engine() const { return product ? CudaEngine::product : CudaEngine::direct; }
   int64_t product_queries() const { return product ? product->queries : 0; }

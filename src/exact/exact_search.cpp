@@ -165,7 +165,8 @@ void search_batches(const SettledSearch& search, const NeighborsView& out, const
   const std::unique_ptr<KnnBackend> backend = dispatch(
       search.plan().device, [&] { return make_knn_cpu(task, search.plan_as<KnnCpuPlan>(), search.kept(), resources); },
       [&](int) {
-        return make_knn_cuda(task, search.plan_as<KnnCudaPlan>(), search.kept(), search.metric(), resources);
+        return make_knn_cuda(task, search.plan_as<KnnCudaPlan>(), {search.kept(), search.metric(), &search.beyond()},
+                             resources);
       });
   const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
   const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);

@@ -55,6 +55,8 @@ class SettledSearch {
   }
   // With the memory that the plan has reserved.
   const Resources& resources() const { return planned_.resources(); }
+  // With what the limits have left beside that.
+  const Resources& beyond() const { return planned_.memory->beyond(); }
   // What a filter leaves of the rows that are walked over, where they are masked or, on a GPU, listed; else null.
   const KeptRows* kept() const;
   // The ids of the rows that are walked over, where they are not 0, 1, 2, ...

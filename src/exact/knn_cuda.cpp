@@ -7,188 +7,32 @@
 #include <kith/custom_metric_cuda.hpp>
 #include <kith/error.hpp>
 
+#include "core/reservation.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
-#include "exact/product_step_cuda.hpp"
+#include "exact/product_search_cuda.hpp"
 #include "exact/search_backend.hpp"
 #include "exact/search_rows_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
+#include "exact/vicinities_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/matrix/knn_windows_cuda.hpp"
-#include "kernels/rerank/coarse_knn_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <variant>
 
 namespace kith {
 namespace {
-
-// Exact search with products on the matrix units: one batch of queries against one piece of a base.
-//
-//   1. operands of the queries (and of the base, unless it was prepared)
-//   2. the product, of which the minima of groups of rows are written
-//   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/matrix/candidate_window.hpp)
-//   4. small k: all rows of the groups below it are candidates; else a second product collects the rows below it
-//   5. canonical keys of the candidates, sorted
-// Few rows and many queries go the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with steps of its own from 2 on.
-// Queries whose window has too many candidates fail, and are tried again with a second product and much room; what
-// fails then, or has a window that is not sure, is left to the direct engine.
-class ProductSearch : public ProductStep {
- public:
-  explicit ProductSearch(const SearchRows& rows) : ProductStep(rows) {}
-
-  // Writes queries x k sorted neighbours, but for the queries that fail; `first_query` is the number of the first.
-  // Enqueues and returns.
-  void search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base, uint64_t* neighbors) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));
-    round_queries(queries, first_query, task_.wish.check_finite, base);
-    std::visit([&](const auto& way) { search_by(way, queries, base, neighbors); }, product().way);
-  }
-
-  // Computes every key of some queries, at most query_tile, with the rows, and fills their lists.
-  using DirectSearch = std::function<void(const DeviceRowsView& queries, const DeviceLists& lists)>;
-  // The `count` queries that have failed in the search just before. Waits for the second try; enqueues what follows.
-  // Returns how many were searched directly.
-  int64_t search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors,
-                        const DirectSearch& search_directly) const {
-    int64_t searched_directly = 0;
-    const bool quick = failed_are_quick_directly(count, base.rows.count);
-    for (int64_t first = 0; first < count; first += plan_.query_tile) {
-      const int64_t tile = std::min(plan_.query_tile, count - first);
-      const DeviceRowsView gathered = gather_failed(queries, first, tile);
-      auto* const lists = at(layout_.failed_lists);
-      if (quick) {
-        search_directly(gathered, {lists, at(layout_.left_bounds), tile, task_.k});
-        launch_scatter_failed(failed(), first, tile, lists, task_.k, neighbors, stream_);
-        searched_directly += tile;
-        continue;
-      }
-      const int64_t remaining = try_again(gathered, base);
-      const DeviceLists found{at(layout_.left_lists), at(layout_.left_bounds), remaining, task_.k};
-      if (remaining > 0) search_directly(gather_left(gathered, remaining), found);
-      launch_scatter_failed(left(), 0, remaining, found.neighbors, task_.k, lists, stream_);
-      searched_directly += remaining;
-      launch_scatter_failed(failed(), first, tile, lists, task_.k, neighbors, stream_);
-    }
-    return searched_directly;
-  }
-
- private:
-  // The product of which the minima are written, and what a window takes of it.
-  KnnWindowTask find_minima(int rows_per_minimum, int64_t queries, const ProductBase& base) const {
-    launch_minima(product().engine, operands_of(queries, base),
-                  schedule_product(queries, base.rows.count, product().multiprocessors), at(layout_.minima),
-                  rows_per_minimum, stream_);
-    KnnWindowTask window;
-    window.kind = kind_;
-    window.type = product().operands;
-    window.cols = task_.shape.cols;
-    window.queries = queries;
-    window.k = task_.k;
-    window.groups = part_count(base.rows.count, rows_per_minimum);
-    window.query_facts = at(layout_.query_facts);
-    window.base_facts = base.operands.facts;
-    window.thresholds = at(layout_.thresholds);
-    window.key_limits = at(layout_.key_limits);
-    return window;
-  }
-
-  // The groups with the smallest minima, for the window to go by.
-  void select_groups(int64_t count, KnnWindowTask& window) const {
-    SelectInput input;
-    input.values = at(layout_.minima);
-    input.rows = window.queries;
-    input.cols = input.row_stride = window.groups;
-    const SelectProblem problem = problem_of(input, count, SelectOrder::smallest);
-    const SelectPlan plan = plan_select(problem, product().multiprocessors);
-    launch_select_rows(input, {at(layout_.selected), at(layout_.groups), nullptr}, problem, plan,
-                       at(layout_.select_groups), stream_);
-    window.minima = at(layout_.selected);
-    window.selected = count;
-  }
-
-  void search_by(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
-                 uint64_t* neighbors) const {
-    KnnWindowTask window = find_minima(way.rows_per_minimum, queries.count, base);
-    select_groups(way.selected.count, window);
-    window.group_counts = at(layout_.group_counts);
-    launch_knn_windows(window, stream_);
-    RerankTask rerank = rerank_task(queries, base);
-    rerank.key_limits = window.key_limits;
-    rerank.neighbors = neighbors;
-    rerank.group_counts = window.group_counts;
-    rerank.groups = at(layout_.groups);
-    rerank.group_stride = way.selected.count;
-    rerank.tiles_per_group = way.rows_per_minimum / kGroupRowsPerTile;
-    launch_rerank(rerank, failed(), stream_);
-  }
-
-  void search_by(const SecondProduct& way, const DeviceRowsView& queries, const ProductBase& base,
-                 uint64_t* neighbors) const {
-    KnnWindowTask window = find_minima(way.rows_per_minimum, queries.count, base);
-    if (way.selected) {
-      select_groups(way.selected->count, window);
-    } else {
-      launch_kth_value({at(layout_.minima), window.queries, window.groups, task_.k, at(layout_.kth)}, stream_);
-      window.kth = at(layout_.kth);
-    }
-    launch_knn_windows(window, stream_);
-    RerankTask rerank = rerank_task(queries, base);
-    rerank.key_limits = window.key_limits;
-    rerank.neighbors = neighbors;
-    collect({window.thresholds, at(layout_.row_counts), at(layout_.candidates), way.candidates.capacity},
-            way.candidates.room, base, rerank);
-    launch_rerank(rerank, failed(), stream_);
-  }
-
-  void search_by(const CoarseProduct& way, const DeviceRowsView& queries, const ProductBase& base,
-                 uint64_t* neighbors) const {
-    CoarseKnnTask task;
-    task.engine = product().engine;
-    task.multiprocessors = product().multiprocessors;
-    task.operands = operands_of(queries.count, base);
-    task.query_facts = at(layout_.query_facts);
-    task.base_facts = base.operands.facts;
-    task.rows_per_minimum = way.rows_per_minimum;
-    task.thresholds = at(layout_.thresholds);
-    task.key_limits = at(layout_.key_limits);
-    task.rerank = rerank_task(queries, base);
-    task.rerank.room = way.room;
-    task.row_tile_bytes = way.row_tile_bytes;
-    task.rerank.neighbors = neighbors;
-    launch_coarse_knn(task, failed(), at(layout_.coarse), stream_);
-  }
-
-  void search_by(const RangeProduct&, const DeviceRowsView&, const ProductBase&, uint64_t*) const {
-    throw InvalidState("the nearest rows were asked for with a plan for rows in range");
-  }
-
-  // With the thresholds that the windows gave, into failed_lists; waits, and returns how many queries fail once more.
-  int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const {
-    KITH_CUDA_CHECK(cudaMemsetAsync(left().count, 0, sizeof(uint32_t), stream_));
-    round_queries(queries, 0, false, base);
-    RerankTask rerank = rerank_task(queries, base);
-    rerank.key_limits = at(layout_.failed_limits);
-    rerank.neighbors = at(layout_.failed_lists);
-    collect({at(layout_.failed_thresholds), at(layout_.failed_counts), at(layout_.failed_candidates),
-             product().retry.capacity},
-            product().retry.room, base, rerank);
-    launch_rerank(rerank, left(), stream_);
-    return read(left().count);
-  }
-};
 
 custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
   return {rows.data, rows.dtype, rows.stride, rows.count, rows.list, rows.first_listed};
@@ -196,14 +40,17 @@ custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
 
 class KnnCuda final : public KnnBackend {
  public:
-  KnnCuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept, const custom::TileMetric* metric,
-          const Resources& resources)
+  // `depth`: it searches a part of the rows for a search that does so for another, and so on.
+  KnnCuda(const SearchTask& task, const KnnCudaPlan& plan, const KnnCudaExtras& extras, const Resources& resources,
+          int depth = 0)
       : task_(task),
         plan_(plan),
         layout_(task, plan),
         resources_(resources),
-        metric_(metric),
-        rows_(task_, plan_, kept, layout_, resources),
+        metric_(extras.metric),
+        beyond_(extras.beyond),
+        depth_(depth),
+        rows_(task_, plan_, extras.kept, layout_, resources),
         products_(rows_),
         in_tiles_(selects_tiles(task_, plan_)) {}
 
@@ -275,16 +122,18 @@ class KnnCuda final : public KnnBackend {
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
+    const bool waits = waits_for_failures(task_, plan_) && piece.rows.count == task_.rows;
+    if (waits) unseen_ = piece;
     for (int64_t first = 0; first < queries_.count; first += plan_.product->queries) {
       const DeviceRowsView batch =
           slice_rows(queries_, first, std::min(plan_.product->queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at(layout_.found);
-      products_.search(batch, first, piece, found);
-      if (is_all(batch, piece)) {
-        unseen_ = piece;
-      } else {
+      products_.search(batch, first, waits ? first : 0, piece, found);
+      if (!waits) {
         settle(batch, piece, found);
+      } else if (batch.count < queries_.count) {
+        (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
       }
       if (found != lists) launch_merge_lists(found, lists, batch.count, task_.k, rows_.stream());
       meter.add(batch.count * piece.rows.count);
@@ -315,13 +164,114 @@ class KnnCuda final : public KnnBackend {
   bool settle(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
     const SearchStatus done = rows_.read_status(&piece);
     if (done.failed == 0) return false;
+    const int64_t left = search_apart(done.failed, batch, piece, found);
     const int64_t directly = products_.search_failed(
-        done.failed, batch, piece, found,
+        left, batch, piece, found,
         [&](const DeviceRowsView& queries, const DeviceLists& some) { search_every_key(queries, piece, some); });
-    resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
-                                       " queries have many rows that are about as near: " + std::to_string(directly) +
-                                       " were searched directly");
+    resources_.log(LogLevel::info, fmt::format("{} of {} queries have many rows that are about as near: {} were "
+                                               "searched among fewer rows, {} were searched directly",
+                                               done.failed, batch.count, done.failed - left, directly));
     return true;
+  }
+
+  // Searches those of `count` failed queries that it can among fewer rows; the list of failed queries is left with the
+  // others, whose number is returned. Where memory beyond the plan is short, these may be all.
+  int64_t search_apart(int64_t count, const DeviceRowsView& queries, const ProductBase& piece,
+                       uint64_t* neighbors) const {
+    constexpr int kMostDepth = 3;
+    if (beyond_ == nullptr || depth_ == kMostDepth ||
+        products_.direct_steps(count, piece.rows.count) < plan_.apart.look)
+      return count;
+    const int64_t own = VicinityLayout(task_, count, piece.rows.count).bytes;
+    const int64_t wanted = own + 2 * plan_.device_bytes;
+    const int64_t bytes = std::min(wanted, device_memory_left(device(), *beyond_) / 2);
+    if (bytes < own) return count;
+    std::optional<Reservation> memory;
+    std::optional<Vicinities> vicinities;
+    try {
+      memory.emplace((kMostDepth - depth_) * Vicinities::kHostBytes, bytes, *beyond_);
+      vicinities.emplace(rows_, count, piece.rows.count, memory->resources());
+    } catch (const OutOfMemory&) {
+      return count;  // others have taken it
+    }
+    return search_vicinities(count, queries, piece, neighbors, *vicinities,
+                             memory->resources().with_stream(rows_.stream()));
+  }
+
+  int64_t search_vicinities(int64_t count, const DeviceRowsView& queries, const ProductBase& piece, uint64_t* neighbors,
+                            const Vicinities& vicinities, const Resources& more) const {
+    const int64_t rows = piece.rows.count;
+    const auto search = [&](const Vicinity& vicinity) { return search_among(vicinity, more); };
+    if (depth_ == 0 && count >= queries.count / 16) {
+      const auto unequal = vicinities.unequal_rows(piece);
+      if (unequal && vicinities.search_all(count, queries, *unequal, neighbors, search)) return 0;
+      // Where memory is too short for that: vicinities take less.
+    }
+    const auto least = static_cast<int64_t>(plan_.apart.pays / products_.direct_steps(1, rows)) + 1;
+    if (plan_.product->operands == OperandType::bytes) return count;
+    const int64_t left = vicinities.search(count, least, queries, piece, neighbors, search);
+    if (left < least || piece.kept != nullptr || !vicinities.has_far_rows(piece)) return left;
+    // To queries that are far themselves no row is: they are searched among all rows once more, with bounds for all.
+    const bool searched = vicinities.search_all(left, queries, piece, neighbors,
+                                                [&](const Vicinity& all) { return search_within(all, more, false); });
+    return searched ? 0 : left;
+  }
+
+  // Directly, where that takes little; else as a search of its own. False where that takes long and memory is too
+  // short.
+  bool search_among(const Vicinity& vicinity, const Resources& more) const {
+    const double steps = products_.direct_steps(vicinity.queries.count, vicinity.rows.rows.count);
+    if (vicinity.narrower && steps > plan_.apart.quick) return search_within(vicinity, more, true);
+    products_.search_directly(vicinity, [&](const DeviceRowsView& some, const DeviceLists& lists) {
+      search_every_key(some, vicinity.rows, lists);
+    });
+    return true;
+  }
+
+  // False where memory is too short for it.
+  bool search_within(const Vicinity& vicinity, const Resources& more, bool parts_far_rows) const try {
+    const DeviceRowsView& queries = vicinity.queries;
+    SearchTask task = task_;
+    task.shape.queries = queries.count;
+    task.shape.rows = task.rows = vicinity.rows.rows.count;
+    task.shape.query_space = task.shape.base_space = MemorySpace::cuda(device());
+    task.shape.queries_in_memory = task.shape.base_in_memory = task.shape.base_checked = true;
+    task.wish = {.k = task_.k, .check_finite = false};
+    task.filter = FilterPath::none;
+    task.prepared = false;
+    const KnnCudaPlan plan = plan_knn_cuda(task, cuda_device_when_idle(device()),
+                                           {kNoLimit, more.device_memory()->available(), 1}, {.apart = plan_.apart});
+    KnnCuda inner(task, plan, {nullptr, nullptr, &more}, more.with_log({}), depth_ + 1);
+    for (int64_t first = 0; first < queries.count; first += plan.query_batch) {
+      const int64_t some = std::min(plan.query_batch, queries.count - first);
+      const DeviceLists lists = inner.search_rows(slice_rows(queries, first, some), vicinity.rows, parts_far_rows);
+      rows_.context().copy_values(vicinity.found + first * task_.k, lists.neighbors, some * task_.k);
+    }
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+
+  // Searches rows that lie on the device for another search.
+  DeviceLists search_rows(const DeviceRowsView& queries, const ProductBase& rows, bool parts_far_rows) {
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("search", 1, quiet);
+    queries_ = queries;
+    rows_seen_ = 0;
+    rows_.reset_status();
+    if (!products() && !in_tiles_) pad(lists_of(0, queries.count));
+    for (int64_t first = 0; first < rows.rows.count; first += piece_rows(plan_)) {
+      ProductBase piece = rows.part(first, std::min(piece_rows(plan_), rows.rows.count - first));
+      if (products()) {
+        rows_.make_ready(false, piece, parts_far_rows);
+        search_products(piece, meter);
+      } else {
+        search_direct(piece, meter);
+      }
+      rows_seen_ += piece.rows.count;
+    }
+    (void)settle_last();
+    return sorted_lists();
   }
 
   // What products have left: at most query_tile queries.
@@ -339,11 +289,11 @@ class KnnCuda final : public KnnBackend {
   void search_direct(const ProductBase& piece, ProgressMeter& meter) {
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
-      const DirectTile rows{piece.rows, piece.first_row, piece.numbers};
+      const DirectTile rows{piece.rows, piece.first_row, piece.numbers, piece.centre};
       uint32_t* const unchecked = first == 0 ? rows_.unchecked_rows() : nullptr;
       const bool all = is_all(tile, piece);
       if (all && in_tiles_ && !task_.wish.result_space.host_readable() && !task_.wish.without_self) {
-        compute_keys(tile, rows.rows, unchecked);
+        compute_keys(tile, rows, unchecked);
         selected_ = select_tile(tile.count, rows);
       } else {
         search_tile(tile, rows, lists_of(first, tile.count), rows_seen_, unchecked);
@@ -383,7 +333,7 @@ class KnnCuda final : public KnnBackend {
   // in row order for launch_sort.
   void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists, int64_t seen,
                    uint32_t* first_bad = nullptr) const {
-    compute_keys(queries, tile.rows, first_bad);
+    compute_keys(queries, tile, first_bad);
     if (in_tiles_ && queries.count > 0) {
       PackSelectedTask selected = select_tile(queries.count, tile);
       selected.neighbors = seen == 0 ? lists.neighbors : rows_.at(layout_.tile_found);
@@ -396,11 +346,13 @@ class KnnCuda final : public KnnBackend {
     launch_select(lists, {keys(), plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
   }
 
-  void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* first_bad) const {
+  void compute_keys(const DeviceRowsView& queries, const DirectTile& tile, uint32_t* first_bad) const {
+    const DeviceRowsView& rows = tile.rows;
     if (metric_ == nullptr) {
       DistanceTask task{queries, rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
       if (in_tiles_) task.form = KeyForm::plain;
       task.first_bad = first_bad;
+      task.centre = tile.centre;
       return launch_distance(task, rows_.stream());
     }
     metric_->distances(
@@ -415,6 +367,8 @@ class KnnCuda final : public KnnBackend {
   const KnnWorkspace layout_;
   const Resources resources_;
   const custom::TileMetric* metric_;
+  const Resources* beyond_;
+  const int depth_;
   SearchRows rows_;
   ProductSearch products_;
   const bool in_tiles_;
@@ -427,10 +381,10 @@ class KnnCuda final : public KnnBackend {
 
 }  // namespace
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept,
-                                          const custom::TileMetric* metric, const Resources& resources) {
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KnnCudaExtras& extras,
+                                          const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
-  return std::make_unique<KnnCuda>(task, plan, kept, metric, resources);
+  return std::make_unique<KnnCuda>(task, plan, extras, resources);
 }
 
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources) {

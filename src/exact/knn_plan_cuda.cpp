@@ -396,6 +396,7 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
     }
   }
   settle_workspace(task, plan);
+  plan.apart = choice.apart;
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct CudaChoice {
   ProductEngine product = ProductEngine::automatic;
   bool second_product = false;  // also for small k
   CoarsePath coarse = CoarsePath::automatic;
+  ApartSteps apart = {};
 };
 
 // The smallest plan where nothing fits.

@@ -5,8 +5,8 @@
 
 namespace kith {
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask&, const KnnCudaPlan&, const KeptRows*,
-                                          const custom::TileMetric*, const Resources&) {
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask&, const KnnCudaPlan&, const KnnCudaExtras&,
+                                          const Resources&) {
   throw_no_cuda();
 }
 

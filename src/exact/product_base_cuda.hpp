@@ -28,9 +28,10 @@ struct OperandsView {
   }
 };
 
-// Rounds rows to operands of this type; `bad_row`, where not null, gets the first row that is not finite.
+// Rounds rows to operands of this type; `bad_row`, where not null, gets the first row that is not finite. Among many
+// rows far ones are set apart (operand_facts.hpp), unless the queries are far too.
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
-                   uint32_t* bad_row, cudaStream_t stream);
+                   uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows = true);
 
 struct ProductBase {
   DeviceRowsView rows;
@@ -39,18 +40,25 @@ struct ProductBase {
   const uint32_t* numbers = nullptr;  // on the device, where they are not first_row, first_row + 1, ...
   int64_t first_place = -1;           // where the numbers begin among those of all kept rows
   const uint64_t* kept = nullptr;     // bits of a filter, in the numbers of a piece that has all its rows
+  const float* centre = nullptr;      // on the device, where its rows, and the queries, lie close to it
 
-  // Rows first, a multiple of kQueryTile, and those after it.
-  ProductBase slice(int64_t first, int64_t count, int64_t chunks) const {
-    ProductBase part = *this;
-    part.rows = slice_rows(rows, first, count);
-    part.operands = operands.from(first, chunks);
-    part.first_row += first;
+  // Rows first .. first + count - 1, without operands.
+  ProductBase part(int64_t first, int64_t count) const {
+    ProductBase some = *this;
+    some.rows = slice_rows(rows, first, count);
+    some.operands = OperandsView();
+    some.first_row += first;
     if (numbers != nullptr) {
-      part.numbers += first;
-      part.first_place += first;
+      some.numbers += first;
+      some.first_place += first;
     }
-    return part;
+    return some;
+  }
+  // The same with their operands, from a multiple of kQueryTile on.
+  ProductBase slice(int64_t first, int64_t count, int64_t chunks) const {
+    ProductBase some = part(first, count);
+    some.operands = operands.from(first, chunks);
+    return some;
   }
 };
 

@@ -5,10 +5,10 @@
 namespace kith {
 
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
-                   uint32_t* bad_row, cudaStream_t stream) {
+                   uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows) {
   constexpr int64_t kFewRows = 4096;  // for which looking for far ones takes longer than it may save
   const OperandTask task{rows,      cols,     key_kind(metric), type,
-                         to.centre, to.facts, to.operands,      rows.count >= kFewRows};
+                         to.centre, to.facts, to.operands,      parts_far_rows && rows.count >= kFewRows};
   launch_sample(task, stream);
   launch_base_operands(task, {to.terms, bad_row}, stream);
 }
@@ -27,8 +27,14 @@ void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_que
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
-  return {product().operands, at(layout_.query_operands),      base.operands.operands, base.operands.terms, queries,
-          base.rows.count,    operand_chunks(task_, product())};
+  return {product().operands,
+          at(layout_.query_operands),
+          base.operands.operands,
+          base.operands.terms,
+          queries,
+          base.rows.count,
+          operand_chunks(task_, product()),
+          last_chunk_steps(task_.shape.cols, operand_value_bytes(product().operands))};
 }
 
 RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const ProductBase& base) const {
@@ -57,12 +63,13 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
   rerank.room = room;
 }
 
-DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
+DeviceRowsView ProductStep::gather(const FailedQueries& numbers, const DeviceRowsView& queries, int64_t first,
+                                   int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
   const GatheredQueries to{at(layout_.failed_rows), unit ? at(layout_.failed_norms) : nullptr,
                            at(layout_.failed_thresholds), at(layout_.failed_limits)};
   launch_gather_failed(
-      failed(), {queries, task_.shape.cols, at(layout_.thresholds), at(layout_.key_limits), first, count}, to, stream_);
+      numbers, {queries, task_.shape.cols, at(layout_.thresholds), at(layout_.key_limits), first, count}, to, stream_);
   return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
 }
 

@@ -52,14 +52,20 @@ class KnnBackend : public SearchBackend {
 // are masked or, on a GPU, listed; else null.
 std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPlan& plan, const KeptRows* kept,
                                          const Resources& resources);
-// `metric` gives the keys where they are the caller's.
-std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept,
-                                          const custom::TileMetric* metric, const Resources& resources);
+
+// What a search on a GPU may be given beside its plan.
+struct KnnCudaExtras {
+  const KeptRows* kept = nullptr;
+  const custom::TileMetric* metric = nullptr;  // gives the keys where they are the caller's
+  const Resources* beyond = nullptr;           // what queries that products are not sure of may take beyond the plan
+};
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KnnCudaExtras& extras,
+                                          const Resources& resources);
 
 // All rows, by the metric of the shape.
 inline std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan,
                                                  const Resources& resources) {
-  return make_knn_cuda(task, plan, nullptr, nullptr, resources);
+  return make_knn_cuda(task, plan, KnnCudaExtras(), resources);
 }
 
 // Padding for every query, to the memory of the device that `out` lies on.

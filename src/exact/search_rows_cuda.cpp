@@ -53,7 +53,7 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
     view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
-  context_->fill(status(), 0xFF, 1);
+  reset_status();
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
   if (task_.wish.check_finite && can_be_infinite(view.dtype) && !products()) findings.first_bad = &status()->bad_query;
@@ -213,12 +213,12 @@ void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& 
   if (checks_base()) launch_inspect_rows(piece.rows, task_.shape.cols, {.first_bad = &status()->bad_row}, stream());
 }
 
-void SearchRows::make_ready(bool prepared, ProductBase& piece) const {
+void SearchRows::make_ready(bool prepared, ProductBase& piece, bool parts_far_rows) const {
   const OperandType type = plan_.product->operands;
   if (!prepared || !plan_.product->operands_ready) {
     piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_facts)};
     make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands,
-                  checks_base() ? &status()->bad_row : nullptr, stream());
+                  checks_base() ? &status()->bad_row : nullptr, stream(), parts_far_rows);
     return;
   }
   if (task_.filter != FilterPath::mask) return;
@@ -240,7 +240,7 @@ void SearchRows::for_each_tile(const ProductBase& piece, const std::function<voi
     for (int64_t first = 0; first < piece.rows.count; first += plan_.row_tile) {
       const int64_t count = std::min(plan_.row_tile, piece.rows.count - first);
       use({slice_rows(piece.rows, first, count), piece.first_row + first,
-           piece.numbers == nullptr ? nullptr : piece.numbers + first});
+           piece.numbers == nullptr ? nullptr : piece.numbers + first, piece.centre});
     }
     return;
   }

@@ -30,6 +30,7 @@ struct DirectTile {
   DeviceRowsView rows;
   int64_t first_row = 0;
   const uint32_t* numbers = nullptr;  // null: first_row, first_row + 1, ...
+  const float* centre = nullptr;      // as a piece has it
 };
 
 // What errors call the two sides.
@@ -55,6 +56,7 @@ class SearchRows {
     return slot.in(workspace_.data());
   }
   SearchStatus* status() const { return at(layout_.status); }
+  void reset_status() const { context_->fill(status(), 0xFF, 1); }
 
   // A batch of queries; resets the status.
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
@@ -67,7 +69,7 @@ class SearchRows {
   // makes a piece's.
   void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
                       const std::function<void(const ProductBase&)>& use, bool with_operands = true);
-  void make_ready(bool prepared, ProductBase& piece) const;
+  void make_ready(bool prepared, ProductBase& piece, bool parts_far_rows = true) const;
   // For whoever makes no operands, with which rows and queries are looked at: read_status() tells.
   void check_finite(const DeviceRowsView& queries, const ProductBase& piece) const;
   // The kept rows of a piece in tiles of at most row_tile.

@@ -47,6 +47,12 @@ inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
   return plan.product && !rows_stay(task) && task.base_in_memory() && task.rows > plan.product->rows;
 }
 
+// Whether queries that fail are looked at when all batches are done: where all rows are there as one piece until then.
+// The more of them there are, the more of them lie together (vicinities_cuda.hpp).
+inline bool waits_for_failures(const SearchTask& task, const KnnCudaPlan& plan) {
+  return plan.product && !task.within() && rows_stay(task) && task.rows <= plan.product->rows;
+}
+
 // How many chunks an operand of the product has.
 inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product) {
   return operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
@@ -73,11 +79,11 @@ struct SearchWorkspace : WorkspaceLayout {
   // What products read and find for a batch of product.queries queries.
   Slot<std::byte> query_operands;
   Slot<QueryFacts> query_facts;  // batch
-  Slot<float> thresholds;        // batch
-  Slot<uint32_t> key_limits;     // batch
+  Slot<float> thresholds;        // batch, or all queries where they wait for each other's failures
+  Slot<uint32_t> key_limits;     // likewise
   Slot<uint32_t> row_counts;     // batch
   Slot<uint32_t> candidates;     // batch x capacity
-  Slot<uint32_t> failed;         // batch
+  Slot<uint32_t> failed;         // as many as thresholds
 
   // Queries that have failed are tried again query_tile at a time; those that fail again are left to the direct engine.
   Slot<std::byte> failed_rows;  // query_tile x cols, as they came
@@ -137,11 +143,12 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t norms = task.shape.metric == Metric::cosine ? plan.query_tile : 0;
     query_operands = take<std::byte>(operand_tiles(batch), tile_bytes);
     query_facts = take<QueryFacts>(batch);
-    thresholds = take<float>(batch);
-    key_limits = take<uint32_t>(batch);
+    const int64_t together = waits_for_failures(task, plan) ? plan.query_batch : batch;
+    thresholds = take<float>(together);
+    key_limits = take<uint32_t>(together);
     row_counts = take<uint32_t>(batch);
     candidates = take<uint32_t>(batch, std::visit(Capacity(), product.way));
-    failed = take<uint32_t>(batch);
+    failed = take<uint32_t>(together);
     failed_rows = take_rows(plan.query_tile, task.shape.cols, task.shape.query_dtype);
     failed_norms = take<double>(norms);
     failed_thresholds = take<float>(plan.query_tile);

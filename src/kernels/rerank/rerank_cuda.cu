@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
       by_groups ? int64_t{task.group_counts[query]} * rows_each : int64_t{task.row_counts[query]};
   const bool lost = candidates < 0 || (!by_groups && (candidates > task.capacity || task.key_limits[query] == 0));
   const auto fail = [&] {
-    if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+    if (threadIdx.x == 0) failed.add(query);
   };
   if (lost) return fail();
   if (threadIdx.x == 0) count = 0;
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kThreads) rerank_marked_kernel(RerankTask task
   double* const query_values = vectors<double>(memory + task.room);
   const int64_t query = blockIdx.x;
   const auto fail = [&] {
-    if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+    if (threadIdx.x == 0) failed.add(query);
   };
   ptx::wait_for_kernel_before();
   const uint32_t limit = task.key_limits[query];

@@ -26,6 +26,11 @@ inline constexpr int kRangeTileParts = 32;
 struct FailedQueries {
   uint32_t* count = nullptr;    // zeroed before
   uint32_t* queries = nullptr;  // room for all
+  uint32_t first = 0;           // the number of the task's first query: several batches share the list
+
+#if defined(__CUDACC__)
+  __device__ void add(int64_t query) const { queries[atomicAdd(count, 1u)] = first + static_cast<uint32_t>(query); }
+#endif
 };
 
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or

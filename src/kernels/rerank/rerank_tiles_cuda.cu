@@ -402,7 +402,7 @@ __global__ void __launch_bounds__(kSortThreads, 5)
       sure = sort_and_write<kRowTileMostRoom / 32>(list, count, task, neighbors);
     }
   }
-  if (!sure && threadIdx.x % 32 == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+  if (!sure && threadIdx.x % 32 == 0) failed.add(query);
 }
 
 template <Sum kSum>

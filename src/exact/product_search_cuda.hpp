@@ -1,0 +1,194 @@
+// Exact search with products on the matrix units: one batch of queries against one piece of a base.
+//
+//   1. operands of the queries (and of the base, unless it was prepared)
+//   2. the product, of which the minima of groups of rows are written
+//   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/matrix/candidate_window.hpp)
+//   4. small k: all rows of the groups below it are candidates; else a second product collects the rows below it
+//   5. canonical keys of the candidates, sorted
+// Few rows and many queries go the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with steps of its own from 2 on.
+// Queries whose window has too many candidates fail. Where they are many, they are searched among fewer rows
+// (vicinities_cuda.hpp); the others are tried again with a second product and much room; what fails then, or has a
+// window that is not sure, is left to the direct engine.
+#pragma once
+
+#include <kith/error.hpp>
+
+#include "exact/product_step_cuda.hpp"
+#include "exact/vicinities_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/rerank/coarse_knn_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/select/select_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <variant>
+
+namespace kith {
+
+class ProductSearch : public ProductStep {
+ public:
+  explicit ProductSearch(const SearchRows& rows) : ProductStep(rows) {}
+  using ProductStep::direct_steps;
+
+  // Writes queries x k sorted neighbours, but for the queries that fail; `first_query` is the number of the first.
+  // Failures are added to those of queries before `first_failing`, or where that is none begin anew. Enqueues and
+  // returns.
+  void search(const DeviceRowsView& queries, int64_t first_query, int64_t first_failing, const ProductBase& base,
+              uint64_t* neighbors) {
+    first_failing_ = first_failing;
+    if (first_failing == 0) rows_.context().fill(failed().count, 0, 1);
+    round_queries(queries, first_query, task_.wish.check_finite, base);
+    std::visit([&](const auto& way) { search_by(way, queries, base, neighbors); }, product().way);
+  }
+
+  // Computes every key of some queries, at most query_tile, with the rows, and fills their lists.
+  using DirectSearch = std::function<void(const DeviceRowsView& queries, const DeviceLists& lists)>;
+  // The `count` queries that have failed in the search just before. Waits for the second try; enqueues what follows.
+  // Returns how many were searched directly.
+  int64_t search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors,
+                        const DirectSearch& search_directly) const {
+    int64_t searched_directly = 0;
+    const bool quick = failed_are_quick_directly(count, base.rows.count);
+    for (int64_t first = 0; first < count; first += plan_.query_tile) {
+      const int64_t tile = std::min(plan_.query_tile, count - first);
+      const DeviceRowsView gathered = gather_failed(queries, first, tile);
+      auto* const lists = at(layout_.failed_lists);
+      if (quick) {
+        search_directly(gathered, {lists, at(layout_.left_bounds), tile, task_.k});
+        launch_scatter_failed(failed(), first, tile, lists, task_.k, neighbors, stream_);
+        searched_directly += tile;
+        continue;
+      }
+      const int64_t remaining = try_again(gathered, base);
+      const DeviceLists found{at(layout_.left_lists), at(layout_.left_bounds), remaining, task_.k};
+      if (remaining > 0) search_directly(gather_left(gathered, remaining), found);
+      launch_scatter_failed(left(), 0, remaining, found.neighbors, task_.k, lists, stream_);
+      searched_directly += remaining;
+      launch_scatter_failed(failed(), first, tile, lists, task_.k, neighbors, stream_);
+    }
+    return searched_directly;
+  }
+
+  // The queries of a vicinity, every key with each of its rows. Enqueues and returns.
+  void search_directly(const Vicinity& vicinity, const DirectSearch& search) const {
+    for (int64_t first = 0; first < vicinity.queries.count; first += plan_.query_tile) {
+      const int64_t tile = std::min(plan_.query_tile, vicinity.queries.count - first);
+      search(slice_rows(vicinity.queries, first, tile),
+             {vicinity.found + first * task_.k, at(layout_.left_bounds), tile, task_.k});
+    }
+  }
+
+ private:
+  float* thresholds() const { return at(layout_.thresholds) + first_failing_; }
+  uint32_t* key_limits() const { return at(layout_.key_limits) + first_failing_; }
+
+  // The product of which the minima are written, and what a window takes of it.
+  KnnWindowTask find_minima(int rows_per_minimum, int64_t queries, const ProductBase& base) const {
+    launch_minima(product().engine, operands_of(queries, base),
+                  schedule_product(queries, base.rows.count, product().multiprocessors), at(layout_.minima),
+                  rows_per_minimum, stream_);
+    KnnWindowTask window;
+    window.kind = kind_;
+    window.type = product().operands;
+    window.cols = task_.shape.cols;
+    window.queries = queries;
+    window.k = task_.k;
+    window.groups = part_count(base.rows.count, rows_per_minimum);
+    window.query_facts = at(layout_.query_facts);
+    window.base_facts = base.operands.facts;
+    window.thresholds = thresholds();
+    window.key_limits = key_limits();
+    return window;
+  }
+
+  // The groups with the smallest minima, for the window to go by.
+  void select_groups(int64_t count, KnnWindowTask& window) const {
+    SelectInput input;
+    input.values = at(layout_.minima);
+    input.rows = window.queries;
+    input.cols = input.row_stride = window.groups;
+    const SelectProblem problem = problem_of(input, count, SelectOrder::smallest);
+    const SelectPlan plan = plan_select(problem, product().multiprocessors);
+    launch_select_rows(input, {at(layout_.selected), at(layout_.groups), nullptr}, problem, plan,
+                       at(layout_.select_groups), stream_);
+    window.minima = at(layout_.selected);
+    window.selected = count;
+  }
+
+  void search_by(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const {
+    KnnWindowTask window = find_minima(way.rows_per_minimum, queries.count, base);
+    select_groups(way.selected.count, window);
+    window.group_counts = at(layout_.group_counts);
+    launch_knn_windows(window, stream_);
+    RerankTask rerank = rerank_task(queries, base);
+    rerank.key_limits = window.key_limits;
+    rerank.neighbors = neighbors;
+    rerank.group_counts = window.group_counts;
+    rerank.groups = at(layout_.groups);
+    rerank.group_stride = way.selected.count;
+    rerank.tiles_per_group = way.rows_per_minimum / kGroupRowsPerTile;
+    launch_rerank(rerank, failed(first_failing_), stream_);
+  }
+
+  void search_by(const SecondProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const {
+    KnnWindowTask window = find_minima(way.rows_per_minimum, queries.count, base);
+    if (way.selected) {
+      select_groups(way.selected->count, window);
+    } else {
+      launch_kth_value({at(layout_.minima), window.queries, window.groups, task_.k, at(layout_.kth)}, stream_);
+      window.kth = at(layout_.kth);
+    }
+    launch_knn_windows(window, stream_);
+    RerankTask rerank = rerank_task(queries, base);
+    rerank.key_limits = window.key_limits;
+    rerank.neighbors = neighbors;
+    collect({window.thresholds, at(layout_.row_counts), at(layout_.candidates), way.candidates.capacity},
+            way.candidates.room, base, rerank);
+    launch_rerank(rerank, failed(first_failing_), stream_);
+  }
+
+  void search_by(const CoarseProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const {
+    CoarseKnnTask task;
+    task.engine = product().engine;
+    task.multiprocessors = product().multiprocessors;
+    task.operands = operands_of(queries.count, base);
+    task.query_facts = at(layout_.query_facts);
+    task.base_facts = base.operands.facts;
+    task.rows_per_minimum = way.rows_per_minimum;
+    task.thresholds = thresholds();
+    task.key_limits = key_limits();
+    task.rerank = rerank_task(queries, base);
+    task.rerank.room = way.room;
+    task.row_tile_bytes = way.row_tile_bytes;
+    task.rerank.neighbors = neighbors;
+    launch_coarse_knn(task, failed(first_failing_), at(layout_.coarse), stream_);
+  }
+
+  void search_by(const RangeProduct&, const DeviceRowsView&, const ProductBase&, uint64_t*) const {
+    throw InvalidState("the nearest rows were asked for with a plan for rows in range");
+  }
+
+  // With the thresholds that the windows gave, into failed_lists; waits, and returns how many queries fail once more.
+  int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const {
+    KITH_CUDA_CHECK(cudaMemsetAsync(left().count, 0, sizeof(uint32_t), stream_));
+    round_queries(queries, 0, false, base);
+    RerankTask rerank = rerank_task(queries, base);
+    rerank.key_limits = at(layout_.failed_limits);
+    rerank.neighbors = at(layout_.failed_lists);
+    collect({at(layout_.failed_thresholds), at(layout_.failed_counts), at(layout_.failed_candidates),
+             product().retry.capacity},
+            product().retry.room, base, rerank);
+    launch_rerank(rerank, left(), stream_);
+    return read(left().count);
+  }
+
+  int64_t first_failing_ = 0;
+};
+
+}  // namespace kith
