@@ -73,12 +73,17 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
-// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest.
+// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest; of wide
+// vectors as the codewords lie.
 __global__ void __launch_bounds__(kThreads)
     table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const CodeFormat& format = lists.codec.format;
+  if (format.cols > kNarrowSteps * 16) {
+    table[i] = __half_as_ushort(__float2half_rn(lists.codec.codewords[i] * operand_scale(*largest)));
+    return;
+  }
   const auto step = static_cast<int>(i / (kTableStepBytes / 2));
   const auto within = static_cast<int>(i % (kTableStepBytes / 2));
   const int number = within / 16;
@@ -343,7 +348,7 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
       format.copies_codewords() ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
   launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
-    const int64_t halves = table_steps(format) * kTableStepBytes / 2;
+    const int64_t halves = half_table_values(format);
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
   launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);

@@ -22,13 +22,12 @@ struct PreparedListsLayout : WorkspaceLayout {
     largest = take<float>(1);
     facts = take<ListFacts>(lists.lists);
     terms = take<float>(PreparedLists::has_terms(lists.kind) ? lists.count : 0);
-    table =
-        take<uint16_t>(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes / 2 : 0);
+    table = take<uint16_t>(half_table_values(lists.codec.format));
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {largest.in(memory), facts.in(memory), PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
-            has_half_table(lists.codec.format) ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
+            table.count > 0 ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
   }
 
   Slot<float> largest;

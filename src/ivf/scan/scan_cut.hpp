@@ -133,6 +133,17 @@ inline bool has_half_table(const CodeFormat& format) {
          format.cols <= kNarrowSteps * 16;
 }
 
+// Wide vectors' codewords are copied by two columns or more, from halves that lie as the codewords do.
+inline bool copies_codeword_halves(const CodeFormat& format) {
+  return format.copies_codewords() && format.bits == 8 && format.part_cols() % 2 == 0 &&
+         format.cols > kNarrowSteps * 16;
+}
+
+inline int64_t half_table_values(const CodeFormat& format) {
+  if (has_half_table(format)) return table_steps(format) * kTableStepBytes / 2;
+  return copies_codeword_halves(format) ? 256 * format.cols : 0;
+}
+
 enum class UnitOrder : uint8_t { side_by_side, paired, apart };
 
 // Of codes that are looked up in tables, and of all that have no order of their own.
