@@ -1,14 +1,16 @@
 """A GPU's searches by the number of columns: what wide vectors take, beside narrow ones.
 
-    python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000] [--runs 7]
-                                [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
+    python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000]
+                                [--runs 7] [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
+                                [--profile-one]
 
-Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of the same mixture. Sections:
+Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of it. Sections:
 
-  lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one query
-          on the host; with its goals at 768 and 1,536 columns, where there are any
+  lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one
+          query on the host; with its goals at 768 and 1,536 columns, where there are any
 
-Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their shares.
+Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
+--profile-one those of a call with one query. Chained kernels begin while the one before still runs.
 Needs the packages kith (with CUDA) and torch.
 """
 
@@ -102,12 +104,20 @@ def lists(options: argparse.Namespace, cols: int) -> None:
             return index.search(queries, options.k, probes=options.probes)  # noqa: B023
 
         spent = milliseconds(many, options.runs)
-        alone = milliseconds(lambda: index.search(one, options.k, probes=options.probes), 4 * options.runs)  # noqa: B023
+
+
+        def single() -> object:
+            return index.search(one, options.k, probes=options.probes)  # noqa: B023
+
+        alone = milliseconds(single, 8 * options.runs)
         goals = LIST_GOALS.get((code, cols), (float("nan"), float("nan")))
         each = 1000 * spent / options.queries
-        print(f"lists {cols:5} {code:<6} {each:8.3f} us ({goals[0]:.2f})  one {alone:7.3f} ms ({goals[1]:.2f})", flush=True)
+        found = f"{each:8.3f} us ({goals[0]:.2f})  one {alone:7.3f} ms ({goals[1]:.2f})"
+        print(f"lists {cols:5} {code:<6} {found}", flush=True)
         if options.profile:
             print_kernels(many)
+        if options.profile_one:
+            print_kernels(single, 24)
         del index
         torch.cuda.empty_cache()
 
@@ -128,9 +138,11 @@ def main() -> None:
     parser.add_argument("--probes", type=int, default=32)
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile-one", action="store_true")
     options = parser.parse_args()
     options.codes = [code for code in options.codes.split(",") if code]
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {options.rows:,} rows, {options.queries:,} queries, goals in ()")
+    shape = f"{options.rows:,} rows, {options.queries:,} queries, goals in ()"
+    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
     for name in options.sections or SECTIONS:
         for cols in map(int, options.cols.split(",")):
             SECTIONS[name](options, cols)

@@ -1,10 +1,10 @@
 // The queries of wide vectors' lists, made ready for the products of a pass: for each pair of query and list the halves
 // of the query less the list's centre, with bounds of what their products say.
 //
-// A warp for each pair. In memory, since a row of queries is multiplied with every tile of a list's vectors and would be
-// rounded as often. For distances a query is left out whose reach ends before the list begins, as in
-// scan_queries_cuda.hpp; what stays lies together. Time is that of a read of the queries for each of their lists, mostly
-// from the second-level cache, and of one write of the halves.
+// A warp for each pair. In memory, since a row of queries is multiplied with every tile of a list's vectors and would
+// be rounded as often. For distances a query is left out whose reach ends before the list begins, as in
+// scan_queries_cuda.hpp; what stays lies together. Time is that of a read of the queries for each of their lists,
+// mostly from the second-level cache, and of one write of the halves.
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -27,7 +27,9 @@ constexpr int kLaneCols = 128;  // that a warp has at a time, four a lane
 class FloatRow {
  public:
   __device__ FloatRow(const float* row, int cols)
-      : row_(row), cols_(row == nullptr ? 0 : cols), whole_(cols % 4 == 0 && reinterpret_cast<uintptr_t>(row) % 16 == 0) {}
+      : row_(row),
+        cols_(row == nullptr ? 0 : cols),
+        whole_(cols % 4 == 0 && reinterpret_cast<uintptr_t>(row) % 16 == 0) {}
 
   __device__ float4 four(int first) const {
     if (!whole_) return four_columns(row_, first, cols_);
@@ -80,8 +82,8 @@ class PairValues {
   float centre_scale_;
 };
 
-// By a warp. In f32 for up to 1,024 columns at a time: sums of up to eight squares a lane and column, of four columns and
-// of 32 lanes lose no more than 2^-20, which pair_bounds() expects. A difference loses no more than 2^-24 of it.
+// By a warp. In f32 for up to 1,024 columns at a time: sums of up to eight squares a lane and column, of four columns
+// and of 32 lanes lose no more than 2^-20, which pair_bounds() expects. A difference loses no more than 2^-24 of it.
 __device__ PairFacts measure(const PairValues& values, int cols, bool differences) {
   constexpr int kTogether = 1024;
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
-// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest; of wide
-// vectors as the codewords lie.
+// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest; of
+// wide vectors as the codewords lie.
 __global__ void __launch_bounds__(kThreads)
     table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

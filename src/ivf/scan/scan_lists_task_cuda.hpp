@@ -83,8 +83,9 @@ struct ScanQuery {
   uint32_t value_start;
 };
 
-// The pairs' queries as products of wide vectors read them (pair_operands_cuda.cu), in the order of lists. In the second
-// pass those that are not left out lie together around where the list's later pairs begin: the first ones before it.
+// The pairs' queries as products of wide vectors read them (pair_operands_cuda.cu), in the order of lists. In the
+// second pass those that are not left out lie together around where the list's later pairs begin: the first ones before
+// it.
 struct PairOperands {
   uint16_t* halves = nullptr;  // pairs x stride, less the list's centre and negated; zeros past the columns
   int64_t stride = 0;
@@ -144,7 +145,8 @@ void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream)
 // Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
 
-// The same of any vectors, for all metrics: columns are walked in chunks. After launch_pair_operands() of the same pass.
+// The same of any vectors, for all metrics: columns are walked in chunks. After launch_pair_operands() of the same
+// pass.
 inline constexpr int kWideQueries = 192;  // of a group
 inline constexpr int kWideChunkCols = 64;
 inline bool is_wide(const CodeFormat& format) { return format.cols > kNarrowSteps * 16; }

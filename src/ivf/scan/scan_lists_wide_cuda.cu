@@ -1,10 +1,11 @@
 // The scan of lists of vectors of any number of columns, with Hopper's products of warpgroups.
 //
-// A block stays on its multiprocessor and takes item after item. Columns are walked in chunks of 64: one warpgroup brings
-// the chunks of 128 vectors and of up to 192 queries (pair_operands_cuda.cu) to a ring of stages in shared memory and
-// runs ahead of the two others, of which each multiplies 64 of the vectors with all queries. Halves of vectors are copied
-// as they are; codewords too, by their numbers, from a table of halves that the caches hold; all else is decoded. So the
-// columns of a vector cost the same whatever their number. Shared memory holds no whole vector and no whole query.
+// A block stays on its multiprocessor and takes item after item. Columns are walked in chunks of 64: one warpgroup
+// brings the chunks of 128 vectors and of up to 192 queries (pair_operands_cuda.cu) to a ring of stages in shared
+// memory and runs ahead of the two others, of which each multiplies 64 of the vectors with all queries. Halves of
+// vectors are copied as they are; codewords too, by their numbers, from a table of halves that the caches hold; all
+// else is decoded. So the columns of a vector cost the same whatever their number. Shared memory holds no whole vector
+// and no whole query.
 //
 // Bound by what the second-level cache gives: a chunk of 128 vectors is 16 KiB, codewords shorter than a sector up to
 // twice that, and one of 160 queries 20 KiB, where their products take 640 cycles.
@@ -152,8 +153,8 @@ class HalvesCopy {
   int half_cols_;
 };
 
-// Codes of 8 bits: the codewords' halves, copied by their numbers, so many at a time as a part has together. A thread for
-// each vector.
+// Codes of 8 bits: the codewords' halves, copied by their numbers, so many at a time as a part has together. A thread
+// for each vector.
 template <int kTogether>
 class CodewordCopy {
  public:
@@ -307,8 +308,8 @@ class Producer {
  private:
   __device__ int chunks() const { return static_cast<int>(task_.operands.stride) / kWideChunkCols; }
 
-  // The next item that nobody has and that has queries; it is told to those that multiply. The number of the one after it
-  // is asked for meanwhile.
+  // The next item that nobody has and that has queries; it is told to those that multiply. The number of the one after
+  // it is asked for meanwhile.
   __device__ ScanItem take() {
     Barriers& barriers = *memory_.barriers;
     ptx::barrier_wait(&barriers.item_empty[slot_.at], slot_.parity ^ 1);
@@ -339,8 +340,8 @@ class Producer {
     const uint32_t to = ptx::shared_address(memory_.ring) + static_cast<uint32_t>(stage_.at * kStageBytes);
     const int unit = producer() % kUnits;
     const auto stride = static_cast<uint32_t>(task_.operands.stride);
-    const uint16_t* const queries = task_.operands.halves + static_cast<int64_t>(item.first_pair) * stride +
-                                    chunk * kWideChunkCols + unit * 8;
+    const uint16_t* const queries =
+        task_.operands.halves + static_cast<int64_t>(item.first_pair) * stride + chunk * kWideChunkCols + unit * 8;
 #pragma unroll 4
     for (int query = producer() / kUnits; query < item.queries; query += kProducers / kUnits) {
       ptx::copy_async_16(unit_at(to + kVectorBytes, query, unit), queries + static_cast<uint32_t>(query) * stride);
@@ -399,7 +400,8 @@ class Multiplier {
     const auto place = static_cast<int>(threadIdx.x);
     const bool there = place < item.queries;
     const uint32_t pair = item.first_pair + static_cast<uint32_t>(there ? place : 0);
-    if (!kFirst && place < kWideQueries) memory_.limits[turn * kWideQueries + place] = there ? task_.operands.limits[pair] : NAN;
+    if (!kFirst && place < kWideQueries)
+      memory_.limits[turn * kWideQueries + place] = there ? task_.operands.limits[pair] : NAN;
     if (cosine_ && place < kWideQueries) {
       const PairBounds& bounds = task_.operands.queries[pair].bounds;
       memory_.gains[turn * kWideQueries + place] = {bounds.gain, bounds.offset};
@@ -456,8 +458,7 @@ class Multiplier {
           KITH_UNROLL
           for (int tile = 0; tile < kTiles; ++tile) {
             ptx::multiply_warpgroup(sums[tile], ptx::descriptor_after(a, 32 * step),
-                                    ptx::descriptor_after(b, 32 * step + tile * kQueries * kRowBytes),
-                                    true);
+                                    ptx::descriptor_after(b, 32 * step + tile * kQueries * kRowBytes), true);
           }
         }
         ptx::warpgroup_commit();

@@ -229,11 +229,11 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   }
 }
 
-// Bounds of what a query's products with a list say, which the steps that follow are told too. Returns the query's limit
-// in the second pass; NaN: nothing is below it. `cols` are those of the operands.
+// Bounds of what a query's products with a list say, which the steps that follow are told too. Returns the query's
+// limit in the second pass; NaN: nothing is below it. `cols` are those of the operands.
 template <bool kFirst>
-__device__ inline float bound_products(const ScanListsTask& task, uint32_t list, int64_t cols, const LoadedQuery& loaded,
-                                       ScanQuery& query) {
+__device__ inline float bound_products(const ScanListsTask& task, uint32_t list, int64_t cols,
+                                       const LoadedQuery& loaded, ScanQuery& query) {
   // What device memory has is asked for before bounds are computed.
   ErrorBounds* const worst = task.worst + loaded.query;
   const ErrorBounds so_far = *worst;

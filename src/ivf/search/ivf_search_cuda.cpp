@@ -119,8 +119,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   ScanCut& cut = plan.cut;
   // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
   // the second looks at the first pairs once more and writes more candidates: so it is where the first pairs are a
-  // quarter of all, of codes that take long to read or decode, or a sixteenth. One in so many lets about so many times k pass, for which there must
-  // be room, and must itself have several times k.
+  // quarter of all, of codes that take long to read or decode, or a sixteenth. One in so many lets about so many times
+  // k pass, for which there must be room, and must itself have several times k.
   const bool all = mean * slots <= 6144;
   const bool takes_long = shape.format.bytes() > 128 || plan.wide;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);

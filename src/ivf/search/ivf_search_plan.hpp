@@ -32,7 +32,7 @@ struct IvfSearchPlan {
   bool direct = false;  // no products: every key is computed
   bool tables = false;  // lookup tables in the place of products, of distances
   ScanTerm term = ScanTerm::none;  // with what beside the lists
-  bool wide = false;    // products of wide vectors by warpgroups
+  bool wide = false;               // products of wide vectors by warpgroups
   bool sums = false;    // the same of additive codes, where metric and lists allow it
   ScanCut cut;
   int64_t values = 0;      // of a query in the first pass, at most

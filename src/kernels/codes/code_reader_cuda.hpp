@@ -131,8 +131,8 @@ class AnyReader {
   const CodecView& codec_;
 };
 
-// Codes of 8 bits for sub-vectors of a multiple of four columns. Of sub-vectors that divide 16 columns a batch's numbers
-// are one load.
+// Codes of 8 bits for sub-vectors of a multiple of four columns. Of sub-vectors that divide 16 columns a batch's
+// numbers are one load.
 class CodewordReader {
  public:
   struct Batch {
@@ -221,9 +221,9 @@ class ByteReader {
     const auto numbers = load_vector<uchar4>(code + first);
     const auto steps = load_vector<float4>(codec_.steps + first);
     const auto bases = load_vector<float4>(codec_.bases + first);
-    return {{fmaf(static_cast<float>(numbers.x), steps.x, bases.x), fmaf(static_cast<float>(numbers.y), steps.y, bases.y),
-             fmaf(static_cast<float>(numbers.z), steps.z, bases.z),
-             fmaf(static_cast<float>(numbers.w), steps.w, bases.w)}};
+    return {
+        {fmaf(static_cast<float>(numbers.x), steps.x, bases.x), fmaf(static_cast<float>(numbers.y), steps.y, bases.y),
+         fmaf(static_cast<float>(numbers.z), steps.z, bases.z), fmaf(static_cast<float>(numbers.w), steps.w, bases.w)}};
   }
 
  private:
