@@ -212,8 +212,8 @@ __global__ void __launch_bounds__(kLookupThreads)
 // Which codes repeat others.
 
 constexpr int kCounters = 8192;
-constexpr int kGroups = 1024;  // of equal codes: at most 65,536 / kLeastRepeats are large
-constexpr int64_t kMostLength = 65536;
+constexpr int kGroups = 1024;  // of equal codes; where more than these are large nothing is said of the others
+constexpr int64_t kMostLength = int64_t{1} << 30;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
 // Of one list, by a block.
@@ -247,6 +247,12 @@ class ListCodes {
   __device__ bool equal(int a, int b) const {
     const uint8_t* const left = codes_ + static_cast<int64_t>(a) * bytes_;
     const uint8_t* const right = codes_ + static_cast<int64_t>(b) * bytes_;
+    if (words_) {
+      for (int word = 0; word < bytes_ / 4; ++word) {
+        if (vectors<uint32_t>(left)[word] != vectors<uint32_t>(right)[word]) return false;
+      }
+      return true;
+    }
     for (int byte = 0; byte < bytes_; ++byte) {
       if (left[byte] != right[byte]) return false;
     }
@@ -335,6 +341,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void __launch_bounds__(kThreads)
+    mask_repeats_kernel(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float term = terms == nullptr ? 0.0f : terms[i];
+  masked[i] = ranks[i] >= k ? NAN : term;
+}
+
 }  // namespace
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
@@ -374,6 +388,11 @@ void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStre
   if (lists.count == 0) return;
   fill_bytes(ranks, 0, array_bytes<uint16_t>(lists.count), stream);
   launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
+}
+
+void launch_mask_repeats(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked,
+                         cudaStream_t stream) {
+  launch(mask_repeats_kernel, Grid::over(count, kThreads), stream, terms, ranks, count, k, masked);
 }
 
 }  // namespace kith

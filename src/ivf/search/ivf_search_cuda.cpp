@@ -54,6 +54,7 @@ struct IvfWorkspace : WorkspaceLayout {
     pair_halves = take<uint16_t>(plan.wide ? all_pairs * pair_stride(shape.format) : 0);
     pair_queries = take<ScanQuery>(plan.wide ? all_pairs : 0);
     pair_limits = take<float>(plan.wide ? all_pairs : 0);
+    masked_terms = take<float>(shape.repeats ? shape.vectors : 0);
   }
 
   int64_t zeroed = 0;
@@ -62,7 +63,7 @@ struct IvfWorkspace : WorkspaceLayout {
   Slot<ErrorBounds> worst, first_bounds;
   Slot<uint64_t> direct_parts, direct_lists;
   Slot<ProbePair> pairs;
-  Slot<float> reaches, values, sum_tables, pair_limits;
+  Slot<float> reaches, values, sum_tables, pair_limits, masked_terms;
   Slot<uint16_t> pair_halves;
   Slot<ScanQuery> pair_queries;
   Slot<ListCandidate> candidates;
@@ -229,6 +230,11 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
   const auto mark = [&] {
     if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
   };
+  ProbedLists probed = task;
+  if (shape.repeats && !plan.direct) {
+    probed.prepared.terms = at.masked_terms.in(memory);
+    launch_mask_repeats(task.prepared.terms, task.repeats, shape.vectors, shape.k, probed.prepared.terms, stream);
+  }
   for (int64_t done = 0; done < shape.queries; done += plan.batch) {
     const int64_t queries = std::min(plan.batch, shape.queries - done);
     stage = 0;
@@ -236,7 +242,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     fill_bytes(memory, 0, at.zeroed, stream);
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
-    ProbedLists now = task;
+    ProbedLists now = probed;
     now.queries = task.queries + done * task.query_stride;
     now.query_count = queries;
     now.probes = task.probes + done * shape.slots;

@@ -171,6 +171,7 @@ class CudaSearcher final : public ListSearcher {
     shape.vectors = lists.count;
     shape.multiprocessors = gpu_.multiprocessors;
     shape.warpgroups = product_engine(gpu_.compute_capability) == ProductEngine::wgmma;
+    shape.repeats = parts_[part]->repeats() != nullptr && task_.kept == nullptr;
     shape.term = terms_[part].term;
     return shape;
   }
