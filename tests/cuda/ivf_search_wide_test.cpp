@@ -10,10 +10,11 @@ namespace {
 
 using namespace searched_lists;
 
-// Codewords of 8, 24, 12, 6 and 5 columns; codes whose numbers lie on no multiple of 16.
+// Codewords of which eight columns lie together always, sometimes or never; codes whose numbers lie on no multiple
+// of 16.
 std::vector<CodeFormat> wide_formats(int64_t cols) {
   std::vector<CodeFormat> formats{stored(cols, DType::f32), stored(cols, DType::f16), scalar(cols, 8)};
-  for (const int64_t each : {8, 24, 12, 6, 5, 2}) {
+  for (const int64_t each : {8, 24, 12, 20, 4, 6, 5, 2}) {
     if (cols % each == 0) formats.push_back(product(cols, cols / each, 8));
   }
   formats.push_back(additive(cols, 3, 8));
@@ -22,9 +23,9 @@ std::vector<CodeFormat> wide_formats(int64_t cols) {
 
 TEST_F(CudaIvfSearchSmall, WideVectorsOfEveryCode) {
   uint32_t seed = 100;
-  for (const int64_t cols : {129, 200, 240, 384}) {
+  for (const int64_t cols : {129, 200, 240}) {
     for (const CodeFormat& format : wide_formats(cols)) {
-      for (const KeyKind kind : kKinds) {
+      for (const KeyKind kind : {KeyKind::l2, KeyKind::cosine}) {
         SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
         const Lists lists = make_lists(format, kind, true, kLengths, ++seed);
         expect_same(lists, make_queries(lists, 5, 6, seed), 10);
@@ -35,13 +36,13 @@ TEST_F(CudaIvfSearchSmall, WideVectorsOfEveryCode) {
 
 TEST_F(CudaIvfSearchSmall, VeryWideVectors) {
   uint32_t seed = 300;
-  for (const int64_t cols : {768, 1024, 1536, 3072}) {
+  for (const int64_t cols : {384, 768, 1024, 1536, 3072}) {
     for (const CodeFormat& format :
          {stored(cols, DType::f32), scalar(cols, 8), product(cols, cols / 8, 8), product(cols, 64, 8)}) {
       for (const KeyKind kind : {KeyKind::l2, KeyKind::inner_product, KeyKind::cosine}) {
         SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
         const Lists lists = make_lists(format, kind, true, {40, 0, 131, 1, 64, 95}, ++seed);
-        for (const int64_t k : {1, 10}) expect_same(lists, make_queries(lists, 4, 4, seed), k);
+        expect_same(lists, make_queries(lists, 4, 4, seed), 1 + int64_t{seed % 10});
       }
     }
   }

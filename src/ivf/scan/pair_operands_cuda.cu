@@ -1,10 +1,10 @@
 // The queries of wide vectors' lists, made ready for the products of a pass: for each pair of query and list the halves
 // of the query less the list's centre, with bounds of what their products say.
 //
-// A warp for each pair. In memory, since a row of queries is multiplied with every tile of a list's vectors and would
-// be rounded as often. For distances a query is left out whose reach ends before the list begins, as in
-// scan_queries_cuda.hpp; what stays lies together. Time is that of a read of the queries for each of their lists,
-// mostly from the second-level cache, and of one write of the halves.
+// A warp for every eight pairs, or one where they are few. In memory, since a row of queries is multiplied with every
+// tile of a list's vectors and would be rounded as often. For distances a query is left out whose reach ends before the
+// list begins, as in scan_queries_cuda.hpp; what stays lies together. Time is that of a read of the queries for each of
+// their lists, mostly from the second-level cache, and of one write of the halves.
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -21,6 +21,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
+constexpr int kWarpPairs = 8;  // one after the other, where there are many
+constexpr int64_t kFewPairs = 16384;
 constexpr int kLaneCols = 128;  // that a warp has at a time, four a lane
 
 // Rows of f32, four columns at a time; zeros past the last one, or where there is no row.
@@ -137,60 +139,105 @@ __device__ bool is_far(const PairFacts& query, const ListFacts& list, float reac
   return nearest > reach;  // not where either is NaN
 }
 
+// Whether the pass looks at pairs of this number among first and later pairs of all lists.
 template <bool kFirst>
-__global__ void __launch_bounds__(kThreads) pair_operands_kernel(const __grid_constant__ ScanListsTask task) {
-  ptx::wait_for_kernel_before();
-  const uint32_t from = blockIdx.x * kWarps + threadIdx.x / 32;
-  const int64_t lists = task.lists.lists;
-  if (from >= task.starts[2 * lists]) return;
-  const int64_t at = list_of_warp(task.starts, 2 * lists, from);
-  const int64_t list = at / 2;
+__device__ bool is_looked_at(const ScanListsTask& task, int64_t at) {
   const bool later = at % 2 != 0;
-  if (kFirst && later) return;
-  if (!kFirst && !later && !task.cut.samples()) {
-    const auto length = static_cast<uint32_t>(task.lists.offsets[list + 1] - task.lists.offsets[list]);
-    if (task.cut.first_rows_of(length) == length) return;  // the first pass has seen all of it
-  }
+  if (kFirst) return !later;
+  if (later || task.cut.samples()) return true;
+  const int64_t list = at / 2;
+  const auto length = static_cast<uint32_t>(task.lists.offsets[list + 1] - task.lists.offsets[list]);
+  return task.cut.first_rows_of(length) < length;  // else the first pass has seen all of it
+}
+
+// What a lane knows of a pair.
+struct LanePair {
+  PairFacts facts;
+  ProbePair pair;
+  int at;       // among first and later pairs of all lists
+  float scale;  // of the query
+  bool wanted;
+};
+
+__device__ PairValues values_of(const ScanListsTask& task, uint32_t query, int64_t list, float query_scale,
+                                float scale) {
+  const auto cols = static_cast<int>(task.lists.codec.format.cols);
+  return {FloatRow(task.queries + static_cast<int64_t>(query) * task.query_stride, cols),
+          FloatRow(task.lists.has_origin() ? task.lists.centres + list * cols : nullptr, cols),
+          has_differences(task.lists.kind), query_scale, scale};
+}
+
+// Measures the warp's pairs one after the other; bounds are then a lane's for each, all at once.
+template <bool kFirst>
+__global__ void __launch_bounds__(kThreads, 4)
+    pair_operands_kernel(const __grid_constant__ ScanListsTask task, uint32_t warp_pairs) {
+  ptx::wait_for_kernel_before();
   const auto lane = static_cast<int>(threadIdx.x) % 32;
+  const uint32_t begin = (blockIdx.x * kWarps + threadIdx.x / 32) * warp_pairs;
+  const int64_t lists = task.lists.lists;
+  const uint32_t all = task.starts[2 * lists];
+  if (begin >= all) return;
+  const auto count = static_cast<int>(min(all - begin, warp_pairs));
   const auto cols = static_cast<int>(task.lists.codec.format.cols);
   const bool differences = has_differences(task.lists.kind);
   const float scale = operand_scale(*task.prepared.largest);
-  const ProbePair pair = task.pairs[from];
-  const FloatRow query(task.queries + static_cast<int64_t>(pair.query) * task.query_stride, cols);
-  const FloatRow centre(task.lists.has_origin() ? task.lists.centres + list * cols : nullptr, cols);
-  const float query_scale = differences ? scale : operand_scale(largest_of(query, cols));
-  const PairValues values(query, centre, differences, query_scale, scale);
-  const PairFacts facts = measure(values, cols, differences);
-  uint32_t place = from;
-  if constexpr (!kFirst) {
+  LanePair mine{};
+  if (lane < count) mine.pair = task.pairs[begin + static_cast<uint32_t>(lane)];
+  int64_t at = list_of_warp(task.starts, 2 * lists, begin);
+  for (int i = 0; i < count; ++i) {
+    while (task.starts[at + 1] <= begin + static_cast<uint32_t>(i)) ++at;
+    if (!is_looked_at<kFirst>(task, at)) continue;
+    const uint32_t query = __shfl_sync(0xFFFFFFFFu, mine.pair.query, i);
+    float query_scale = scale;
+    if (!differences) {
+      query_scale = operand_scale(
+          largest_of(FloatRow(task.queries + static_cast<int64_t>(query) * task.query_stride, cols), cols));
+    }
+    const PairFacts facts = measure(values_of(task, query, at / 2, query_scale, scale), cols, differences);
+    if (lane == i) mine = {facts, mine.pair, static_cast<int>(at), query_scale, true};
+  }
+  const int64_t list = mine.at / 2;
+  uint32_t place = begin + static_cast<uint32_t>(lane);
+  if (!kFirst && mine.wanted) {
     const bool has_radius = task.lists.key().has_distances();
-    if (has_radius && is_far(facts, task.prepared.facts[list], task.reaches[pair.query])) return;
-    const uint32_t middle = task.starts[2 * list + 1];
-    uint32_t before = 0;
-    if (lane == 0) before = atomicAdd(task.operands.listed + at, 1u);
-    before = __shfl_sync(0xFFFFFFFFu, before, 0);
-    place = later ? middle + before : middle - 1 - before;
+    mine.wanted = !has_radius || !is_far(mine.facts, task.prepared.facts[list], task.reaches[mine.pair.query]);
+    if (mine.wanted) {
+      const uint32_t middle = task.starts[2 * list + 1];
+      const uint32_t before = atomicAdd(task.operands.listed + mine.at, 1u);
+      place = mine.at % 2 != 0 ? middle + before : middle - 1 - before;
+    }
   }
+  if (mine.wanted) {
+    ScanQuery bounded;
+    const float limit = bound_products<kFirst>(task, static_cast<uint32_t>(list), round_up(cols, 16),
+                                               {mine.facts, mine.pair.query, mine.pair.slot}, bounded);
+    task.operands.queries[place] = bounded;
+    task.operands.limits[place] = limit;
+  }
+  const unsigned wanted = __ballot_sync(0xFFFFFFFFu, mine.wanted);
   const auto stride = static_cast<int>(task.operands.stride);
-  uint16_t* const halves = task.operands.halves + static_cast<int64_t>(place) * stride;
+  for (int i = 0; i < count; ++i) {
+    if ((wanted >> i & 1) == 0) continue;
+    const uint32_t query = __shfl_sync(0xFFFFFFFFu, mine.pair.query, i);
+    const int own_at = __shfl_sync(0xFFFFFFFFu, mine.at, i);
+    const float query_scale = __shfl_sync(0xFFFFFFFFu, mine.scale, i);
+    const PairValues values = values_of(task, query, own_at / 2, query_scale, scale);
+    uint16_t* const halves = task.operands.halves + static_cast<int64_t>(__shfl_sync(0xFFFFFFFFu, place, i)) * stride;
 #pragma unroll 4
-  for (int first = 4 * lane; first < stride; first += kLaneCols) {
-    store_vector(halves + first, halves_of(values.four(first), 1.0f, {0, 0, 0, 0}));
+    for (int first = 4 * lane; first < stride; first += kLaneCols) {
+      store_vector(halves + first, halves_of(values.four(first), 1.0f, {0, 0, 0, 0}));
+    }
   }
-  if (lane != 0) return;
-  ScanQuery bounded;
-  const float limit = bound_products<kFirst>(task, static_cast<uint32_t>(list), round_up(int64_t{cols}, int64_t{16}),
-                                             {facts, pair.query, pair.slot}, bounded);
-  task.operands.queries[place] = bounded;
-  task.operands.limits[place] = limit;
 }
 
 }  // namespace
 
 void launch_pair_operands(const ScanListsTask& task, bool first, cudaStream_t stream) {
-  const Grid grid = Grid::of(divide_up(task.query_count * task.slots, int64_t{kWarps}), kThreads).chained();
-  if (first) return launch(pair_operands_kernel<true>, grid, stream, task);
-  launch(pair_operands_kernel<false>, grid, stream, task);
+  const int64_t pairs = task.query_count * task.slots;
+  const int64_t each = pairs < kFewPairs ? 1 : kWarpPairs;
+  const Grid grid = Grid::over(32 * divide_up(pairs, each), kThreads).chained();
+  if (first) return launch(pair_operands_kernel<true>, grid, stream, task, static_cast<uint32_t>(each));
+  launch(pair_operands_kernel<false>, grid, stream, task, static_cast<uint32_t>(each));
 }
 
 }  // namespace kith

@@ -81,7 +81,12 @@ __global__ void __launch_bounds__(kThreads)
   if (i >= count) return;
   const CodeFormat& format = lists.codec.format;
   if (format.cols > kNarrowSteps * 16) {
-    table[i] = __half_as_ushort(__float2half_rn(lists.codec.codewords[i] * operand_scale(*largest)));
+    const int64_t places = codeword_places(format.part_cols());
+    const int64_t word = i / places;  // of all parts
+    const int64_t col = i % places - first_codeword_place(word / 256, format.part_cols());
+    const bool there = col >= 0 && col < format.part_cols();
+    const float value = there ? lists.codec.codewords[word * format.part_cols() + col] : 0.0f;
+    table[i] = __half_as_ushort(__float2half_rn(value * operand_scale(*largest)));
     return;
   }
   const auto step = static_cast<int>(i / (kTableStepBytes / 2));

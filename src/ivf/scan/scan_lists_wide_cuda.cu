@@ -153,8 +153,8 @@ class HalvesCopy {
   int half_cols_;
 };
 
-// Codes of 8 bits: the codewords' halves, copied by their numbers, so many at a time as a part has together. A thread
-// for each vector.
+// Codes of 8 bits: the codewords' halves, copied by their numbers from a table (scan_cut.hpp), eight columns at a time
+// where they are of one part, else so many as a part has together. A thread for each vector.
 template <int kTogether>
 class CodewordCopy {
  public:
@@ -165,6 +165,7 @@ class CodewordCopy {
         cols_(static_cast<int>(task.lists.codec.format.cols)),
         code_bytes_(static_cast<int>(task.lists.codec.format.parts)),
         part_cols_(static_cast<uint32_t>(task.lists.codec.format.part_cols())),
+        places_(static_cast<uint32_t>(codeword_places(part_cols_))),
         inverse_(0xFFFFFFFFu / (part_cols_ / kTogether) + 1),
         whole_(code_bytes_ % 16 == 0 && is_aligned(task.lists.codes, 16)) {}
 
@@ -175,40 +176,52 @@ class CodewordCopy {
     next_ = numbers(1);
   }
 
-  // Chunks come in their order.
+  // Chunks come in their order. Branches are the same for all threads.
   __device__ void bring(int chunk, uint32_t to) {
 #pragma unroll
     for (int unit = 0; unit < kUnits; ++unit) {
-#pragma unroll
-      for (int col = 0; col < 8; col += kTogether) copy(chunk * kWideChunkCols + unit * 8 + col, to, unit, col);
+      const int col = chunk * kWideChunkCols + unit * 8;
+      const uint32_t at = unit_at(to, producer(), unit);
+      if constexpr (kTogether == 8) {
+        ptx::copy_async_cached_16(at, from(col), col < cols_);
+      } else if constexpr (kTogether == 4) {
+        if (part_of(col) == part_of(col + 4) && col + 4 < cols_) {
+          ptx::copy_async_cached_16(at, from(col), true);
+        } else {
+          ptx::copy_async_8(at, from(col), col < cols_);
+          ptx::copy_async_8(at + 8, from(col + 4), col + 4 < cols_);
+        }
+      } else {
+        KITH_UNROLL
+        for (int i = 0; i < 8; i += 2) {
+          ptx::copy_async_4(at + static_cast<uint32_t>(2 * i), from(col + i), col + i < cols_);
+        }
+      }
     }
   }
 
  private:
-  __device__ void copy(int col, uint32_t to, int unit, int within) {
-    const bool there = col < cols_;
-    uint32_t from = 0;
-    if (there) {  // the same for all threads, as is the part
-      const auto number = static_cast<uint32_t>(col) / kTogether;
-      // Right for fewer than 65,536; a part of kTogether columns has an inverse of 2^32, which is 0 here.
-      const uint32_t part = inverse_ == 0 ? number : __umulhi(number, inverse_);
-      if (static_cast<int>(part / 16) != window_) {
-        window_ = static_cast<int>(part / 16);
-        now_ = next_;
-        next_ = numbers(window_ + 1);
-      }
-      const uint32_t word = part & 8 ? (part & 4 ? now_.w : now_.z) : (part & 4 ? now_.y : now_.x);
-      const uint32_t code = __byte_perm(word, 0, 0x4440u + part % 4);
-      from = ((part << 8 | code) - part) * part_cols_ + static_cast<uint32_t>(col);
+  // Right for fewer than 65,536 times kTogether; a part of kTogether columns has an inverse of 2^32, which is 0 here.
+  __device__ uint32_t part_of(int col) const {
+    const uint32_t number = static_cast<uint32_t>(col) / kTogether;
+    return inverse_ == 0 ? number : __umulhi(number, inverse_);
+  }
+
+  // The vector's halves from this column on, to the end of the part; columns come in their order. Anywhere in the table
+  // past the last one.
+  __device__ const uint16_t* from(int col) {
+    if (col >= cols_) return table_;
+    const uint32_t part = part_of(col);
+    if (static_cast<int>(part / 16) != window_) {
+      window_ = static_cast<int>(part / 16);
+      now_ = next_;
+      next_ = numbers(window_ + 1);
     }
-    const uint32_t at = unit_at(to, producer(), unit) + static_cast<uint32_t>(2 * within);
-    if constexpr (kTogether == 8) {
-      ptx::copy_async_cached_16(at, table_ + from, there);
-    } else if constexpr (kTogether == 4) {
-      ptx::copy_async_8(at, table_ + from, there);
-    } else {
-      ptx::copy_async_4(at, table_ + from, there);
-    }
+    const uint32_t word = part & 8 ? (part & 4 ? now_.w : now_.z) : (part & 4 ? now_.y : now_.x);
+    const uint32_t code = __byte_perm(word, 0, 0x4440u + part % 4);
+    const uint32_t begins = part * part_cols_;
+    const uint32_t place = static_cast<uint32_t>(col) - (kTogether == 2 ? begins : begins & ~7u);
+    return table_ + (part << 8 | code) * places_ + place;
   }
 
   // 16 of the code's numbers; zeros past the last.
@@ -229,6 +242,7 @@ class CodewordCopy {
   int cols_;
   int code_bytes_;
   uint32_t part_cols_;
+  uint32_t places_;
   uint32_t inverse_;
   bool whole_;
   int window_ = 0;
