@@ -9,6 +9,9 @@ Rows are a mixture of rank 48 with noise, of length 1, made on the device; queri
   lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one
           query on the host; with its goals at 768 and 1,536 columns, where there are any
 
+  odd     the same of lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four
+          decades, half of all rows equal
+
 Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
 --profile-one those of a call with one query. Chained kernels begin while the one before still runs.
 Needs the packages kith (with CUDA) and torch.
@@ -122,7 +125,39 @@ def lists(options: argparse.Namespace, cols: int) -> None:
         torch.cuda.empty_cache()
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {"lists": lists}
+def four_decades(x: Rows) -> Rows:
+    drawn = torch.Generator(device="cuda").manual_seed(7)
+    return x * 10 ** (4 * torch.rand((len(x), 1), device="cuda", generator=drawn) - 2)
+
+
+def half_equal(x: Rows) -> Rows:
+    x[::2] = x[0]
+    return x
+
+
+def odd(options: argparse.Namespace, cols: int) -> None:
+    for name, change in (("four decades of norms", four_decades), ("half of the rows equal", half_equal)):
+        rows = change(mixture(options.rows, cols, 1))
+        queries = change(mixture(options.queries, cols, 2))
+        index = kith.Index(f"IVF{options.lists},Flat", metric=options.metric, device="cuda")
+        index.train(rows[: min(options.rows, 64 * options.lists)])
+        index.add(rows)
+
+        def of_lists() -> object:
+            return index.search(queries, options.k, probes=options.probes)  # noqa: B023
+
+        def of_all() -> object:
+            return kith.knn(queries, rows, options.k, options.metric)  # noqa: B023
+
+        spent = [1000 * milliseconds(call, options.runs) / options.queries for call in (of_lists, of_all)]
+        print(f"odd   {cols:5} {name:<24} {spent[0]:8.3f} us, exact {spent[1]:8.3f} us", flush=True)
+        if options.profile:
+            print_kernels(of_lists)
+        del index
+        torch.cuda.empty_cache()
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {"lists": lists, "odd": odd}
 
 
 def main() -> None:
