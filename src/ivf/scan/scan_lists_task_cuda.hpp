@@ -145,7 +145,7 @@ void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream)
 // Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
 
-// The same of any vectors, for all metrics: columns are walked in chunks. After launch_pair_operands() of the same
+// The same of any number of columns, which are walked in chunks. After launch_pair_operands() of the same
 // pass.
 inline constexpr int kWideQueries = 192;  // of a group
 inline constexpr int kWideChunkCols = 64;
