@@ -26,6 +26,18 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 __device__ inline void copy_async_16(uint32_t shared, const void* global) {
   KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
+__device__ inline void copy_async_16(uint32_t shared, const void* global, bool there) {
+  KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0)
+              : "memory");
+}
+// The same of 16 or 8 bytes through the first-level cache; zeros where there is nothing to copy.
+__device__ inline void copy_async_cached_16(uint32_t shared, const void* global, bool there) {
+  KITH_PTX_80("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0)
+              : "memory");
+}
+__device__ inline void copy_async_8(uint32_t shared, const void* global, bool there) {
+  KITH_PTX_80("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared), "l"(global), "r"(there ? 8 : 0) : "memory");
+}
 // Four bytes, from anywhere; zeros where there is nothing to copy.
 __device__ inline void copy_async_4(uint32_t shared, const void* global, bool there) {
   KITH_PTX_80("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(there ? 4 : 0) : "memory");
@@ -64,6 +76,12 @@ __device__ inline uint32_t load_constant_4(uint32_t shared) {
   uint32_t value;
   asm("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared));
   return value;
+}
+
+// 16 bytes to shared memory.
+__device__ inline void store_16(uint32_t shared, uint2 low, uint2 high) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(low.x), "r"(low.y), "r"(high.x), "r"(high.y)
+               : "memory");
 }
 
 // Four 8 x 16-byte matrices; lane i gives the address of row i % 8 of matrix i / 8.

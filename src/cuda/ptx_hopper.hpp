@@ -19,6 +19,10 @@ __device__ inline void barrier_init_fence() { asm volatile("fence.mbarrier_init.
 __device__ inline void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
+// Arrives when all copies that this thread has asked for until now (copy_async_...) have come.
+__device__ inline void barrier_arrive_after_copies(uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
 __device__ inline void barrier_arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -127,6 +131,17 @@ __device__ inline void keep_sums(float (&d)[kCount]) {
   }
 KITH_MULTIPLY_WARPGROUP(float, "+f", "k16.f32.f16.f16", ", 1, 1, 0, 0")
 KITH_MULTIPLY_WARPGROUP(int32_t, "+r", "k32.s32.s8.s8", "")
+
+// The same of halves and fewer columns.
+#define KITH_MULTIPLY_COLUMNS(columns, sums, operands, predicate)                                          \
+  __device__ inline void multiply_warpgroup(float (&d)[sums], uint64_t a, uint64_t b, bool accumulate) {   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " predicate ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \
+                 "k16.f32.f16.f16 {" KITH_NAMES_##sums "}, " operands ", p, 1, 1, 0, 0;\n}\n"             \
+                 : KITH_SUMS_##sums("+f")                                                                  \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                     \
+  }
+KITH_MULTIPLY_COLUMNS(32, 16, "%16, %17", "%18")
+KITH_MULTIPLY_COLUMNS(64, 32, "%32, %33", "%34")
 
 // d (64 x N) += a (64 x 16 halves, in registers) b (N x 16 halves, transposed, in shared memory). Of a a thread has what
 // it has in multiply_add: of its warp's 16 rows, lane / 4 and the one 8 further on, in turn, at columns 2 (lane % 4) and

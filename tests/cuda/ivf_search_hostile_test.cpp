@@ -171,6 +171,26 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesAreRankedByRow) {
   }
 }
 
+// More than a query has room for as candidates, in every engine: none of its queries is left to the direct search.
+TEST_F(CudaIvfSearchSmall, ListsOfManyThousandEqualVectors) {
+  for (const CodeFormat& format : {product(16, 4, 8), stored(20, DType::f32), product(160, 20, 8)}) {
+    for (const KeyKind kind : {KeyKind::l2, KeyKind::inner_product}) {
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      Lists lists = make_lists(format, kind, true, {70'000, 300, 900}, 53);
+      std::iota(lists.rows.begin(), lists.rows.end(), 0u);
+      const auto bytes = static_cast<size_t>(format.bytes());
+      for (size_t i = 0; i < lists.codes.size(); ++i) {
+        if (i / bytes < 70'000 && i / bytes % 50 != 0) lists.codes[i] = lists.codes[bytes + i % bytes];
+      }
+      const Queries queries = make_queries(lists, 12, 3, 54);
+      for (const int64_t k : {1, 30}) expect_same(lists, queries, k);
+      const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};
+      EXPECT_LE(search_on_gpu(lists, queries, 30, {}, int64_t{1} << 30, ranked).directly,
+                has_differences(kind) ? 0u : 3u);
+    }
+  }
+}
+
 TEST_F(CudaIvfSearchSmall, MostRowsInOneListUnderAFilter) {
   std::vector<int64_t> lengths(50, 40);
   lengths[11] = 18000;

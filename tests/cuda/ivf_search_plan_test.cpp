@@ -80,6 +80,41 @@ TEST(IvfSearchPlan, ALongListIsSampledThroughout) {
   EXPECT_EQ(planned(additive(128, 7, 8), 10000, 1, 1, 100'000).cut.sample_every, 1);
 }
 
+// Wide vectors by products of warpgroups, where the device has them: queries at a time as the memory has room for.
+TEST(IvfSearchPlan, WideVectorsOnHopper) {
+  IvfSearchShape shape;
+  shape.queries = 10000;
+  shape.slots = 32;
+  shape.k = 10;
+  shape.lists = 2048;
+  shape.vectors = 1'000'000;
+  shape.multiprocessors = 132;
+  for (const CodeFormat& format : {stored(768, DType::f32), product(768, 96, 8), scalar(20000, 8)}) {
+    shape.format = format;
+    shape.warpgroups = true;
+    const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
+    EXPECT_TRUE(plan.wide) << name_of(format);
+    EXPECT_FALSE(plan.direct) << name_of(format);
+    EXPECT_EQ(plan.cut.group_queries, kWideQueries);
+    EXPECT_LE(plan.bytes, int64_t{8} << 30) << name_of(format);
+    const IvfSearchPlan small = plan_ivf_search(shape, int64_t{64} << 20);
+    EXPECT_TRUE(small.wide) << name_of(format);
+    EXPECT_LT(small.batch, plan.batch) << name_of(format);
+    EXPECT_LE(small.bytes, int64_t{64} << 20) << name_of(format);
+    shape.warpgroups = false;
+    EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide) << name_of(format);
+  }
+  shape.warpgroups = true;
+  shape.format = stored(128, DType::f32);
+  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
+  shape.format = stored(768, DType::f32);
+  shape.kept = 1000;
+  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
+  shape.kept = -1;
+  shape.kind = KeyKind::cosine;
+  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
+}
+
 // A sample where reading lists twice would take longer, or where first pairs are few of all.
 TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
   EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);

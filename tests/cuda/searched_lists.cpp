@@ -231,6 +231,8 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
     for (const uint64_t word : kept) shape.kept += __builtin_popcountll(word);
   }
   shape.multiprocessors = way.multiprocessors;
+  shape.repeats = way.ranks && kept.empty();
+  shape.warpgroups = product_engine(cuda_devices().front().compute_capability, way.engine) == ProductEngine::wgmma;
   const IvfSearchPlan plan = plan_ivf_search(shape, most_bytes);
   const ScanTermsLayout terms(view, plan.term);
   const DeviceBytes term_memory(static_cast<size_t>(terms.bytes));

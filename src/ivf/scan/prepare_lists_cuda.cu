@@ -73,12 +73,22 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
-// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest.
+// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest; of
+// wide vectors as the codewords lie.
 __global__ void __launch_bounds__(kThreads)
     table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const CodeFormat& format = lists.codec.format;
+  if (format.cols > kNarrowSteps * 16) {
+    const int64_t places = codeword_places(format.part_cols());
+    const int64_t word = i / places;  // of all parts
+    const int64_t col = i % places - first_codeword_place(word / 256, format.part_cols());
+    const bool there = col >= 0 && col < format.part_cols();
+    const float value = there ? lists.codec.codewords[word * format.part_cols() + col] : 0.0f;
+    table[i] = __half_as_ushort(__float2half_rn(value * operand_scale(*largest)));
+    return;
+  }
   const auto step = static_cast<int>(i / (kTableStepBytes / 2));
   const auto within = static_cast<int>(i % (kTableStepBytes / 2));
   const int number = within / 16;
@@ -207,8 +217,8 @@ __global__ void __launch_bounds__(kLookupThreads)
 // Which codes repeat others.
 
 constexpr int kCounters = 8192;
-constexpr int kGroups = 1024;  // of equal codes: at most 65,536 / kLeastRepeats are large
-constexpr int64_t kMostLength = 65536;
+constexpr int kGroups = 1024;  // of equal codes; where more than these are large nothing is said of the others
+constexpr int64_t kMostLength = int64_t{1} << 30;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
 // Of one list, by a block.
@@ -242,6 +252,12 @@ class ListCodes {
   __device__ bool equal(int a, int b) const {
     const uint8_t* const left = codes_ + static_cast<int64_t>(a) * bytes_;
     const uint8_t* const right = codes_ + static_cast<int64_t>(b) * bytes_;
+    if (words_) {
+      for (int word = 0; word < bytes_ / 4; ++word) {
+        if (vectors<uint32_t>(left)[word] != vectors<uint32_t>(right)[word]) return false;
+      }
+      return true;
+    }
     for (int byte = 0; byte < bytes_; ++byte) {
       if (left[byte] != right[byte]) return false;
     }
@@ -330,6 +346,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void __launch_bounds__(kThreads)
+    mask_repeats_kernel(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float term = terms == nullptr ? 0.0f : terms[i];
+  masked[i] = ranks[i] >= k ? NAN : term;
+}
+
 }  // namespace
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
@@ -343,7 +367,7 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
       format.copies_codewords() ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
   launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
-    const int64_t halves = table_steps(format) * kTableStepBytes / 2;
+    const int64_t halves = half_table_values(format);
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
   launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
@@ -369,6 +393,11 @@ void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStre
   if (lists.count == 0) return;
   fill_bytes(ranks, 0, array_bytes<uint16_t>(lists.count), stream);
   launch(rank_repeats_kernel, Grid::of(lists.lists, kThreads), stream, lists, lists.codec.format.bytes(), ranks);
+}
+
+void launch_mask_repeats(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked,
+                         cudaStream_t stream) {
+  launch(mask_repeats_kernel, Grid::over(count, kThreads), stream, terms, ranks, count, k, masked);
 }
 
 }  // namespace kith

@@ -22,13 +22,12 @@ struct PreparedListsLayout : WorkspaceLayout {
     largest = take<float>(1);
     facts = take<ListFacts>(lists.lists);
     terms = take<float>(PreparedLists::has_terms(lists.kind) ? lists.count : 0);
-    table =
-        take<uint16_t>(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes / 2 : 0);
+    table = take<uint16_t>(half_table_values(lists.codec.format));
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {largest.in(memory), facts.in(memory), PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
-            has_half_table(lists.codec.format) ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
+            table.count > 0 ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
   }
 
   Slot<float> largest;
@@ -71,7 +70,7 @@ void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepar
 // is room for: unless those are passed over that have k equal ones before them.
 //
 // Codes are counted by their hashes in a block's memory; only lists in which some counter is large are looked at once
-// more, in the order of their rows. Lists of more than 65,536 vectors are left as they are.
+// more, in the order of their rows.
 // Memory: 2 bytes a vector, where anything repeats so often.
 inline constexpr uint32_t kLeastRepeats = 256;  // fewer have room among a query's candidates
 
@@ -82,5 +81,10 @@ void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStre
 // Of each vector how many equal ones with smaller rows its list has, up to 65,535; 0 where that is not known. Enqueues
 // and returns.
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream);
+
+// The vectors' terms (none: zeros), and NaN, which is below nothing, for those that have k equal ones before them: of
+// half a million equal vectors no more than k pass any limit then. Enqueues and returns.
+void launch_mask_repeats(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked,
+                         cudaStream_t stream);
 
 }  // namespace kith

@@ -133,6 +133,25 @@ inline bool has_half_table(const CodeFormat& format) {
          format.cols <= kNarrowSteps * 16;
 }
 
+// Wide vectors' codewords are copied as halves, by eight columns where these are of one part. For that a codeword of a
+// multiple of four columns lies among places of which the first eight are those of the eight columns that it begins in.
+KITH_HOST_DEVICE inline int64_t codeword_places(int64_t part_cols) {
+  return part_cols % 8 == 4 ? (part_cols + 4 + 7) / 8 * 8 : part_cols;
+}
+KITH_HOST_DEVICE inline int64_t first_codeword_place(int64_t part, int64_t part_cols) {
+  return part_cols % 4 == 0 ? part * part_cols % 8 : 0;
+}
+
+inline bool copies_codeword_halves(const CodeFormat& format) {
+  return format.copies_codewords() && format.bits == 8 && format.part_cols() % 2 == 0 &&
+         format.cols > kNarrowSteps * 16;
+}
+
+inline int64_t half_table_values(const CodeFormat& format) {
+  if (has_half_table(format)) return table_steps(format) * kTableStepBytes / 2;
+  return copies_codeword_halves(format) ? 256 * format.parts * codeword_places(format.part_cols()) : 0;
+}
+
 enum class UnitOrder : uint8_t { side_by_side, paired, apart };
 
 // Of codes that are looked up in tables, and of all that have no order of their own.

@@ -18,8 +18,8 @@ struct ScanItem {
   int rows;
 };
 
-// The item of this number among those of the list.
-template <bool kFirst>
+// The item of this number among those of the list. kListed: of the pairs that PairOperands lists, which may be none.
+template <bool kFirst, bool kListed = false>
 __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, uint32_t index) {
   const auto length = static_cast<uint32_t>(task.lists.offsets[list + 1] - task.lists.offsets[list]);
   const uint32_t first = task.counts[2 * list];
@@ -29,11 +29,19 @@ __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, ui
   ScanPart part = kFirst ? first_part(task.cut, length, first) : later_part(task.cut, length, first, later, 0);
   uint32_t runs = part.runs(run);
   uint32_t groups = part.groups(group);
+  int number = 0;  // of the part
   if (!kFirst && index >= runs * groups) {
     index -= runs * groups;
+    number = 1;
     part = later_part(task.cut, length, first, later, 1);
     runs = part.runs(run);
     groups = part.groups(group);
+  }
+  uint32_t start = task.starts[2 * list];
+  if constexpr (kListed && !kFirst) {
+    const uint32_t* const listed = task.operands.listed + 2 * list;
+    part = later_part(task.cut, length, listed[0], listed[1], number);
+    start += first - listed[0];
   }
   // Groups of nearly the same number of queries.
   const uint32_t pairs = part.end_pair - part.first_pair;
@@ -42,8 +50,9 @@ __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, ui
   const uint32_t first_row = part.first_row + index % runs * static_cast<uint32_t>(run);
   ScanItem item;
   item.list = static_cast<uint32_t>(list);
-  item.first_pair = task.starts[2 * list] + part.first_pair + first_query;
-  item.queries = static_cast<int>(min(pairs - first_query, each));  // never 0: each is no more than a group
+  item.first_pair = start + part.first_pair + first_query;
+  // Never 0 where all are listed: each is no more than a group.
+  item.queries = kListed && first_query >= pairs ? 0 : static_cast<int>(min(pairs - first_query, each));
   item.first_row = first_row;
   item.rows = static_cast<int>(min(part.end_row - first_row, static_cast<uint32_t>(run)));
   return item;

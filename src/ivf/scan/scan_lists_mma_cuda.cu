@@ -1,5 +1,4 @@
-// The scan of lists with products of single warps: for every GPU from compute capability 8.0 on, and for vectors of
-// more than 128 columns.
+// The scan of lists with products of single warps: for every GPU from compute capability 8.0 on.
 //
 // Blocks stay on their multiprocessors and take item after item, whichever is next. A warp decodes 32 vectors at a time
 // to halves in registers and multiplies them with eight queries at a time.
@@ -332,8 +331,6 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   }
 }
-
-bool is_wide(const CodeFormat& format) { return format.cols > kNarrowSteps * 16; }
 
 int steps_of(const CodeFormat& format) {
   return is_wide(format) ? static_cast<int>(divide_up(format.cols, 16)) : kNarrowSteps;

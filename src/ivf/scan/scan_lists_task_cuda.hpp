@@ -75,6 +75,25 @@ struct ListCandidates {
 // Of a query's tables of additive codes (scan_lists_sums_cuda.cu).
 KITH_HOST_DEVICE inline int64_t sum_table_floats(const CodeFormat& format) { return format.parts * (256 + 1) + 1; }
 
+// What the scan knows of a query and one of its lists.
+struct ScanQuery {
+  PairBounds bounds;
+  uint32_t query;
+  uint32_t slot;
+  uint32_t value_start;
+};
+
+// The pairs' queries as products of wide vectors read them (pair_operands_cuda.cu), in the order of lists. In the
+// second pass those that are not left out lie together around where the list's later pairs begin: the first ones before
+// it.
+struct PairOperands {
+  uint16_t* halves = nullptr;  // pairs x stride, less the list's centre and negated; zeros past the columns
+  int64_t stride = 0;
+  ScanQuery* queries = nullptr;  // of each pair
+  float* limits = nullptr;       // of the second pass
+  uint32_t* listed = nullptr;    // 2 x lists, zeroed before: first and later pairs that are not left out
+};
+
 // Of lookups in product codes pairs are not sorted: value_starts are all that they have.
 struct ScanListsTask : ProbePairsTask {
   float* values = nullptr;  // queries x value_stride; NaN for what a filter leaves out
@@ -89,6 +108,7 @@ struct ScanListsTask : ProbePairsTask {
   bool tables = false;          // by lookup tables instead
   ScanTerms terms = {};         // of these
   float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
+  PairOperands operands = {};   // of wide vectors
 
   // What products read of a vector, and its bytes: its code, or its halves.
   const uint8_t* scanned() const {
@@ -124,6 +144,14 @@ void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream)
 
 // Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
+
+// The same of any number of columns, which are walked in chunks. After launch_pair_operands() of the same
+// pass.
+inline constexpr int kWideQueries = 192;  // of a group
+inline constexpr int kWideChunkCols = 64;
+inline bool is_wide(const CodeFormat& format) { return format.cols > kNarrowSteps * 16; }
+void launch_pair_operands(const ScanListsTask& task, bool first, cudaStream_t stream);
+void launch_scan_wide(const ScanListsTask& task, bool first, cudaStream_t stream);
 
 // Lookup tables, on every GPU: for distances, and codes that suits_tables() says.
 bool suits_tables(const CodeFormat& format);

@@ -26,14 +26,6 @@ struct LoadedQuery {
   uint32_t slot;
 };
 
-// What the block knows of a query of its item.
-struct ScanQuery {
-  PairBounds bounds;
-  uint32_t query;
-  uint32_t slot;
-  uint32_t value_start;
-};
-
 // Typed parts of a block's shared memory, side by side.
 struct SharedLayout {
   int64_t bytes = 0;
@@ -237,6 +229,34 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   }
 }
 
+// Bounds of what a query's products with a list say, which the steps that follow are told too. Returns the query's
+// limit in the second pass; NaN: nothing is below it. `cols` are those of the operands.
+template <bool kFirst>
+__device__ inline float bound_products(const ScanListsTask& task, uint32_t list, int64_t cols,
+                                       const LoadedQuery& loaded, ScanQuery& query) {
+  // What device memory has is asked for before bounds are computed.
+  ErrorBounds* const worst = task.worst + loaded.query;
+  const ErrorBounds so_far = *worst;
+  const uint32_t value_start =
+      kFirst ? task.value_starts[static_cast<int64_t>(loaded.query) * (kMostFirstSlots + 1) + loaded.slot] : 0;
+  const float reach = kFirst ? 0.0f : task.reaches[loaded.query];
+  query.query = loaded.query;
+  query.slot = loaded.slot;
+  query.value_start = value_start;
+  query.bounds = pair_bounds(task.lists.key(), cols, task.prepared.facts[list], loaded.facts);
+  const bool sure = query.bounds.sure();
+  if (!sure) task.unsure[loaded.query] = 1;
+  raise(&worst->error, so_far.error, query.bounds.error);
+  raise(&worst->moved, so_far.moved, query.bounds.moved);
+  if constexpr (kFirst) {
+    task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
+                                                                                       query.bounds.moved};
+    return NAN;
+  } else {
+    return sure ? value_limit(task.lists.key(), query.bounds, reach) : NAN;
+  }
+}
+
 // Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that
 // the item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be
 // scanned, and ends with a barrier. memory.listed is 0 before, and after it once more.
@@ -264,28 +284,8 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
        place += static_cast<int>(blockDim.x)) {
     float limit = NAN;  // nothing is below it
     if (place < listed) {
-      // What device memory has is asked for before bounds are computed.
-      const LoadedQuery loaded = memory.loaded[place];
-      ErrorBounds* const worst = task.worst + loaded.query;
-      const ErrorBounds so_far = *worst;
-      const uint32_t value_start =
-          kFirst ? task.value_starts[static_cast<int64_t>(loaded.query) * (kMostFirstSlots + 1) + loaded.slot] : 0;
-      const float reach = kFirst ? 0.0f : task.reaches[loaded.query];
       ScanQuery query;
-      query.query = loaded.query;
-      query.slot = loaded.slot;
-      query.value_start = value_start;
-      query.bounds = pair_bounds(task.lists.key(), operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
-      const bool sure = query.bounds.sure();
-      if (!sure) task.unsure[loaded.query] = 1;
-      raise(&worst->error, so_far.error, query.bounds.error);
-      raise(&worst->moved, so_far.moved, query.bounds.moved);
-      if constexpr (kFirst) {
-        task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
-                                                                                           query.bounds.moved};
-      } else if (sure) {
-        limit = value_limit(task.lists.key(), query.bounds, reach);
-      }
+      limit = bound_products<kFirst>(task, item.list, operands.steps() * 16, memory.loaded[place], query);
       memory.queries[place] = query;
     }
     memory.limits[place] = limit;

@@ -63,7 +63,7 @@ class WarpgroupOperands {
 // Candidates that a warp of the scan of lists has found, in shared memory until there are many: one trip to device
 // memory then serves up to 32 at a time, and those that found them go on multiplying.
 inline constexpr int kWarpHits = 176;
-inline constexpr int kHitPlaceBits = 7;  // of a query's place in its group, at most 128
+inline constexpr int kHitPlaceBits = 8;  // of a query's place in its group, at most 256
 
 // Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things. Entries are
 // (row of the item << kHitPlaceBits | place, value).

@@ -15,7 +15,11 @@ namespace kith {
 namespace {
 
 constexpr int64_t kLargestProductK = kMostListCandidates / 2;
-constexpr int64_t kMostPairs = int64_t{1} << 30;  // of a batch
+constexpr int64_t kMostPairs = int64_t{1} << 30;      // of a batch
+constexpr int64_t kMostPairBytes = int64_t{2} << 30;  // of their halves: more would be no quicker
+
+// Halves of a query for one of its lists: whole chunks.
+int64_t pair_stride(const CodeFormat& format) { return round_up(format.cols, kWideChunkCols); }
 
 struct IvfWorkspace : WorkspaceLayout {
   IvfWorkspace(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
@@ -25,6 +29,7 @@ struct IvfWorkspace : WorkspaceLayout {
     counters = take<uint32_t>(4);
     const bool sorted = !plan.direct && !plan.tables;
     list_counts = take<uint32_t>(sorted ? 2 * shape.lists : 0);
+    listed = take<uint32_t>(plan.wide ? 2 * shape.lists : 0);
     unsure = take<uint32_t>(queries);
     candidate_counts = take<uint32_t>(queries);
     arrived = take<uint32_t>(kSharedQueries);
@@ -46,15 +51,21 @@ struct IvfWorkspace : WorkspaceLayout {
     candidates = take<ListCandidate>(queries * plan.candidates);
     candidate_lists = take<uint32_t>(queries * plan.candidates);
     sum_tables = take<float>(plan.sums ? queries * sum_table_floats(shape.format) : 0);
+    pair_halves = take<uint16_t>(plan.wide ? all_pairs * pair_stride(shape.format) : 0);
+    pair_queries = take<ScanQuery>(plan.wide ? all_pairs : 0);
+    pair_limits = take<float>(plan.wide ? all_pairs : 0);
+    masked_terms = take<float>(shape.repeats ? shape.vectors : 0);
   }
 
   int64_t zeroed = 0;
-  Slot<uint32_t> counters, list_counts, unsure, candidate_counts, arrived, left, crowded, ranks, starts, items,
+  Slot<uint32_t> counters, list_counts, listed, unsure, candidate_counts, arrived, left, crowded, ranks, starts, items,
       value_starts, candidate_lists;
   Slot<ErrorBounds> worst, first_bounds;
   Slot<uint64_t> direct_parts, direct_lists;
   Slot<ProbePair> pairs;
-  Slot<float> reaches, values, sum_tables;
+  Slot<float> reaches, values, sum_tables, pair_limits, masked_terms;
+  Slot<uint16_t> pair_halves;
+  Slot<ScanQuery> pair_queries;
   Slot<ListCandidate> candidates;
 };
 
@@ -109,9 +120,10 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   ScanCut& cut = plan.cut;
   // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
   // the second looks at the first pairs once more and writes more candidates: so it is where the first pairs are a
-  // quarter of all, of long codes, or a sixteenth. One in so many lets about so many times k pass, for which there must
-  // be room, and must itself have several times k.
+  // quarter of all, of codes that take long to read or decode, or a sixteenth. One in so many lets about so many times
+  // k pass, for which there must be room, and must itself have several times k.
   const bool all = mean * slots <= 6144;
+  const bool takes_long = shape.format.bytes() > 128 || plan.wide;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
   // A query that looks at one long list alone has its threshold from as many of its vectors as there is room for, taken
   // from all of it: rows that were added in some order are not alike.
@@ -123,7 +135,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   } else if (one_long_list) {
     constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
     cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
-  } else if (!all && slots >= (shape.format.bytes() > 128 ? 4 : 16) * (40 * k / mean + 1)) {
+  } else if (!all && slots >= (takes_long ? 4 : 16) * (40 * k / mean + 1)) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
@@ -144,7 +156,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
     const auto room = static_cast<int64_t>(1.5 * passing) + 256;
     plan.candidates = std::max(plan.candidates, std::min(round_up(room, 128), kMostPassing));
   }
-  cut.group_queries = scan_group_queries(shape.format);
+  cut.group_queries = plan.wide ? kWideQueries : scan_group_queries(shape.format);
   const auto pairs = static_cast<double>(plan.batch) * slots;
   const double first_slots =
       std::min(sampled_lists, static_cast<double>(cut.first_rows) / std::max(1.0, rows_of_list) + 1);
@@ -168,7 +180,9 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
   if (given.tables) return launch_scan_tables(given, first, stream);
   if (scans_sums(given)) return launch_scan_sums(given, first, stream);
   ScanListsTask task = given;
+  if (task.operands.halves != nullptr) launch_pair_operands(task, first, stream);
   task.lists.codes = given.scanned();
+  if (task.operands.halves != nullptr) return launch_scan_wide(task, first, stream);
   // Cosine's factors would double the code of warpgroups' kernels.
   const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && task.lists.kind != KeyKind::cosine;
   if (suits && engine_for(task) == ProductEngine::wgmma) return launch_scan_wgmma(task, first, stream);
@@ -177,15 +191,33 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 }  // namespace
 
+namespace {
+
+// Products of warpgroups serve distances to whole lists of floats, bytes and product codes. Everything else that is wide
+// keeps to those of single warps.
+bool suits_wide(const IvfSearchShape& shape) {
+  const CodeFormat& format = shape.format;
+  const bool floats = format.kind == CodeKind::stored && format.dtype == DType::f32;
+  const bool bytes = format.kind == CodeKind::scalar && format.bits == 8;
+  const bool words = format.kind == CodeKind::product && format.bits == 8;
+  return is_wide(format) && (floats || bytes || words) && has_differences(shape.kind) && shape.kept < 0;
+}
+
+}  // namespace
+
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
+  plan.wide = shape.warpgroups && suits_wide(shape);
   // Queries that are far from all lists have more, the more lists they look at.
   const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
   plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
-  plan.direct =
-      shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
+  const bool too_wide = !plan.wide && scan_group_queries(shape.format) == 0;
+  plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0;
+  if (plan.direct) plan.wide = false;
+  const int64_t most_pairs =
+      plan.wide ? std::min(kMostPairs, kMostPairBytes / (2 * pair_stride(shape.format))) : kMostPairs;
   plan.batch = std::max<int64_t>(1, shape.queries);
-  if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
+  if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, most_pairs / shape.slots));
   const bool can_look_up = suits_tables(shape.format) && has_differences(shape.kind);
   plan.tables = !plan.direct && can_look_up && (shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0);
   if (plan.tables) plan.term = shape.term;
@@ -212,6 +244,11 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
   const auto mark = [&] {
     if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
   };
+  ProbedLists probed = task;
+  if (shape.repeats && !plan.direct) {
+    probed.prepared.terms = at.masked_terms.in(memory);
+    launch_mask_repeats(task.prepared.terms, task.repeats, shape.vectors, shape.k, probed.prepared.terms, stream);
+  }
   for (int64_t done = 0; done < shape.queries; done += plan.batch) {
     const int64_t queries = std::min(plan.batch, shape.queries - done);
     stage = 0;
@@ -219,7 +256,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     fill_bytes(memory, 0, at.zeroed, stream);
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
-    ProbedLists now = task;
+    ProbedLists now = probed;
     now.queries = task.queries + done * task.query_stride;
     now.query_count = queries;
     now.probes = task.probes + done * shape.slots;
@@ -260,6 +297,10 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     if (plan.tables) scan.terms = task.terms;
     scan.sum_tables = plan.sums ? at.sum_tables.in(memory) : nullptr;
     if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
+    if (plan.wide) {
+      scan.operands = {at.pair_halves.in(memory), pair_stride(shape.format), at.pair_queries.in(memory),
+                       at.pair_limits.in(memory), at.listed.in(memory)};
+    }
     launch_scan(scan, true, stream);
     mark();
 

@@ -109,7 +109,7 @@ class CudaSearcher final : public ListSearcher {
       : guard_(device),
         context_(std::make_shared<const DeviceContext>(device, given.options().stream)),
         resources_(given.with_device(Device::cuda(device)).with_stream(context_->stream())),
-        multiprocessors_(usable_gpu_when_idle(Device::cuda(device)).multiprocessors),
+        gpu_(usable_gpu_when_idle(Device::cuda(device))),
         model_(model),
         metric_(metric),
         parts_(parts),
@@ -169,7 +169,9 @@ class CudaSearcher final : public ListSearcher {
     shape.k = task_.k;
     shape.lists = lists.lists;
     shape.vectors = lists.count;
-    shape.multiprocessors = multiprocessors_;
+    shape.multiprocessors = gpu_.multiprocessors;
+    shape.warpgroups = product_engine(gpu_.compute_capability) == ProductEngine::wgmma;
+    shape.repeats = parts_[part]->repeats() != nullptr && task_.kept == nullptr;
     shape.term = terms_[part].term;
     return shape;
   }
@@ -192,7 +194,7 @@ class CudaSearcher final : public ListSearcher {
   const DeviceGuard guard_;
   const std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
-  const int multiprocessors_;
+  const DeviceInfo gpu_;
   const GpuModelCuda& model_;
   const Metric metric_;
   const GpuParts& parts_;
@@ -468,7 +470,7 @@ class CudaBackend final : public ListsBackend {
     task.slots = round_.slots;
     task.kept = search_.kept_.data();
     task.most = *task_.most;
-    task.multiprocessors = search_.multiprocessors_;
+    task.multiprocessors = search_.gpu_.multiprocessors;
     task.hits = memory.hits();
     context_->fill(memory.total.data(), 0, 1);
     context_->fill(memory.counts.data(), 0, queries);

@@ -238,7 +238,7 @@ struct PreparedLists {
   float* largest = nullptr;    // of all values that become halves: gives their scale
   ListFacts* facts = nullptr;  // of each list
   float* terms = nullptr;      // of each vector: |b|^2 / 2, what norms make of it, or cosine's f; none for products
-  uint16_t* table = nullptr;   // halves of the codewords, where codes are of 8 bits
+  uint16_t* table = nullptr;   // halves of the codewords, where codes are of 8 bits (scan_cut.hpp)
   uint16_t* halves = nullptr;  // of each vector, half_cols() apart: for codes that take long to decode
 
   // Rows of a multiple of 16 bytes.

@@ -131,8 +131,8 @@ class AnyReader {
   const CodecView& codec_;
 };
 
-// Codes of 8 bits for sub-vectors of a multiple of four columns, fewer than 256 times four in all. Of sub-vectors that
-// divide 16 columns a batch's numbers are one load.
+// Codes of 8 bits for sub-vectors of a multiple of four columns. Of sub-vectors that divide 16 columns a batch's
+// numbers are one load.
 class CodewordReader {
  public:
   struct Batch {
@@ -143,7 +143,7 @@ class CodewordReader {
       : codewords_(vectors<float4>(codec.codewords)),
         cols_(static_cast<int>(codec.format.cols)),
         fours_(static_cast<int>(codec.format.part_cols()) / 4),
-        inverse_((65536 + fours_ - 1) / fours_),
+        inverse_(0xFFFFFFFFu / static_cast<uint32_t>(fours_) + 1),
         whole_(cols_ % (kBatch * kCanonicalLanes) == 0 && reinterpret_cast<uintptr_t>(codes) % 16 == 0) {}
 
   // From this thread's column `start` on. Of 1, 2 or 4 units of a part the half is their logarithm.
@@ -181,12 +181,15 @@ class CodewordReader {
 
  private:
   __device__ static uint32_t byte(uint32_t word, int number) { return word >> (8 * number) & 255u; }
-  __device__ int part_of(int unit) const { return unit * inverse_ >> 16; }
+  // Right for fewer than 65,536 units; the inverse of one unit a part is 2^32, which is 0 here.
+  __device__ int part_of(int unit) const {
+    return inverse_ == 0 ? unit : static_cast<int>(__umulhi(static_cast<uint32_t>(unit), inverse_));
+  }
 
   const float4* codewords_;
   int cols_;
   int fours_;
-  int inverse_;
+  uint32_t inverse_;
   bool whole_;
 };
 
@@ -205,6 +208,27 @@ class PairReader {
 
  private:
   const float2* codewords_;
+};
+
+// Scalar codes of a byte a column; a multiple of four columns.
+class ByteReader {
+ public:
+  __device__ ByteReader(const CodecView& codec, const uint8_t* codes)
+      : codec_(codec), whole_(is_aligned(codes, 4) && is_aligned(codec.bases, 16) && is_aligned(codec.steps, 16)) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    if (!whole_) return decode_four(codec_, code, first);
+    const auto numbers = load_vector<uchar4>(code + first);
+    const auto steps = load_vector<float4>(codec_.steps + first);
+    const auto bases = load_vector<float4>(codec_.bases + first);
+    return {
+        {fmaf(static_cast<float>(numbers.x), steps.x, bases.x), fmaf(static_cast<float>(numbers.y), steps.y, bases.y),
+         fmaf(static_cast<float>(numbers.z), steps.z, bases.z), fmaf(static_cast<float>(numbers.w), steps.w, bases.w)}};
+  }
+
+ private:
+  const CodecView& codec_;
+  bool whole_;
 };
 
 // Sums of codewords of 8 bits each; a multiple of four columns. A batch is added up book by book, so that its numbers
@@ -337,10 +361,12 @@ struct ReaderTag {
 };
 template <typename Use>
 void visit_reader(const CodeFormat& format, const Use& use) {
-  if (format.copies_codewords() && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
+  if (format.copies_codewords() && format.bits == 8 && format.part_cols() % 4 == 0) {
     use(ReaderTag<CodewordReader>());
   } else if (format.copies_codewords() && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
     use(ReaderTag<PairReader>());
+  } else if (format.steps_columns() && format.bits == 8 && format.cols % 4 == 0) {
+    use(ReaderTag<ByteReader>());
   } else if (format.adds_codewords() && format.bits == 8 && format.cols % 4 == 0) {
     use(ReaderTag<SumReader>());
   } else if (format.stores_values() && format.dtype == DType::f32 && format.cols % 4 == 0) {

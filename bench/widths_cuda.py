@@ -1,0 +1,187 @@
+"""A GPU's searches by the number of columns: what wide vectors take, beside narrow ones.
+
+    python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000]
+                                [--runs 7] [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
+                                [--profile-one]
+
+Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of it. Sections:
+
+  lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one
+          query on the host; with its goals at 768 and 1,536 columns, where there are any
+
+  odd     the same of lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four
+          decades, half of all rows equal
+
+Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
+--profile-one those of a call with one query. Chained kernels begin while the one before still runs.
+Needs the packages kith (with CUDA) and torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+import kith
+
+Rows = torch.Tensor
+
+# Microseconds a query of many, and milliseconds for one alone.
+LIST_GOALS: dict[tuple[str, int], tuple[float, float]] = {
+    ("PQ96", 768): (0.4, 0.12),
+    ("PQ192", 1536): (0.8, 0.15),
+    ("PQ64", 768): (0.4, 0.12),
+    ("PQ64", 1536): (0.8, 0.15),
+    ("SQ8", 768): (0.3, 0.12),
+    ("SQ8", 1536): (0.6, 0.15),
+    ("Flat", 768): (0.35, 0.12),
+    ("Flat", 1536): (0.7, 0.15),
+}
+
+
+def mixture(rows: int, cols: int, seed: int) -> Rows:
+    """2,000 centres in a space of 48 dimensions, spread around them there, and noise in all columns; of length 1."""
+    rank = min(48, cols)
+    model = torch.Generator(device="cuda").manual_seed(1234)
+    basis = torch.randn((rank, cols), device="cuda", generator=model) / rank**0.5
+    centres = torch.randn((2000, rank), device="cuda", generator=model)
+    drawn = torch.Generator(device="cuda").manual_seed(seed)
+    x = torch.empty((rows, cols), device="cuda")
+    for first in range(0, rows, 100_000):
+        some = min(100_000, rows - first)
+        near = centres[torch.randint(2000, (some,), device="cuda", generator=drawn)]
+        near = near + 0.5 * torch.randn((some, rank), device="cuda", generator=drawn)
+        noise = torch.randn((some, cols), device="cuda", generator=drawn)
+        x[first : first + some] = torch.nn.functional.normalize(near @ basis + 0.1 * noise)
+    return x
+
+
+def milliseconds(call: Callable[[], object], runs: int) -> float:
+    for _ in range(2):
+        call()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        times.append(1000 * (time.perf_counter() - began))
+    return statistics.median(times)
+
+
+def print_kernels(call: Callable[[], object], most: int = 8) -> None:
+    """What one call runs on the device, the longest first."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        call()
+        torch.cuda.synchronize()
+    spent: dict[str, list[float]] = {}
+    for event in recorded.events():
+        spent.setdefault(event.name, []).append(event.device_time / 1000)
+    longest = sorted(spent.items(), key=lambda each: -sum(each[1]))
+    for name, times in longest[:most]:
+        short = name.replace("void ", "").replace("kith::", "").replace("(anonymous namespace)::", "").split("(")[0]
+        print(f"      {sum(times):8.3f} ms  {len(times):3} x  {short[:88]}", flush=True)
+    print(f"      {sum(map(sum, spent.values())):8.3f} ms  in all", flush=True)
+
+
+def default_codes(cols: int) -> list[str]:
+    return [*dict.fromkeys(f"PQ{parts}" for parts in (cols // 8, 64) if parts > 0 and cols % parts == 0), "SQ8", "Flat"]
+
+
+def lists(options: argparse.Namespace, cols: int) -> None:
+    rows = mixture(options.rows, cols, 1)
+    queries = mixture(options.queries, cols, 2)
+    one = queries[0].cpu().numpy()
+    for code in options.codes or default_codes(cols):
+        index = kith.Index(f"IVF{options.lists},{code}", metric=options.metric, device="cuda")
+        index.train(rows[: min(options.rows, 64 * options.lists)])
+        index.add(rows)
+
+        def many() -> object:
+            return index.search(queries, options.k, probes=options.probes)  # noqa: B023
+
+        spent = milliseconds(many, options.runs)
+
+
+        def single() -> object:
+            return index.search(one, options.k, probes=options.probes)  # noqa: B023
+
+        alone = milliseconds(single, 8 * options.runs)
+        goals = LIST_GOALS.get((code, cols), (float("nan"), float("nan")))
+        each = 1000 * spent / options.queries
+        found = f"{each:8.3f} us ({goals[0]:.2f})  one {alone:7.3f} ms ({goals[1]:.2f})"
+        print(f"lists {cols:5} {code:<6} {found}", flush=True)
+        if options.profile:
+            print_kernels(many)
+        if options.profile_one:
+            print_kernels(single, 24)
+        del index
+        torch.cuda.empty_cache()
+
+
+def four_decades(x: Rows) -> Rows:
+    drawn = torch.Generator(device="cuda").manual_seed(7)
+    return x * 10 ** (4 * torch.rand((len(x), 1), device="cuda", generator=drawn) - 2)
+
+
+def half_equal(x: Rows) -> Rows:
+    x[::2] = x[0]
+    return x
+
+
+def odd(options: argparse.Namespace, cols: int) -> None:
+    for name, change in (("four decades of norms", four_decades), ("half of the rows equal", half_equal)):
+        rows = change(mixture(options.rows, cols, 1))
+        queries = change(mixture(options.queries, cols, 2))
+        index = kith.Index(f"IVF{options.lists},Flat", metric=options.metric, device="cuda")
+        index.train(rows[: min(options.rows, 64 * options.lists)])
+        index.add(rows)
+
+        def of_lists() -> object:
+            return index.search(queries, options.k, probes=options.probes)  # noqa: B023
+
+        def of_all() -> object:
+            return kith.knn(queries, rows, options.k, options.metric)  # noqa: B023
+
+        spent = [1000 * milliseconds(call, options.runs) / options.queries for call in (of_lists, of_all)]
+        print(f"odd   {cols:5} {name:<24} {spent[0]:8.3f} us, exact {spent[1]:8.3f} us", flush=True)
+        if options.profile:
+            print_kernels(of_lists)
+        del index
+        torch.cuda.empty_cache()
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {"lists": lists, "odd": odd}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="searches by the number of columns")
+    parser.add_argument("sections", nargs="*", default=[])
+    parser.add_argument("--cols", default="128,768,1536")
+    parser.add_argument("--codes", default="")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--metric", default="l2")
+    parser.add_argument("--lists", type=int, default=2048)
+    parser.add_argument("--probes", type=int, default=32)
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile-one", action="store_true")
+    options = parser.parse_args()
+    options.codes = [code for code in options.codes.split(",") if code]
+    shape = f"{options.rows:,} rows, {options.queries:,} queries, goals in ()"
+    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
+    for name in options.sections or SECTIONS:
+        for cols in map(int, options.cols.split(",")):
+            SECTIONS[name](options, cols)
+
+
+if __name__ == "__main__":
+    main()
