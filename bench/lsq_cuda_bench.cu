@@ -2,7 +2,7 @@
 // floor of the matrix units, and the mean squared error.
 //
 //   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15]
-//                  [--parts encode,forms,stages]
+//                  [--search-rounds 0,16,32] [--start opq|residual] [--parts encode,forms,stages]
 //                  [--plain N] [--many N] [--many-15 N] [--table FILE]
 //
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
@@ -173,7 +173,7 @@ std::string training_steps(const std::vector<float>& words, int64_t m, const Mat
 
 int main(int argc, char** argv) {
   const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain",
-                                     "--many", "--many-15", "--table"});
+                                     "--search-rounds", "--start", "--many", "--many-15", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t learn = options.number("--learn", 100'000);
@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
     LocalSearchParams params;
     params.codebooks = m;
-    if (cols > 256) params.train_start = AdditiveStart::residual;  // the rotation of so many columns takes long
+    if (options.text("--start", "opq") == "residual") params.train_start = AdditiveStart::residual;
     const double first = seconds_of([&] {
       (void)first_codebooks(params.train_start, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
     });
@@ -225,7 +225,10 @@ int main(int argc, char** argv) {
     trained.emplace_back(text);
     const std::vector<float> words = quantizer.values();
     if (wants("encode")) {
-      for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
+      std::istringstream round_counts(options.text("--search-rounds", "0,16,32"));
+      for (std::string rounds; std::getline(round_counts, rounds, ',');) {
+        bench.encode(words, m, std::stoll(rounds), SearchForm::automatic, rows);
+      }
     }
     if (wants("forms")) {
       bench.encode(words, m, 16, SearchForm::tables, rows / 5);
