@@ -8,7 +8,7 @@
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
 // rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with
 // 15 and 32. --parts: what is measured beside training: encoding, the other forms of the search, where the time goes.
-// `race` (up to 64 columns) alone trains nothing: codewords are rows, and the search runs twice, the second time with
+// `race` alone trains nothing: codewords are rows, and the search runs twice, the second time with
 // barriers that racecheck can follow.
 //
 // Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
@@ -234,12 +234,23 @@ int main(int argc, char** argv) {
       bench.encode(words, m, 16, SearchForm::tables, rows / 5);
       bench.encode(words, m, 16, SearchForm::direct, rows / 50);
     }
-    if (wants("stages") && cols <= 128) {
-      std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
-      for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
-        where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
+    if (wants("stages")) {
+      // The layout that is used, and others: without turns, and with a longer ring.
+      const ProductLayout usual = product_layout(cols);
+      ProductLayout free = usual;
+      free.turn_chunks = 0;
+      ProductLayout longer = usual;
+      longer.stages = 3;
+      longer.shared_chunks = std::min(usual.chunks, 3);
+      longer.turn_chunks = std::min(usual.turn_chunks, 3);
+      for (const ProductLayout& layout : {usual, free, longer}) {
+        std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", ring of " +
+                            std::to_string(layout.stages) + ", turns of " + std::to_string(layout.turn_chunks) + ":";
+        for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 4, 4, layout)) {
+          where += "  " + name + column(figure, 6, figure < 10 ? 4 : 0);
+        }
+        trained.push_back(where);
       }
-      trained.push_back(where);
     }
     trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
     if (plain_rows > 0) {

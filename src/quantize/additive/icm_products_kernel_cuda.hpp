@@ -1,17 +1,19 @@
 // The search for codes on Hopper's matrix units.
 //
 // A block searches for the codes of 128 rows, a warpgroup for 64, from the start to the last round; books come one after
-// the other through a ring of two. What is left of a row lies in shared memory as f32, each thread's part where only it
-// looks: four lanes, a quad, share a row. A step multiplies r + c, rounded to halves, with all codewords of the book,
-// where c is the codeword that the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the
-// largest is the nearest. What lies within the window of it (BookWindow) is decided by exact costs, a quad for a row,
-// and only where a code of the row has changed since the book's last step; else the code stays what it was.
+// the other, 64 columns at a time, through a ring. What is left of a row lies in shared memory as f32, each thread's part
+// where only it looks, and past some columns in device memory, which the second-level cache holds: four lanes, a quad,
+// share a row. A step multiplies r + c, rounded to halves, with all codewords of the book, where c is the codeword that
+// the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the largest is the nearest. What lies
+// within the window of it (BookWindow) is decided by exact costs, a quad for a row, and only where a code of the row has
+// changed since the book's last step; else the code stays what it was.
 //
 // Columns are permuted within 16, in rows and books alike, so that a lane has four neighbours, 4 t to 4 t + 3: one
 // 16-byte read, and the four lanes of the canonical sum that they belong to.
 //
-// Cost of a step for 128 rows: 2,048 cycles of the matrix units at d = 128, 64 KB of a book from the second-level cache,
-// 384 operations a thread to find the largest and what is near it, and two codewords for each row whose code changes.
+// Cost of a step for 128 rows and each 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the second-level
+// cache, two codewords for each row whose code changes; and whatever the columns, 384 operations a thread to find the
+// largest and what is near it.
 //
 // Include from .cu files that are compiled for Hopper. A Watch sees where the time goes, for a benchmark.
 #pragma once
@@ -26,7 +28,7 @@
 namespace kith::icm {
 
 inline constexpr int kNone = kProductWords;
-inline constexpr float kNormSlack = 1.0001f;
+inline constexpr float kNormSlack = 1.0001f;  // a sum of kProductMostCols / 4 squares, one after the other, in f32
 
 __device__ inline uint32_t packed_halves(float low, float high) {
   const __half2 pair = __floats2half2_rn(low, high);
@@ -34,19 +36,22 @@ __device__ inline uint32_t packed_halves(float low, float high) {
 }
 
 // A thread of a warpgroup.
-template <int kChunks, typename Watch>
+template <typename Watch>
 class Searcher {
  public:
-  using L = Layout<kChunks>;
-
-  __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, std::byte* shared,
-                      const Watch& watch)
+  __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, const ProductLayout& layout,
+                      std::byte* shared, const Watch& watch)
       : books_(books),
         run_(run),
+        layout_(layout),
         shared_(shared),
-        barriers_(L::barriers().in(shared)),
-        quads_(books, rows, shared),
-        watch_(watch) {}
+        terms_(SharedSlots(layout, books.books).terms.in(shared)),
+        barriers_(SharedSlots(layout, books.books).barriers.in(shared)),
+        quads_(books, rows, layout, shared),
+        watch_(watch) {
+    turns_left_ = layout.turn_chunks == 0 ? 0 : run.rounds * run.steps + (run.start == IcmStart::greedy ? static_cast<int>(books.books) : 0);
+    if (turns_left_ > 0 && group() == 1) ptx::turn_give(kTurnBarrier, kSearchers);
+  }
 
   __device__ void run() {
     watch_.begin();
@@ -118,26 +123,21 @@ class Searcher {
     quads_.set_codes(book, found);
   }
 
-  // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
-  __device__ void find_near(const float4& window, const int (&had)[2], bool starting, uint32_t (&near)[2][2]) {
-    const int stage = place_.stage;
-    const std::byte* const tile = shared_ + stage * L::kTileBytes;
-    watch_.ends(Stage::rest);
-    ptx::barrier_wait(&barriers_->full[stage], place_.parity);
-    watch_.ends(Stage::wait);
-    uint32_t a[L::kSteps][4];
-    float norms[2] = {0, 0};
+  static __device__ int group() { return static_cast<int>(threadIdx.x) / kGroupThreads; }
+
+  // The operand of a chunk: what is left of the rows, more the codewords that they have, in halves. Adds to the norms.
+  __device__ void make_operand(const float4 (&left)[2][kChunkSteps], const std::byte* tile, const int (&had)[2],
+                               bool starting, uint32_t (&a)[kChunkSteps][4], float (&norms)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const std::byte* const taken = tile + had[h] * 128 + 4 * quads_.quarter();
       const int swizzle = had[h] % 8;
 #pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        float4 r = quads_.residual(h, s);
+      for (int s = 0; s < kChunkSteps; ++s) {
+        float4 r = left[h][s];
         if (!starting) {
-          const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
+          const auto low = *reinterpret_cast<const __half2*>(taken + ((2 * s) ^ swizzle) * 16);
+          const auto high = *reinterpret_cast<const __half2*>(taken + ((2 * s + 1) ^ swizzle) * 16);
           const float2 l = __half22float2(low);
           const float2 u = __half22float2(high);
           r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
@@ -150,8 +150,16 @@ class Searcher {
         a[s][2 + h] = packed_halves(r.z, r.w);
       }
     }
-    float sums[2][64];
-    const auto* const terms = vectors<float2>(L::terms().in(shared_)) + stage * kProductWords / 2;
+  }
+
+  // The products of a step, chunk by chunk. What is left of the rows in the next chunk comes while one is multiplied.
+  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
+    float4 left[2][kChunkSteps];
+    quads_.load(0, left);
+    watch_.ends(Stage::rest);
+    ptx::barrier_wait(&barriers_->full[place_.stage], place_.parity);
+    watch_.ends(Stage::wait);
+    const auto* const terms = vectors<float2>(terms_) + place_.stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -161,28 +169,54 @@ class Searcher {
         sums[half][4 * j + 1] = sums[half][4 * j + 3] = pair.y;
       }
     }
-    ptx::keep_sums(sums[0]);
-    ptx::keep_sums(sums[1]);
-    watch_.ends(Stage::operand);
-    ptx::warpgroup_fence();
-    const uint64_t b = ptx::operand_descriptor(tile);
+    const bool turns = layout_.turn_chunks > 0;
+    int turn = 0;  // chunks of it
+#pragma unroll 1
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      const int stage = place_.stage;
+      const std::byte* const tile = shared_ + stage * kProductChunkBytes;
+      ptx::barrier_wait(&barriers_->full[stage], place_.parity);
+      watch_.ends(Stage::wait);
+      uint32_t a[kChunkSteps][4];
+      make_operand(left, tile, had, starting, a, norms);
+      watch_.ends(Stage::operand);
+      const bool last = chunk + 1 == layout_.chunks;
+      if (turns && turn == 0) ptx::turn_wait(kTurnBarrier + group(), kSearchers);
+      ptx::keep_sums(sums[0]);
+      ptx::keep_sums(sums[1]);
+      ptx::warpgroup_fence();
+      const uint64_t b = ptx::operand_descriptor(tile);
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
+      for (int s = 0; s < kChunkSteps; ++s) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int offset = s / 4 * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
-        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+        for (int half = 0; half < 2; ++half) {
+          ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
+        }
       }
+      ptx::warpgroup_commit();
+      if (!last) quads_.load(chunk + 1, left);
+      ptx::warpgroup_wait<0>();
+      ptx::keep_sums(sums[0]);
+      ptx::keep_sums(sums[1]);
+      if (turns && (++turn == layout_.turn_chunks || last)) {
+        turn = 0;
+        // The last turn of all is the second group's, after which nobody waits.
+        if (!(last && turns_left_ == 1 && group() == 1)) ptx::turn_give(kTurnBarrier + 1 - group(), kSearchers);
+      }
+      __syncwarp();
+      watch_.ends(Stage::product);
+      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
+      if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      place_.advance(layout_.stages);
     }
-    ptx::warpgroup_commit();
-    ptx::warpgroup_wait<0>();
-    ptx::keep_sums(sums[0]);
-    ptx::keep_sums(sums[1]);
-    __syncwarp();
-    watch_.ends(Stage::product);
-    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
-    if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
-    place_.advance();
+    --turns_left_;
+  }
+
+  // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
+  __device__ void find_near(const float4& window, const int (&had)[2], bool starting, uint32_t (&near)[2][2]) {
+    float sums[2][64];
+    float norms[2] = {0, 0};
+    multiply(had, starting, sums, norms);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float largest = -HUGE_VALF;
@@ -267,25 +301,27 @@ class Searcher {
 
   const IcmBooks& books_;
   const IcmRun& run_;
+  const ProductLayout& layout_;
   std::byte* const shared_;
+  const float* const terms_;
   Barriers* const barriers_;
-  QuadRows<kChunks> quads_;
+  QuadRows quads_;
   float cost_[2];
   int changed_[2];  // the step of the round that changed a code last
+  int turns_left_;  // steps in which the warpgroups take turns
   Place place_;
   Watch watch_;
 };
 
-template <int kChunks, typename Watch>
+template <typename Watch>
 __global__ void __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
-                    const __grid_constant__ IcmRun run, Watch watch) {
-  using L = Layout<kChunks>;
+                    const __grid_constant__ IcmRun run, const __grid_constant__ ProductLayout layout, Watch watch) {
   extern __shared__ std::byte dynamic[];
   std::byte* const shared = dynamic + (1024 - ptx::shared_address(dynamic) % 1024) % 1024;
-  Barriers* const barriers = L::barriers().in(shared);
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
+    Barriers* const barriers = SharedSlots(layout, books.books).barriers.in(shared);
+    for (int stage = 0; stage < layout.stages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
       ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
     }
@@ -295,10 +331,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
     const auto copiers = kSearchers + (Watch::kBlockBarriers ? 32 : 1);
-    if (threadIdx.x < copiers) copy_books<kChunks, Watch::kBlockBarriers>(books, run, shared, barriers);
+    if (threadIdx.x < copiers) copy_books<Watch::kBlockBarriers>(books, run, layout, shared);
   } else {
     ptx::take_registers<kSearcherRegisters>();
-    Searcher<kChunks, Watch>(books, rows, run, shared, watch).run();
+    Searcher<Watch>(books, rows, run, layout, shared, watch).run();
   }
 }
 

@@ -114,6 +114,7 @@ struct IcmSearch::Workspace : WorkspaceLayout {
     const bool tables = search.form_ == SearchForm::tables;
     values = take<float>(rows, books.cols);
     centred = take<float>(products ? rows : 0, product_cols(books.cols));
+    residuals = take<float>(products ? product_residuals(books.cols, rows) : 0);
     numbers = take<int64_t>(rows);
     fits = take<uint8_t>(rows);
     unary = take<int16_t>(tables ? rows : 0, tables ? books.books * search.tables_.width : 0);
@@ -123,7 +124,7 @@ struct IcmSearch::Workspace : WorkspaceLayout {
     scratch = take<double>(scratch_values);
   }
 
-  Slot<float> values, centred;
+  Slot<float> values, centred, residuals;
   Slot<int64_t> numbers;
   Slot<uint8_t> fits;
   Slot<int16_t> unary, windows;
@@ -140,7 +141,8 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   const bool products = has_icm_products(search) && has_wgmma();
   if (form_ == SearchForm::automatic) form_ = products ? SearchForm::products : SearchForm::direct;
   if (form_ == SearchForm::products && !products) {
-    throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
+    throw Unsupported("local search by products on a GPU needs compute capability 9.0, rows of up to 4,096 columns and "
+                      "up to 64 codebooks");
   }
   books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
   grid_.shift = search.grid().shift();
@@ -174,7 +176,10 @@ IcmRows IcmSearch::rows_of(int64_t count, std::byte* workspace) const {
   IcmRows rows;
   rows.count = count;
   rows.values = layout.values.in(workspace);
-  if (form_ == SearchForm::products) rows.centred = layout.centred.in(workspace);
+  if (form_ == SearchForm::products) {
+    rows.centred = layout.centred.in(workspace);
+    rows.residuals = layout.residuals.in(workspace);
+  }
   if (form_ == SearchForm::tables) {
     rows.unary = layout.unary.in(workspace);
     rows.windows = layout.windows.in(workspace);

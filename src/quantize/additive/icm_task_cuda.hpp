@@ -6,7 +6,7 @@
 //   tables    sums of rounded inner products that are looked up (pairwise_tables.hpp), and exact costs of what these
 //             cannot rule out: rows on the grid whose terms fit 16 bits
 //   products  residuals times the book in halves on Hopper's matrix units, and exact costs of what these cannot rule
-//             out: rows on the grid, up to kProductMostCols columns (icm_wgmma_cuda.cu)
+//             out: rows on the grid, up to kProductMostCols columns (icm_products_kernel_cuda.hpp)
 //
 // The last moves and scales: a codeword less the mean of its book, a row less all means, both times a power of two
 // such that values are multiples of 2^-9 below 2^15. Differences of such are exact in f32, halves of them are never
@@ -24,14 +24,46 @@
 namespace kith {
 
 inline constexpr int kProductWords = 256;  // of a book, the last ones perhaps of no use
-inline constexpr int64_t kProductMostCols = 128;
-inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
+inline constexpr int64_t kProductMostCols = 4096;  // more would need a wider kNormSlack
+inline constexpr int64_t kProductMostBooks = 64;   // codes of a block's rows lie in shared memory
 inline constexpr int kProductChunkCols = 64;
 inline constexpr int kProductChunkBytes = kProductWords * 2 * kProductChunkCols;
 inline constexpr int kProductTileRows = 128;  // that a block searches for
 
-constexpr int product_chunks(int64_t cols) { return cols <= kProductChunkCols ? 1 : 2; }
+constexpr int product_chunks(int64_t cols) { return static_cast<int>((cols + kProductChunkCols - 1) / kProductChunkCols); }
 constexpr int64_t product_cols(int64_t cols) { return int64_t{product_chunks(cols)} * kProductChunkCols; }
+
+// How a block of the search by products uses its shared memory. A chunk of a book, and a chunk of what is left of the
+// block's rows, take the same: six of both fit, whatever the number of books. Books come through a ring of some stages;
+// what is left of the rows has the other places, and past these it lies in device memory (IcmRows::residuals).
+struct ProductLayout {
+  int chunks = 1;         // of a row, 64 columns each
+  int stages = 4;         // of the ring
+  int shared_chunks = 1;  // of what is left of the rows
+  // The two warpgroups take turns to multiply, so many chunks at a time, up to `stages`; 0: they do not.
+  int turn_chunks = 1;
+};
+
+inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
+inline constexpr int kProductMostStages = 4;
+inline constexpr int kProductLeastStages = 2;
+constexpr ProductLayout product_layout(int64_t cols) {
+  ProductLayout layout;
+  layout.chunks = product_chunks(cols);
+  const int shared = kProductPlaces - kProductLeastStages;
+  layout.shared_chunks = layout.chunks < shared ? layout.chunks : shared;
+  const int left = kProductPlaces - layout.shared_chunks;
+  layout.stages = left < kProductMostStages ? left : kProductMostStages;
+  // A warpgroup that is a whole step behind multiplies while the other one looks for the largest.
+  layout.turn_chunks = 2 * layout.chunks <= layout.stages ? layout.chunks : 1;
+  return layout;
+}
+// Values of IcmRows::residuals.
+constexpr int64_t product_residuals(int64_t cols, int64_t rows) {
+  const ProductLayout layout = product_layout(cols);
+  const int64_t tiles = (rows + kProductTileRows - 1) / kProductTileRows;
+  return tiles * kProductTileRows * kProductChunkCols * (layout.chunks - layout.shared_chunks);
+}
 
 // How far a row's value may lie behind the best one and its codeword still be the nearest: constant + norm (linear +
 // norm quadratic), where the norm is that of the rounded row plus `rounding`.
@@ -76,6 +108,7 @@ struct IcmRows {
   int64_t count = 0;
   float* values = nullptr;     // count x cols: on the grid where they fit there
   float* centred = nullptr;    // count x product_cols, where there are products
+  float* residuals = nullptr;  // product_residuals(), likewise: scratch
   uint8_t* fits = nullptr;     // 1: of the products or tables, where there are such
   int16_t* unary = nullptr;    // count x books x width, where there are tables
   int16_t* windows = nullptr;  // count x books, likewise; below 0: terms do not fit

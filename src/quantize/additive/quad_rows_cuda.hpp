@@ -1,6 +1,6 @@
 // The rows of a warpgroup in the search by products (icm_products_kernel_cuda.hpp), as a thread has them: a quarter of
 // each of two rows. Of what is left of a row, four lanes, a quad, have four of each 16 columns: 4 t to 4 t + 3 are lane
-// t's, in shared memory where only it looks.
+// t's, in memory where only it looks: shared memory for the first chunks, device memory for the others (ProductLayout).
 #pragma once
 
 #include "core/slot.hpp"
@@ -14,7 +14,7 @@
 namespace kith::icm {
 
 // A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
-// that brings books to it, one after the other, through a ring of two.
+// that brings books to it, chunk by chunk, through a ring.
 
 inline constexpr int kGroups = 2;
 inline constexpr int kGroupThreads = 128;
@@ -23,12 +23,12 @@ inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies,
 inline constexpr int kSearcherRegisters = 232;               // of 168 that all begin with
 inline constexpr int kCopierRegisters = 40;
 inline constexpr int kGroupRows = 64;
-inline constexpr int kStages = 2;
-inline constexpr int kHalfTile = 128;  // codewords of one product
+inline constexpr int kHalfTile = 128;   // codewords of one product
+inline constexpr int kChunkSteps = 4;   // of 16 columns
 
 struct Barriers {
-  uint64_t full[kStages];
-  uint64_t empty[kStages];
+  uint64_t full[kProductMostStages];
+  uint64_t empty[kProductMostStages];
 };
 
 // What a step does, in turn.
@@ -40,6 +40,7 @@ enum class Stage : int { wait, operand, product, choice, settle, replace, rest, 
 // race`).
 inline constexpr int kMeetingBarrier = 1;
 inline constexpr int kMeetingThreads = kSearchers + 32;
+inline constexpr int kTurnBarrier = 2;  // and the next: the first and the second warpgroup's turn to multiply
 
 // The time since the last call belongs to that stage.
 struct NoWatch {
@@ -49,63 +50,71 @@ struct NoWatch {
   __device__ void finish() {}
 };
 
-template <int kChunks>
-struct Layout {
-  static constexpr int kTileBytes = kChunks * kProductChunkBytes;
-  static constexpr int kSteps = 4 * kChunks;  // of 16 columns
-  static constexpr int kCols = kChunks * kProductChunkCols;
+// Shared memory of a block: stages of the ring first.
+struct SharedSlots {
+  Slot<float> terms;       // of each stage's book, where it has the first chunk of one
+  Slot<float4> residuals;  // each thread's part where only it looks
+  Slot<Barriers> barriers;
+  Slot<uint8_t> codes;  // the best so far, those that are worked with, and the next ones
 
-  // Shared memory: tiles of books first.
-  static constexpr Slot<float> terms() { return {kStages * kTileBytes, kStages * kProductWords}; }
-  static constexpr Slot<float4> residuals() { return {terms().offset + terms().bytes(), kSearchers * 2 * kSteps}; }
-  static constexpr Slot<Barriers> barriers() { return {residuals().offset + residuals().bytes(), 1}; }
-  // The best so far, those that are worked with, and the next ones.
-  static constexpr Slot<uint8_t> codes(int64_t books) { return {barriers().offset + 64, 3 * kProductTileRows * books}; }
-  static int bytes(int64_t books) { return static_cast<int>(1024 + codes(books).offset + codes(books).bytes()); }
+  __host__ __device__ SharedSlots(const ProductLayout& layout, int64_t books)
+      : terms{int64_t{layout.stages} * kProductChunkBytes, layout.stages * kProductWords},
+        residuals{terms.offset + terms.bytes(), layout.shared_chunks * kSearchers * 2 * kChunkSteps},
+        barriers{residuals.offset + residuals.bytes(), 1},
+        codes{barriers.offset + barriers.bytes(), 3 * kProductTileRows * books} {}
+
+  int bytes() const { return static_cast<int>(1024 + codes.offset + codes.bytes()); }
 };
 
+// Of the ring.
 struct Place {
   int stage = 0;
   uint32_t parity = 0;
 
-  __device__ void advance() {
-    stage ^= 1;
+  __device__ void advance(int stages) {
+    stage = stage + 1 == stages ? 0 : stage + 1;
     parity ^= stage == 0 ? 1u : 0u;
   }
 };
 
 // By the first thread of a warp; with barriers of the block, by all of it.
-template <int kChunks, bool kBlockBarriers>
-__device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
-  using L = Layout<kChunks>;
+template <bool kBlockBarriers>
+__device__ void copy_books(const IcmBooks& books, const IcmRun& run, const ProductLayout& layout, std::byte* shared) {
+  const SharedSlots slots(layout, books.books);
+  Barriers* const barriers = slots.barriers.in(shared);
   Place place;
   int64_t brought = 0;
-  const auto bring = [&](int64_t book) {
+  const auto bring = [&](int64_t book, int chunk) {
     if constexpr (kBlockBarriers) {
-      if (brought++ >= kStages) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      if (brought++ >= layout.stages) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
       if (threadIdx.x % 32 != 0) return;
     }
     uint64_t* const full = &barriers->full[place.stage];
     ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
-    ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
-    for (int part = 0; part < 2 * kChunks; ++part) {
-      constexpr int kPart = kProductChunkBytes / 2;
-      ptx::copy_bulk(shared + place.stage * L::kTileBytes + part * kPart,
-                     books.tiles + book * L::kTileBytes + part * kPart, kPart, full);
+    ptx::barrier_arrive_and_expect(full, kProductChunkBytes + (chunk == 0 ? kProductWords * 4 : 0));
+    if (chunk == 0) {
+      ptx::copy_bulk(slots.terms.in(shared) + place.stage * kProductWords, books.terms + book * kProductWords,
+                     kProductWords * 4, full);
     }
-    ptx::copy_bulk(L::terms().in(shared) + place.stage * kProductWords, books.terms + book * kProductWords,
-                   kProductWords * 4, full);
-    place.advance();
+    const std::byte* const from = books.tiles + (book * layout.chunks + chunk) * kProductChunkBytes;
+    for (int part = 0; part < 2; ++part) {
+      constexpr int kPart = kProductChunkBytes / 2;
+      ptx::copy_bulk(shared + place.stage * kProductChunkBytes + part * kPart, from + part * kPart, kPart, full);
+    }
+    place.advance(layout.stages);
+  };
+  const auto bring_book = [&](int64_t book) {
+    for (int chunk = 0; chunk < layout.chunks; ++chunk) bring(book, chunk);
   };
   if (run.start == IcmStart::greedy) {
-    for (int64_t k = 0; k < books.books; ++k) bring(k);
+    for (int64_t k = 0; k < books.books; ++k) bring_book(k);
   }
   for (int round = 0; round < run.rounds; ++round) {
     const IcmStep* const steps = run.schedule + static_cast<int64_t>(round) * run.schedule_stride;
-    for (int i = 0; i < run.steps; ++i) bring(steps[i].book);
+    for (int i = 0; i < run.steps; ++i) bring_book(steps[i].book);
   }
   if constexpr (kBlockBarriers) {
-    for (int64_t last = 0; last < min(brought, int64_t{kStages}); ++last)
+    for (int64_t last = 0; last < min(brought, int64_t{layout.stages}); ++last)
       ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
   }
 }
@@ -125,22 +134,28 @@ __device__ inline void add_square(float difference, double& lane) {
   const auto wide = static_cast<double>(difference);
   lane = fma(wide, wide, lane);
 }
+__device__ inline void add_squares(const float4& differences, double (&lanes)[4]) {
+  add_square(differences.x, lanes[0]);
+  add_square(differences.y, lanes[1]);
+  add_square(differences.z, lanes[2]);
+  add_square(differences.w, lanes[3]);
+}
 
-template <int kChunks>
 class QuadRows {
  public:
-  using L = Layout<kChunks>;
-
-  __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, std::byte* shared)
+  __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, const ProductLayout& layout, std::byte* shared)
       : books_(books),
         rows_(rows),
+        layout_(layout),
         quarter_(static_cast<int>(threadIdx.x % 4)),
         first_row_(static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16)) {
+    const SharedSlots slots(layout, books.books);
     const int local = first_row_ + static_cast<int>(threadIdx.x % 32 / 4);
-    residual_ = L::residuals().in(shared) +
-                static_cast<int>(threadIdx.x / kGroupThreads) * 2 * L::kSteps * kGroupThreads +
-                static_cast<int>(threadIdx.x % kGroupThreads);
-    uint8_t* const codes = L::codes(books.books).in(shared);
+    shared_residuals_ = slots.residuals.in(shared) + threadIdx.x;
+    const int64_t device_chunks = layout.chunks - layout.shared_chunks;
+    device_residuals_ =
+        vectors<float4>(rows.residuals) + blockIdx.x * device_chunks * kChunkVectors * kSearchers + threadIdx.x;
+    uint8_t* const codes = slots.codes.in(shared);
     const auto m = static_cast<int>(books.books);
     best_of_block_ = codes;
     current_of_block_ = codes + kProductTileRows * m;
@@ -167,7 +182,33 @@ class QuadRows {
     __syncwarp();
   }
 
-  __device__ float4& residual(int h, int s) const { return residual_[(h * L::kSteps + s) * kGroupThreads]; }
+  // What is left of both rows, or of one, in a chunk: 16 columns in each value of the array.
+  __device__ void load(int chunk, float4 (&left)[2][kChunkSteps]) const {
+    load(chunk, 0, left[0]);
+    load(chunk, 1, left[1]);
+  }
+  __device__ void load(int chunk, int h, float4 (&left)[kChunkSteps]) const {
+    if (chunk < layout_.shared_chunks) {
+      const float4* const from = shared_residuals_ + place_of(chunk, h);
+#pragma unroll
+      for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
+    } else {
+      const float4* const from = device_residuals_ + place_of(chunk - layout_.shared_chunks, h);
+#pragma unroll
+      for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
+    }
+  }
+  __device__ void store(int chunk, int h, const float4 (&left)[kChunkSteps]) const {
+    if (chunk < layout_.shared_chunks) {
+      float4* const to = shared_residuals_ + place_of(chunk, h);
+#pragma unroll
+      for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
+    } else {
+      float4* const to = device_residuals_ + place_of(chunk - layout_.shared_chunks, h);
+#pragma unroll
+      for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
+    }
+  }
 
   // The codes that the search begins with, but for a greedy start, which finds them.
   __device__ void start_codes(const IcmRun& run) const {
@@ -228,50 +269,40 @@ class QuadRows {
   __device__ void load_residuals(bool less_words) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float4 left[L::kSteps];
-      const float4* const row = vectors<float4>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) left[s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
-      for (int64_t k = 0; less_words && k < books_.books; ++k) {
-        const float4* const taken = word(k, current_[h][k]);
-#pragma unroll
-        for (int s = 0; s < L::kSteps; ++s) {
-          const float4 c = taken[4 * s];
-          left[s] = {left[s].x - c.x, left[s].y - c.y, left[s].z - c.z, left[s].w - c.w};
+      for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+        float4 left[kChunkSteps] = {};
+        if (row_[h] >= 0) copy(row(h, chunk), left);
+#pragma unroll 4
+        for (int k = 0; k < (less_words ? static_cast<int>(books_.books) : 0); ++k) {
+          subtract(word(k, current_[h][k], chunk), left);
         }
+        store(chunk, h, left);
       }
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
     }
   }
 
   // The canonical cost of the codes that are worked with.
   __device__ float cost(int h) const {
     double lanes[4] = {};
+#pragma unroll 2
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps];
+      load(chunk, h, left);
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      const float4 r = residual(h, s);
-      add_square(r.x, lanes[0]);
-      add_square(r.y, lanes[1]);
-      add_square(r.z, lanes[2]);
-      add_square(r.w, lanes[3]);
+      for (int s = 0; s < kChunkSteps; ++s) add_squares(left[s], lanes);
     }
     return static_cast<float>(quad_tree(lanes) * books_.unscale);
   }
 
   // Another codeword of a book, or its first.
   __device__ void replace(int book, int h, int had, int found, bool starting) const {
-    const float4* const from = word(book, had);
-    const float4* const to = word(book, found);
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      const float4 c = to[4 * s];
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      residual(h, s) = {r.x - c.x, r.y - c.y, r.z - c.z, r.w - c.w};
+#pragma unroll 2
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps];
+      load(chunk, h, left);
+      if (!starting) add(word(book, had, chunk), left);
+      subtract(word(book, found, chunk), left);
+      store(chunk, h, left);
     }
   }
 
@@ -279,24 +310,19 @@ class QuadRows {
   // All lanes of a warp take part; rows that do not ask read nothing.
   __device__ void exact_costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
                               float (&keys)[2]) const {
-    const float4* const from = word(book, had);
-    const float4* const first = word(book, pair[0] % kProductWords);
-    const float4* const second = word(book, pair[1] % kProductWords);
     double lanes[2][4] = {};
+#pragma unroll 2
+    for (int chunk = 0; chunk < (asks ? layout_.chunks : 0); ++chunk) {
+      float4 left[kChunkSteps];
+      float4 words[2][kChunkSteps];
+      load(chunk, h, left);
+      copy(word(book, pair[0] % kProductWords, chunk), words[0]);
+      copy(word(book, pair[1] % kProductWords, chunk), words[1]);
+      if (!starting) add(word(book, had, chunk), left);
 #pragma unroll
-    for (int s = 0; asks && s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      const float4 words[2] = {first[4 * s], second[4 * s]};
+      for (int s = 0; s < kChunkSteps; ++s) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        add_square(r.x - words[i].x, lanes[i][0]);
-        add_square(r.y - words[i].y, lanes[i][1]);
-        add_square(r.z - words[i].z, lanes[i][2]);
-        add_square(r.w - words[i].w, lanes[i][3]);
+        for (int i = 0; i < 2; ++i) add_squares(less(left[s], words[i][s]), lanes[i]);
       }
     }
 #pragma unroll
@@ -313,8 +339,35 @@ class QuadRows {
   }
 
  private:
-  __device__ const float4* word(int64_t book, int j) const {
-    return vectors<float4>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
+  static constexpr int kChunkVectors = 2 * kChunkSteps;  // that a thread has
+
+  static __device__ int place_of(int chunk, int h) { return (chunk * 2 + h) * kChunkSteps * kSearchers; }
+
+  // The thread's part of a chunk of a codeword, and of a row: every fourth vector.
+  __device__ const float4* word(int64_t book, int j, int chunk) const {
+    return vectors<float4>(books_.centred + ((book * kProductWords + j) * layout_.chunks + chunk) * kProductChunkCols) +
+           quarter_;
+  }
+  __device__ const float4* row(int h, int chunk) const {
+    return vectors<float4>(rows_.centred + (row_[h] * layout_.chunks + chunk) * kProductChunkCols) + quarter_;
+  }
+  static __device__ float4 less(const float4& a, const float4& b) {
+    return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
+  }
+  static __device__ void copy(const float4* from, float4 (&to)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) to[s] = from[4 * s];
+  }
+  static __device__ void add(const float4* word, float4 (&left)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) {
+      const float4 c = word[4 * s];
+      left[s] = {left[s].x + c.x, left[s].y + c.y, left[s].z + c.z, left[s].w + c.w};
+    }
+  }
+  static __device__ void subtract(const float4* word, float4 (&left)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) left[s] = less(left[s], word[4 * s]);
   }
 
   static_assert(kProductMostBooks <= 64);  // a bit for each
@@ -332,40 +385,31 @@ class QuadRows {
     const auto m = static_cast<int>(books_.books);
     const uint8_t* const next = current_[h] + to_next_;
     const bool anew = 2 * __popcll(differ) > m;
-    const float4* const row = vectors<float4>(rows_.centred + row_[h] * L::kCols) + quarter_;
-    float4 left[L::kSteps];
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) left[s] = anew ? row[4 * s] : residual(h, s);
-    uint64_t open = anew ? ~uint64_t{0} >> (64 - m) : differ;
-    while (open != 0) {
-      const int k = __ffsll(static_cast<long long>(open)) - 1;
-      open &= open - 1;
-      const float4* const less = word(k, next[k]);
-      const float4* other = word(k, current_[h][k]);  // what the row had there comes back
-      float sign = 1;
-      if (anew) {  // another codeword goes
-        const int l = open == 0 ? k : __ffsll(static_cast<long long>(open)) - 1;
-        sign = open == 0 ? 0.0f : -1.0f;
-        other = word(l, next[l]);
-        open &= open - 1;
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps];
+      if (anew) {
+        copy(row(h, chunk), left);
+#pragma unroll 4
+        for (int k = 0; k < m; ++k) subtract(word(k, next[k], chunk), left);
+      } else {
+        load(chunk, h, left);
+        for (uint64_t open = differ; open != 0; open &= open - 1) {
+          const int k = __ffsll(static_cast<long long>(open)) - 1;
+          add(word(k, current_[h][k], chunk), left);
+          subtract(word(k, next[k], chunk), left);
+        }
       }
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        const float4 b = other[4 * s];
-        const float4 c = less[4 * s];
-        left[s] = {fmaf(sign, b.x, left[s].x) - c.x, fmaf(sign, b.y, left[s].y) - c.y, fmaf(sign, b.z, left[s].z) - c.z,
-                   fmaf(sign, b.w, left[s].w) - c.w};
-      }
+      store(chunk, h, left);
     }
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
   }
 
   const IcmBooks& books_;
   const IcmRows& rows_;
+  const ProductLayout& layout_;
   const int quarter_;
   const int first_row_;  // of the warp, in the block
-  float4* residual_;
+  float4* shared_residuals_;
+  float4* device_residuals_;
   uint8_t* best_of_block_;
   uint8_t* current_of_block_;
   int to_next_;     // from the codes that are worked with to the next ones: the two places take turns
