@@ -148,7 +148,8 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
 bool lsq_same_with_block_barriers(const Codebooks& books, const float* rows, int64_t count, int64_t rounds) {
   const SearchBooks search(books, Resources());
   if (!has_icm_products(search)) return false;
-  const ProductLayout layout = product_layout(books.cols);
+  ProductLayout layout = product_layout(books.cols);
+  layout.turn_chunks = 1;  // all meet after each chunk
   const Launch usual(books, search, rows, count, rounds, layout);
   usual.run(icm::NoWatch());
   const Launch meeting(books, search, rows, count, rounds, layout);

@@ -93,6 +93,17 @@ struct IcmBooks {
   double unscale = 1;                   // of their squares, back
 };
 
+// Where the forms of the books that products take are made.
+struct ProductBooks {
+  float* centred = nullptr;  // zeros, as tiles and squares are
+  std::byte* tiles = nullptr;
+  float* terms = nullptr;
+  BookWindow* windows = nullptr;
+  float* centre = nullptr;
+  double* squares = nullptr;  // books x 2: scratch
+  double scale = 1;
+};
+
 // Pairwise tables and what unary ones are made with; null where there are none.
 struct IcmTables {
   const int16_t* pairs = nullptr;      // books x books x words x width
@@ -152,6 +163,10 @@ struct IcmGrid {
 
 // All enqueue.
 //
+// The books' columns side by side, and their forms for products, from books.words and books.means.
+void launch_book_columns(const IcmBooks& books, float* columns, cudaStream_t stream);
+void launch_product_books(const IcmBooks& books, const ProductBooks& made, cudaStream_t stream);
+
 // Rows, given as f32 in rows.values, to what the searches take: values, centred, fits and numbers are written. Rows
 // that do not fit are listed, where there is a list.
 void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,
