@@ -235,17 +235,13 @@ int main(int argc, char** argv) {
       bench.encode(words, m, 16, SearchForm::direct, rows / 50);
     }
     if (wants("stages")) {
-      // The layout that is used, and others: without turns, and with a longer ring.
-      const ProductLayout usual = product_layout(cols);
-      ProductLayout free = usual;
-      free.turn_chunks = 0;
-      ProductLayout longer = usual;
-      longer.stages = 3;
-      longer.shared_chunks = std::min(usual.chunks, 3);
-      longer.turn_chunks = std::min(usual.turn_chunks, 3);
-      for (const ProductLayout& layout : {usual, free, longer}) {
+      // With every length of the ring.
+      for (int stages = kProductLeastStages; stages <= kProductMostStages; ++stages) {
+        ProductLayout layout = product_layout(cols);
+        layout.stages = stages;
+        layout.shared_chunks = std::min(layout.chunks, kProductPlaces - stages);
         std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", ring of " +
-                            std::to_string(layout.stages) + ", turns of " + std::to_string(layout.turn_chunks) + ":";
+                            std::to_string(layout.stages) + ":";
         for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 4, 4, layout)) {
           where += "  " + name + column(figure, 6, figure < 10 ? 4 : 0);
         }

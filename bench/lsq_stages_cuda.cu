@@ -14,6 +14,7 @@ using namespace kith;
 constexpr int kStages = static_cast<int>(icm::Stage::count);
 
 struct ClockWatch {
+  static constexpr int kVariant = 0;
   static constexpr bool kBlockBarriers = false;
   unsigned long long* sums;
   uint32_t cycles[kStages] = {};
@@ -29,6 +30,11 @@ struct ClockWatch {
     if (threadIdx.x % 32 != 0) return;
     for (int i = 0; i < kStages; ++i) atomicAdd(sums + i, static_cast<unsigned long long>(cycles[i]));
   }
+};
+
+template <int kNumber>
+struct Variant : icm::NoWatch {
+  static constexpr int kVariant = kNumber;
 };
 
 struct MeetingWatch : icm::NoWatch {
@@ -142,14 +148,15 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
     found.emplace_back(names[i], static_cast<double>(cycles[static_cast<size_t>(i)]) / warp_steps);
   }
   found.emplace_back("us a row", 1e6 * seconds / static_cast<double>(count));
+  found.emplace_back("1", 1e6 * launch.run(Variant<1>()) / static_cast<double>(count));
+  found.emplace_back("2", 1e6 * launch.run(Variant<2>()) / static_cast<double>(count));
   return found;
 }
 
 bool lsq_same_with_block_barriers(const Codebooks& books, const float* rows, int64_t count, int64_t rounds) {
   const SearchBooks search(books, Resources());
   if (!has_icm_products(search)) return false;
-  ProductLayout layout = product_layout(books.cols);
-  layout.turn_chunks = 1;  // all meet after each chunk
+  const ProductLayout layout = product_layout(books.cols);
   const Launch usual(books, search, rows, count, rounds, layout);
   usual.run(icm::NoWatch());
   const Launch meeting(books, search, rows, count, rounds, layout);

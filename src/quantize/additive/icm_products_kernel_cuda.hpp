@@ -45,13 +45,8 @@ class Searcher {
         run_(run),
         layout_(layout),
         shared_(shared),
-        terms_(SharedSlots(layout, books.books).terms.in(shared)),
-        barriers_(SharedSlots(layout, books.books).barriers.in(shared)),
         quads_(books, rows, layout, shared),
-        watch_(watch) {
-    turns_left_ = layout.turn_chunks == 0 ? 0 : run.rounds * run.steps + (run.start == IcmStart::greedy ? static_cast<int>(books.books) : 0);
-    if (turns_left_ > 0 && group() == 1) ptx::turn_give(kTurnBarrier, kSearchers);
-  }
+        watch_(watch) {}
 
   __device__ void run() {
     watch_.begin();
@@ -123,18 +118,20 @@ class Searcher {
     quads_.set_codes(book, found);
   }
 
-  static __device__ int group() { return static_cast<int>(threadIdx.x) / kGroupThreads; }
+  __device__ SharedSlots slots() const { return {layout_, books_.books}; }
+  __device__ Barriers* barriers() const { return slots().barriers.in(shared_); }
 
   // The operand of a chunk: what is left of the rows, more the codewords that they have, in halves. Adds to the norms.
-  __device__ void make_operand(const float4 (&left)[2][kChunkSteps], const std::byte* tile, const int (&had)[2],
-                               bool starting, uint32_t (&a)[kChunkSteps][4], float (&norms)[2]) const {
+  __device__ void make_operand(int chunk, const std::byte* tile, const int (&had)[2], bool starting,
+                               uint32_t (&a)[kChunkSteps][4], float (&norms)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
+      const float4* const left = quads_.residual(chunk, h);
       const std::byte* const taken = tile + had[h] * 128 + 4 * quads_.quarter();
       const int swizzle = had[h] % 8;
 #pragma unroll
       for (int s = 0; s < kChunkSteps; ++s) {
-        float4 r = left[h][s];
+        float4 r = left[s * kSearchers];
         if (!starting) {
           const auto low = *reinterpret_cast<const __half2*>(taken + ((2 * s) ^ swizzle) * 16);
           const auto high = *reinterpret_cast<const __half2*>(taken + ((2 * s + 1) ^ swizzle) * 16);
@@ -152,14 +149,8 @@ class Searcher {
     }
   }
 
-  // The products of a step, chunk by chunk. What is left of the rows in the next chunk comes while one is multiplied.
-  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
-    float4 left[2][kChunkSteps];
-    quads_.load(0, left);
-    watch_.ends(Stage::rest);
-    ptx::barrier_wait(&barriers_->full[place_.stage], place_.parity);
-    watch_.ends(Stage::wait);
-    const auto* const terms = vectors<float2>(terms_) + place_.stage * kProductWords / 2;
+  __device__ void start_sums(int stage, float (&sums)[2][64]) const {
+    const auto* const terms = vectors<float2>(slots().terms.in(shared_)) + stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -169,47 +160,86 @@ class Searcher {
         sums[half][4 * j + 1] = sums[half][4 * j + 3] = pair.y;
       }
     }
-    const bool turns = layout_.turn_chunks > 0;
-    int turn = 0;  // chunks of it
-#pragma unroll 1
-    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
-      const int stage = place_.stage;
-      const std::byte* const tile = shared_ + stage * kProductChunkBytes;
-      ptx::barrier_wait(&barriers_->full[stage], place_.parity);
-      watch_.ends(Stage::wait);
-      uint32_t a[kChunkSteps][4];
-      make_operand(left, tile, had, starting, a, norms);
-      watch_.ends(Stage::operand);
-      const bool last = chunk + 1 == layout_.chunks;
-      if (turns && turn == 0) ptx::turn_wait(kTurnBarrier + group(), kSearchers);
-      ptx::keep_sums(sums[0]);
-      ptx::keep_sums(sums[1]);
-      ptx::warpgroup_fence();
-      const uint64_t b = ptx::operand_descriptor(tile);
+  }
+
+  // Waits for a chunk of the book, and starts its products.
+  __device__ void start_products(int chunk, const Place& at, const int (&had)[2], bool starting,
+                                 uint32_t (&a)[kChunkSteps][4], float (&sums)[2][64], float (&norms)[2]) {
+    const std::byte* const tile = shared_ + at.stage * kProductChunkBytes;
+    ptx::barrier_wait(&barriers()->full[at.stage], at.parity);
+    watch_.ends(Stage::wait);
+    make_operand(chunk, tile, had, starting, a, norms);
+    if (Watch::kVariant == 1 && chunk == 0) start_sums(at.stage, sums);
+    watch_.ends(Stage::operand);
+    ptx::warpgroup_fence();
+    const uint64_t b = ptx::operand_descriptor(tile);
 #pragma unroll
-      for (int s = 0; s < kChunkSteps; ++s) {
+    for (int s = 0; s < kChunkSteps; ++s) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
-        }
+      for (int half = 0; half < 2; ++half) {
+        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
       }
-      ptx::warpgroup_commit();
-      if (!last) quads_.load(chunk + 1, left);
-      ptx::warpgroup_wait<0>();
-      ptx::keep_sums(sums[0]);
-      ptx::keep_sums(sums[1]);
-      if (turns && (++turn == layout_.turn_chunks || last)) {
-        turn = 0;
-        // The last turn of all is the second group's, after which nobody waits.
-        if (!(last && turns_left_ == 1 && group() == 1)) ptx::turn_give(kTurnBarrier + 1 - group(), kSearchers);
-      }
-      __syncwarp();
-      watch_.ends(Stage::product);
-      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
-      if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
-      place_.advance(layout_.stages);
     }
-    --turns_left_;
+    ptx::warpgroup_commit();
+  }
+
+  // All but the last kPending products have ended, and with them the use of their stage.
+  template <int kPending>
+  __device__ void finish_products() {
+    ptx::warpgroup_wait<kPending>();
+    __syncwarp();
+    watch_.ends(Stage::product);
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers()->empty[place_.stage]);
+    if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+    place_.advance(layout_.stages);
+  }
+
+  // The products of a step. An operand is made while the chunk before it is multiplied.
+  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
+    watch_.ends(Stage::rest);
+    if constexpr (Watch::kVariant != 1) {
+      ptx::barrier_wait(&barriers()->full[place_.stage], place_.parity);
+      watch_.ends(Stage::wait);
+      start_sums(place_.stage, sums);
+      ptx::keep_sums(sums[0]);
+      ptx::keep_sums(sums[1]);
+    }
+    uint32_t even[kChunkSteps][4];
+    uint32_t odd[kChunkSteps][4];
+    if constexpr (Watch::kVariant == 2) {
+      Place ahead = place_;
+      start_products(0, ahead, had, starting, even, sums, norms);
+      int chunk = 1;
+#pragma unroll 1
+      for (; chunk + 1 < layout_.chunks; chunk += 2) {
+        ahead.advance(layout_.stages);
+        start_products(chunk, ahead, had, starting, odd, sums, norms);
+        finish_products<1>();
+        ahead.advance(layout_.stages);
+        start_products(chunk + 1, ahead, had, starting, even, sums, norms);
+        finish_products<1>();
+      }
+      if (chunk < layout_.chunks) {
+        ahead.advance(layout_.stages);
+        start_products(chunk, ahead, had, starting, odd, sums, norms);
+        finish_products<1>();
+      }
+      finish_products<0>();
+    } else {
+#pragma unroll 1
+      for (int chunk = 0; chunk < layout_.chunks; chunk += 2) {
+        Place ahead = place_;
+        start_products(chunk, ahead, had, starting, even, sums, norms);
+        if (chunk + 1 < layout_.chunks) {
+          ahead.advance(layout_.stages);
+          start_products(chunk + 1, ahead, had, starting, odd, sums, norms);
+          finish_products<1>();
+        }
+        finish_products<0>();
+      }
+    }
+    ptx::keep_sums(sums[0]);
+    ptx::keep_sums(sums[1]);
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
@@ -303,12 +333,9 @@ class Searcher {
   const IcmRun& run_;
   const ProductLayout& layout_;
   std::byte* const shared_;
-  const float* const terms_;
-  Barriers* const barriers_;
   QuadRows quads_;
   float cost_[2];
   int changed_[2];  // the step of the round that changed a code last
-  int turns_left_;  // steps in which the warpgroups take turns
   Place place_;
   Watch watch_;
 };

@@ -40,8 +40,6 @@ struct ProductLayout {
   int chunks = 1;         // of a row, 64 columns each
   int stages = 4;         // of the ring
   int shared_chunks = 1;  // of what is left of the rows
-  // The two warpgroups take turns to multiply, so many chunks at a time, up to `stages`; 0: they do not.
-  int turn_chunks = 1;
 };
 
 inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
@@ -54,8 +52,6 @@ constexpr ProductLayout product_layout(int64_t cols) {
   layout.shared_chunks = layout.chunks < shared ? layout.chunks : shared;
   const int left = kProductPlaces - layout.shared_chunks;
   layout.stages = left < kProductMostStages ? left : kProductMostStages;
-  // A warpgroup that is a whole step behind multiplies while the other one looks for the largest.
-  layout.turn_chunks = 2 * layout.chunks <= layout.stages ? layout.chunks : 1;
   return layout;
 }
 // Values of IcmRows::residuals.

@@ -20,8 +20,8 @@ inline constexpr int kGroups = 2;
 inline constexpr int kGroupThreads = 128;
 inline constexpr int kSearchers = kGroups * kGroupThreads;
 inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies, and gives them its registers
-inline constexpr int kSearcherRegisters = 232;               // of 168 that all begin with
-inline constexpr int kCopierRegisters = 40;
+inline constexpr int kSearcherRegisters = 240;               // of 168 that all begin with
+inline constexpr int kCopierRegisters = 24;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kHalfTile = 128;   // codewords of one product
 inline constexpr int kChunkSteps = 4;   // of 16 columns
@@ -40,10 +40,10 @@ enum class Stage : int { wait, operand, product, choice, settle, replace, rest, 
 // race`).
 inline constexpr int kMeetingBarrier = 1;
 inline constexpr int kMeetingThreads = kSearchers + 32;
-inline constexpr int kTurnBarrier = 2;  // and the next: the first and the second warpgroup's turn to multiply
 
 // The time since the last call belongs to that stage.
 struct NoWatch {
+  static constexpr int kVariant = 0;
   static constexpr bool kBlockBarriers = false;
   __device__ void begin() {}
   __device__ void ends(Stage) {}
@@ -144,70 +144,32 @@ __device__ inline void add_squares(const float4& differences, double (&lanes)[4]
 class QuadRows {
  public:
   __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, const ProductLayout& layout, std::byte* shared)
-      : books_(books),
-        rows_(rows),
-        layout_(layout),
-        quarter_(static_cast<int>(threadIdx.x % 4)),
-        first_row_(static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16)) {
-    const SharedSlots slots(layout, books.books);
-    const int local = first_row_ + static_cast<int>(threadIdx.x % 32 / 4);
-    shared_residuals_ = slots.residuals.in(shared) + threadIdx.x;
-    const int64_t device_chunks = layout.chunks - layout.shared_chunks;
-    device_residuals_ =
-        vectors<float4>(rows.residuals) + blockIdx.x * device_chunks * kChunkVectors * kSearchers + threadIdx.x;
-    uint8_t* const codes = slots.codes.in(shared);
-    const auto m = static_cast<int>(books.books);
-    best_of_block_ = codes;
-    current_of_block_ = codes + kProductTileRows * m;
-    to_next_ = kProductTileRows * m;
+      : books_(books), rows_(rows), layout_(layout), shared_(shared) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local + 8 * h;
-      row_[h] = row < rows.count && rows.fits[row] != 0 ? row : -1;
-      current_[h] = current_of_block_ + (local + 8 * h) * m;
-      best_[h] = best_of_block_ + (local + 8 * h) * m;
-    }
+    for (int h = 0; h < 2; ++h) there_[h] = row(h) < rows.count && rows.fits[row(h)] != 0;
   }
 
-  __device__ int quarter() const { return quarter_; }
-  __device__ bool there(int h) const { return row_[h] >= 0; }
-  __device__ int code(int h, int64_t book) const { return current_[h][book]; }
+  static __device__ int quarter() { return static_cast<int>(threadIdx.x % 4); }
+  __device__ bool there(int h) const { return there_[h]; }
+  __device__ int code(int h, int book) const { return current(h)[book]; }
   // Of both rows; all lanes of a warp take part.
-  __device__ void set_codes(int64_t book, const int (&found)[2]) const {
+  __device__ void set_codes(int book, const int (&found)[2]) const {
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (quarter_ == 0) current_[h][book] = static_cast<uint8_t>(found[h]);
+      if (quarter() == 0) current(h)[book] = static_cast<uint8_t>(found[h]);
     }
     __syncwarp();
   }
 
-  // What is left of both rows, or of one, in a chunk: 16 columns in each value of the array.
-  __device__ void load(int chunk, float4 (&left)[2][kChunkSteps]) const {
-    load(chunk, 0, left[0]);
-    load(chunk, 1, left[1]);
-  }
-  __device__ void load(int chunk, int h, float4 (&left)[kChunkSteps]) const {
-    if (chunk < layout_.shared_chunks) {
-      const float4* const from = shared_residuals_ + place_of(chunk, h);
-#pragma unroll
-      for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
-    } else {
-      const float4* const from = device_residuals_ + place_of(chunk - layout_.shared_chunks, h);
-#pragma unroll
-      for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
-    }
-  }
-  __device__ void store(int chunk, int h, const float4 (&left)[kChunkSteps]) const {
-    if (chunk < layout_.shared_chunks) {
-      float4* const to = shared_residuals_ + place_of(chunk, h);
-#pragma unroll
-      for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
-    } else {
-      float4* const to = device_residuals_ + place_of(chunk - layout_.shared_chunks, h);
-#pragma unroll
-      for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
-    }
+  // What is left of a row in a chunk, 16 columns a value: this is the first, and kSearchers lie between them.
+  __device__ float4* residual(int chunk, int h) const {
+    const int device_chunk = chunk - layout_.shared_chunks;
+    float4* const in_shared = SharedSlots(layout_, books_.books).residuals.in(shared_) + place_of(chunk, h);
+    float4* const in_device = vectors<float4>(rows_.residuals) +
+                              static_cast<int64_t>(blockIdx.x) * place_of(layout_.chunks - layout_.shared_chunks, 0) +
+                              place_of(device_chunk, h);
+    return (device_chunk < 0 ? in_shared : in_device) + threadIdx.x;
   }
 
   // The codes that the search begins with, but for a greedy start, which finds them.
@@ -215,12 +177,12 @@ class QuadRows {
     const auto m = static_cast<int>(books_.books);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      for (int k = quarter_; k < m; k += 4) {
-        current_[h][k] = row_[h] >= 0 && run.start == IcmStart::given ? rows_.codes[row_[h] * m + k] : uint8_t{0};
+      for (int k = quarter(); k < m; k += 4) {
+        current(h)[k] = there_[h] && run.start == IcmStart::given ? rows_.codes[row(h) * m + k] : uint8_t{0};
       }
       __syncwarp();
-      if (quarter_ == 0 && row_[h] >= 0 && run.start == IcmStart::random) {
-        draw_codes(run.perturbation.seed, rows_.numbers[row_[h]], m, books_.bits, current_[h]);
+      if (quarter() == 0 && there_[h] && run.start == IcmStart::random) {
+        draw_codes(run.perturbation.seed, rows_.numbers[row(h)], m, books_.bits, current(h));
       }
     }
     __syncwarp();
@@ -232,7 +194,7 @@ class QuadRows {
     const bool wanted[2] = {first, second};
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      for (int64_t k = quarter_; wanted[h] && k < books_.books; k += 4) best_[h][k] = current_[h][k];
+      for (int k = quarter(); wanted[h] && k < static_cast<int>(books_.books); k += 4) best(h)[k] = current(h)[k];
     }
     __syncwarp();
   }
@@ -242,9 +204,10 @@ class QuadRows {
     const auto m = static_cast<int>(books_.books);
     const auto lane = static_cast<int>(threadIdx.x % 32);
     if (lane < 16) {
-      const int local = first_row_ + lane;
-      uint8_t* const to = current_of_block_ + to_next_ + local * m;
-      for (int k = 0; k < m; ++k) to[k] = best_of_block_[local * m + k];
+      const int local = first_row() + lane;
+      const uint8_t* const from = codes(0) + local * m;
+      uint8_t* const to = codes(2 - now_) + local * m;
+      for (int k = 0; k < m; ++k) to[k] = from[k];
       const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local;
       if (row < rows_.count) perturb_codes(perturbation, rows_.numbers[row], round, m, books_.bits, to);
     }
@@ -257,11 +220,9 @@ class QuadRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const uint64_t differ = differing_books(h);
-      if (row_[h] >= 0 && differ != 0) follow(h, differ);
-      current_[h] += to_next_;
+      if (there_[h] && differ != 0) follow(h, differ);
     }
-    current_of_block_ += to_next_;
-    to_next_ = -to_next_;
+    now_ = 1 - now_;
     __syncwarp();
   }
 
@@ -271,12 +232,12 @@ class QuadRows {
     for (int h = 0; h < 2; ++h) {
       for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
         float4 left[kChunkSteps] = {};
-        if (row_[h] >= 0) copy(row(h, chunk), left);
+        if (there_[h]) read_word(row_values(h) + chunk * kChunkVectors, left);
 #pragma unroll 4
         for (int k = 0; k < (less_words ? static_cast<int>(books_.books) : 0); ++k) {
-          subtract(word(k, current_[h][k], chunk), left);
+          subtract(word(k, current(h)[k]) + chunk * kChunkVectors, left);
         }
-        store(chunk, h, left);
+        write(chunk, h, left);
       }
     }
   }
@@ -287,7 +248,7 @@ class QuadRows {
 #pragma unroll 2
     for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
       float4 left[kChunkSteps];
-      load(chunk, h, left);
+      read(chunk, h, left);
 #pragma unroll
       for (int s = 0; s < kChunkSteps; ++s) add_squares(left[s], lanes);
     }
@@ -296,13 +257,15 @@ class QuadRows {
 
   // Another codeword of a book, or its first.
   __device__ void replace(int book, int h, int had, int found, bool starting) const {
+    const float4* const from = word(book, had);
+    const float4* const to = word(book, found);
 #pragma unroll 2
     for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
       float4 left[kChunkSteps];
-      load(chunk, h, left);
-      if (!starting) add(word(book, had, chunk), left);
-      subtract(word(book, found, chunk), left);
-      store(chunk, h, left);
+      read(chunk, h, left);
+      if (!starting) add(from + chunk * kChunkVectors, left);
+      subtract(to + chunk * kChunkVectors, left);
+      write(chunk, h, left);
     }
   }
 
@@ -310,15 +273,18 @@ class QuadRows {
   // All lanes of a warp take part; rows that do not ask read nothing.
   __device__ void exact_costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
                               float (&keys)[2]) const {
+    const float4* const from = word(book, had);
+    const float4* const first = word(book, pair[0] % kProductWords);
+    const float4* const second = word(book, pair[1] % kProductWords);
     double lanes[2][4] = {};
 #pragma unroll 2
     for (int chunk = 0; chunk < (asks ? layout_.chunks : 0); ++chunk) {
       float4 left[kChunkSteps];
       float4 words[2][kChunkSteps];
-      load(chunk, h, left);
-      copy(word(book, pair[0] % kProductWords, chunk), words[0]);
-      copy(word(book, pair[1] % kProductWords, chunk), words[1]);
-      if (!starting) add(word(book, had, chunk), left);
+      read(chunk, h, left);
+      read_word(first + chunk * kChunkVectors, words[0]);
+      read_word(second + chunk * kChunkVectors, words[1]);
+      if (!starting) add(from + chunk * kChunkVectors, left);
 #pragma unroll
       for (int s = 0; s < kChunkSteps; ++s) {
 #pragma unroll
@@ -332,29 +298,60 @@ class QuadRows {
   __device__ void write_best(const float (&costs)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (row_[h] < 0) continue;
-      for (int64_t k = quarter_; k < books_.books; k += 4) rows_.codes[row_[h] * books_.books + k] = best_[h][k];
-      if (rows_.costs != nullptr && quarter_ == 0) rows_.costs[row_[h]] = costs[h];
+      if (!there_[h]) continue;
+      const auto m = static_cast<int>(books_.books);
+      for (int k = quarter(); k < m; k += 4) rows_.codes[row(h) * m + k] = best(h)[k];
+      if (rows_.costs != nullptr && quarter() == 0) rows_.costs[row(h)] = costs[h];
     }
   }
 
  private:
-  static constexpr int kChunkVectors = 2 * kChunkSteps;  // that a thread has
+  static constexpr int kChunkVectors = kProductChunkCols / 4;
 
   static __device__ int place_of(int chunk, int h) { return (chunk * 2 + h) * kChunkSteps * kSearchers; }
 
-  // The thread's part of a chunk of a codeword, and of a row: every fourth vector.
-  __device__ const float4* word(int64_t book, int j, int chunk) const {
-    return vectors<float4>(books_.centred + ((book * kProductWords + j) * layout_.chunks + chunk) * kProductChunkCols) +
-           quarter_;
+  // Of the block's rows: the first of the warp, and those of the thread.
+  static __device__ int first_row() {
+    return static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16);
   }
-  __device__ const float4* row(int h, int chunk) const {
-    return vectors<float4>(rows_.centred + (row_[h] * layout_.chunks + chunk) * kProductChunkCols) + quarter_;
+  static __device__ int local_row(int h) { return first_row() + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h; }
+  static __device__ int64_t row(int h) { return static_cast<int64_t>(blockIdx.x) * kProductTileRows + local_row(h); }
+
+  // Codes of the block: the best so far (0), and two places that take turns.
+  __device__ uint8_t* codes(int place) const {
+    const auto m = static_cast<int>(books_.books);
+    return SharedSlots(layout_, m).codes.in(shared_) + place * kProductTileRows * m;
+  }
+  __device__ uint8_t* codes(int place, int h) const {
+    return codes(place) + local_row(h) * static_cast<int>(books_.books);
+  }
+  __device__ uint8_t* best(int h) const { return codes(0, h); }
+  __device__ uint8_t* current(int h) const { return codes(1 + now_, h); }
+  __device__ uint8_t* next(int h) const { return codes(2 - now_, h); }
+
+  // The thread's part of a codeword, and of a row: every fourth vector.
+  __device__ const float4* word(int book, int j) const {
+    return vectors<float4>(books_.centred +
+                           static_cast<int64_t>(book * kProductWords + j) * layout_.chunks * kProductChunkCols) +
+           quarter();
+  }
+  __device__ const float4* row_values(int h) const {
+    return vectors<float4>(rows_.centred + row(h) * layout_.chunks * kProductChunkCols) + quarter();
+  }
+  __device__ void read(int chunk, int h, float4 (&left)[kChunkSteps]) const {
+    const float4* const from = residual(chunk, h);
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
+  }
+  __device__ void write(int chunk, int h, const float4 (&left)[kChunkSteps]) const {
+    float4* const to = residual(chunk, h);
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
   }
   static __device__ float4 less(const float4& a, const float4& b) {
     return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
   }
-  static __device__ void copy(const float4* from, float4 (&to)[kChunkSteps]) {
+  static __device__ void read_word(const float4* from, float4 (&to)[kChunkSteps]) {
 #pragma unroll
     for (int s = 0; s < kChunkSteps; ++s) to[s] = from[4 * s];
   }
@@ -374,8 +371,8 @@ class QuadRows {
   // A bit for each book whose next code is another. All lanes of a warp take part.
   __device__ uint64_t differing_books(int h) const {
     uint64_t differ = 0;
-    for (int k = quarter_; k < static_cast<int>(books_.books); k += 4) {
-      if (current_[h][k] != current_[h][k + to_next_]) differ |= uint64_t{1} << k;
+    for (int k = quarter(); k < static_cast<int>(books_.books); k += 4) {
+      if (current(h)[k] != next(h)[k]) differ |= uint64_t{1} << k;
     }
     differ |= __shfl_xor_sync(kAllLanes, differ, 1);
     return differ | __shfl_xor_sync(kAllLanes, differ, 2);
@@ -383,39 +380,33 @@ class QuadRows {
 
   __device__ void follow(int h, uint64_t differ) const {
     const auto m = static_cast<int>(books_.books);
-    const uint8_t* const next = current_[h] + to_next_;
+    const uint8_t* const to = next(h);
     const bool anew = 2 * __popcll(differ) > m;
     for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      const int at = chunk * kChunkVectors;
       float4 left[kChunkSteps];
       if (anew) {
-        copy(row(h, chunk), left);
+        read_word(row_values(h) + at, left);
 #pragma unroll 4
-        for (int k = 0; k < m; ++k) subtract(word(k, next[k], chunk), left);
+        for (int k = 0; k < m; ++k) subtract(word(k, to[k]) + at, left);
       } else {
-        load(chunk, h, left);
+        read(chunk, h, left);
         for (uint64_t open = differ; open != 0; open &= open - 1) {
           const int k = __ffsll(static_cast<long long>(open)) - 1;
-          add(word(k, current_[h][k], chunk), left);
-          subtract(word(k, next[k], chunk), left);
+          add(word(k, current(h)[k]) + at, left);
+          subtract(word(k, to[k]) + at, left);
         }
       }
-      store(chunk, h, left);
+      write(chunk, h, left);
     }
   }
 
   const IcmBooks& books_;
   const IcmRows& rows_;
   const ProductLayout& layout_;
-  const int quarter_;
-  const int first_row_;  // of the warp, in the block
-  float4* shared_residuals_;
-  float4* device_residuals_;
-  uint8_t* best_of_block_;
-  uint8_t* current_of_block_;
-  int to_next_;     // from the codes that are worked with to the next ones: the two places take turns
-  int64_t row_[2];  // -1: none, or of another search
-  uint8_t* current_[2];
-  uint8_t* best_[2];
+  std::byte* const shared_;
+  bool there_[2];  // false: none, or of another search
+  int now_ = 0;    // which place of the two has the codes that are worked with
 };
 
 }  // namespace kith::icm
