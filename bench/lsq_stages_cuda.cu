@@ -15,6 +15,7 @@ constexpr int kStages = static_cast<int>(icm::Stage::count);
 
 struct ClockWatch {
   static constexpr int kVariant = 0;
+  static constexpr int kBlocks = 1;
   static constexpr bool kBlockBarriers = false;
   unsigned long long* sums;
   uint32_t cycles[kStages] = {};
@@ -32,9 +33,10 @@ struct ClockWatch {
   }
 };
 
-template <int kNumber>
+template <int kNumber, int kTogether = 1>
 struct Variant : icm::NoWatch {
   static constexpr int kVariant = kNumber;
+  static constexpr int kBlocks = kTogether;
 };
 
 struct MeetingWatch : icm::NoWatch {
@@ -100,7 +102,7 @@ class Launch {
   }
 
  private:
-  static int64_t tiles_of(int64_t count) { return divide_up(count, int64_t{kProductTileRows}); }
+  static int64_t tiles_of(int64_t count) { return 2 * divide_up(count, int64_t{2 * kProductTileRows}); }
   static std::vector<IcmStep> steps_of(const Codebooks& books) {
     LocalSearchParams params;
     std::vector<IcmStep> steps;
@@ -150,6 +152,9 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   found.emplace_back("us a row", 1e6 * seconds / static_cast<double>(count));
   found.emplace_back("1", 1e6 * launch.run(Variant<1>()) / static_cast<double>(count));
   found.emplace_back("2", 1e6 * launch.run(Variant<2>()) / static_cast<double>(count));
+  const std::vector<uint8_t> before = launch.codes();
+  found.emplace_back("pairs", 1e6 * launch.run(Variant<0, 2>()) / static_cast<double>(count));
+  found.emplace_back("same", before == launch.codes() ? 1 : 0);
   return found;
 }
 

@@ -189,7 +189,12 @@ class Searcher {
     ptx::warpgroup_wait<kPending>();
     __syncwarp();
     watch_.ends(Stage::product);
-    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers()->empty[place_.stage]);
+    uint64_t* const empty = &barriers()->empty[place_.stage];
+    if constexpr (Watch::kBlocks > 1) {
+      if (threadIdx.x % 32 < Watch::kBlocks) ptx::barrier_arrive_at(empty, threadIdx.x % 32);
+    } else {
+      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
+    }
     if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
     place_.advance(layout_.stages);
   }
@@ -341,7 +346,7 @@ class Searcher {
 };
 
 template <typename Watch>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __cluster_dims__(Watch::kBlocks) __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
                     const __grid_constant__ IcmRun run, const __grid_constant__ ProductLayout layout, Watch watch) {
   extern __shared__ std::byte dynamic[];
@@ -350,19 +355,22 @@ __global__ void __launch_bounds__(kThreads, 1)
     Barriers* const barriers = SharedSlots(layout, books.books).barriers.in(shared);
     for (int stage = 0; stage < layout.stages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
-      ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
+      ptx::barrier_init(&barriers->empty[stage], Watch::kBlocks * kSearchers / 32);
     }
     ptx::barrier_init_fence();
   }
   __syncthreads();
+  if constexpr (Watch::kBlocks > 1) ptx::cluster_wait();
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
     const auto copiers = kSearchers + (Watch::kBlockBarriers ? 32 : 1);
-    if (threadIdx.x < copiers) copy_books<Watch::kBlockBarriers>(books, run, layout, shared);
+    if (threadIdx.x < copiers) copy_books<Watch::kBlocks, Watch::kBlockBarriers>(books, run, layout, shared);
   } else {
     ptx::take_registers<kSearcherRegisters>();
     Searcher<Watch>(books, rows, run, layout, shared, watch).run();
   }
+  // The other block may still write here.
+  if constexpr (Watch::kBlocks > 1) ptx::cluster_wait();
 }
 
 }  // namespace kith::icm

@@ -44,6 +44,7 @@ inline constexpr int kMeetingThreads = kSearchers + 32;
 // The time since the last call belongs to that stage.
 struct NoWatch {
   static constexpr int kVariant = 0;
+  static constexpr int kBlocks = 1;
   static constexpr bool kBlockBarriers = false;
   __device__ void begin() {}
   __device__ void ends(Stage) {}
@@ -77,8 +78,9 @@ struct Place {
   }
 };
 
-// By the first thread of a warp; with barriers of the block, by all of it.
-template <bool kBlockBarriers>
+// By the first thread of a warp; with barriers of the block, by all of it. Each block of a cluster brings its part of a
+// chunk to all of them: what comes from the second-level cache is shared.
+template <int kBlocks, bool kBlockBarriers>
 __device__ void copy_books(const IcmBooks& books, const IcmRun& run, const ProductLayout& layout, std::byte* shared) {
   const SharedSlots slots(layout, books.books);
   Barriers* const barriers = slots.barriers.in(shared);
@@ -97,9 +99,16 @@ __device__ void copy_books(const IcmBooks& books, const IcmRun& run, const Produ
                      kProductWords * 4, full);
     }
     const std::byte* const from = books.tiles + (book * layout.chunks + chunk) * kProductChunkBytes;
-    for (int part = 0; part < 2; ++part) {
-      constexpr int kPart = kProductChunkBytes / 2;
-      ptx::copy_bulk(shared + place.stage * kProductChunkBytes + part * kPart, from + part * kPart, kPart, full);
+    constexpr int kPart = kProductChunkBytes / 2;
+    std::byte* const to = shared + place.stage * kProductChunkBytes;
+    if constexpr (kBlocks > 1) {
+      static_assert(kBlocks == 2);
+      const int part = static_cast<int>(ptx::cluster_rank()) * kPart;
+      ptx::copy_bulk_to(3, to + part, from + part, kPart, full);
+    } else {
+      for (int part = 0; part < kProductChunkBytes; part += kPart) {
+        ptx::copy_bulk(to + part, from + part, kPart, full);
+      }
     }
     place.advance(layout.stages);
   };
