@@ -14,6 +14,7 @@
 #pragma once
 
 #include "quantize/additive/code_draws.hpp"
+#include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/pairwise_tables.hpp"
 
 #include <cuda_runtime_api.h>
@@ -24,8 +25,7 @@
 namespace kith {
 
 inline constexpr int kProductWords = 256;  // of a book, the last ones perhaps of no use
-inline constexpr int64_t kProductMostCols = 4096;  // more would need a wider kNormSlack
-inline constexpr int64_t kProductMostBooks = 64;   // codes of a block's rows lie in shared memory
+inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
 inline constexpr int kProductChunkCols = 64;
 inline constexpr int kProductChunkBytes = kProductWords * 2 * kProductChunkCols;
 inline constexpr int kProductTileRows = 128;  // that a block searches for
