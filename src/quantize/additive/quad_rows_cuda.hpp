@@ -238,17 +238,7 @@ class QuadRows {
   // The rows, less the codewords that they have.
   __device__ void load_residuals(bool less_words) const {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
-        float4 left[kChunkSteps] = {};
-        if (there_[h]) read_word(row_values(h) + chunk * kChunkVectors, left);
-#pragma unroll 4
-        for (int k = 0; k < (less_words ? static_cast<int>(books_.books) : 0); ++k) {
-          subtract(word(k, current(h)[k]) + chunk * kChunkVectors, left);
-        }
-        write(chunk, h, left);
-      }
-    }
+    for (int h = 0; h < 2; ++h) make_residual(h, less_words ? current(h) : nullptr);
   }
 
   // The canonical cost of the codes that are worked with.
@@ -388,24 +378,21 @@ class QuadRows {
   }
 
   __device__ void follow(int h, uint64_t differ) const {
-    const auto m = static_cast<int>(books_.books);
-    const uint8_t* const to = next(h);
-    const bool anew = 2 * __popcll(differ) > m;
+    if (2 * __popcll(differ) > static_cast<int>(books_.books)) return make_residual(h, next(h));
+    for (; differ != 0; differ &= differ - 1) {
+      const int k = __ffsll(static_cast<long long>(differ)) - 1;
+      replace(k, h, current(h)[k], next(h)[k], false);
+    }
+  }
+
+  // A row less the codewords of its codes, where there are such.
+  __device__ void make_residual(int h, const uint8_t* codes) const {
+    const int words = codes == nullptr ? 0 : static_cast<int>(books_.books);
     for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
-      const int at = chunk * kChunkVectors;
-      float4 left[kChunkSteps];
-      if (anew) {
-        read_word(row_values(h) + at, left);
+      float4 left[kChunkSteps] = {};
+      if (there_[h]) read_word(row_values(h) + chunk * kChunkVectors, left);
 #pragma unroll 4
-        for (int k = 0; k < m; ++k) subtract(word(k, to[k]) + at, left);
-      } else {
-        read(chunk, h, left);
-        for (uint64_t open = differ; open != 0; open &= open - 1) {
-          const int k = __ffsll(static_cast<long long>(open)) - 1;
-          add(word(k, current(h)[k]) + at, left);
-          subtract(word(k, to[k]) + at, left);
-        }
-      }
+      for (int k = 0; k < words; ++k) subtract(word(k, codes[k]) + chunk * kChunkVectors, left);
       write(chunk, h, left);
     }
   }
