@@ -154,6 +154,8 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   found.emplace_back("2", 1e6 * launch.run(Variant<2>()) / static_cast<double>(count));
   const std::vector<uint8_t> before = launch.codes();
   found.emplace_back("pairs", 1e6 * launch.run(Variant<0, 2>()) / static_cast<double>(count));
+  found.emplace_back("pairs 1", 1e6 * launch.run(Variant<1, 2>()) / static_cast<double>(count));
+  found.emplace_back("pairs 2", 1e6 * launch.run(Variant<2, 2>()) / static_cast<double>(count));
   found.emplace_back("same", before == launch.codes() ? 1 : 0);
   return found;
 }
