@@ -236,7 +236,7 @@ int main(int argc, char** argv) {
     }
     if (wants("stages")) {
       // With every length of the ring.
-      for (int stages = kProductLeastStages; stages <= kProductMostStages; ++stages) {
+      for (int stages = 2; stages <= kProductMostStages; ++stages) {
         ProductLayout layout = product_layout(cols);
         layout.stages = stages;
         layout.shared_chunks = std::min(layout.chunks, kProductPlaces - stages);

@@ -14,8 +14,6 @@ using namespace kith;
 constexpr int kStages = static_cast<int>(icm::Stage::count);
 
 struct ClockWatch {
-  static constexpr int kVariant = 0;
-  static constexpr int kBlocks = 1;
   static constexpr bool kBlockBarriers = false;
   unsigned long long* sums;
   uint32_t cycles[kStages] = {};
@@ -31,12 +29,6 @@ struct ClockWatch {
     if (threadIdx.x % 32 != 0) return;
     for (int i = 0; i < kStages; ++i) atomicAdd(sums + i, static_cast<unsigned long long>(cycles[i]));
   }
-};
-
-template <int kNumber, int kTogether = 1>
-struct Variant : icm::NoWatch {
-  static constexpr int kVariant = kNumber;
-  static constexpr int kBlocks = kTogether;
 };
 
 struct MeetingWatch : icm::NoWatch {
@@ -83,7 +75,7 @@ class Launch {
   // Seconds.
   template <typename Watch>
   double run(const Watch& watch) const {
-    const auto kernel = icm::products_kernel<Watch>;
+    const auto kernel = icm::products_kernel_for<Watch>(layout_);
     const int bytes = icm::SharedSlots(layout_, books_.books).bytes();
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     check(cudaDeviceSynchronize());
@@ -102,7 +94,7 @@ class Launch {
   }
 
  private:
-  static int64_t tiles_of(int64_t count) { return 2 * divide_up(count, int64_t{2 * kProductTileRows}); }
+  static int64_t tiles_of(int64_t count) { return divide_up(count, int64_t{kProductTileRows}); }
   static std::vector<IcmStep> steps_of(const Codebooks& books) {
     LocalSearchParams params;
     std::vector<IcmStep> steps;
@@ -150,13 +142,6 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
     found.emplace_back(names[i], static_cast<double>(cycles[static_cast<size_t>(i)]) / warp_steps);
   }
   found.emplace_back("us a row", 1e6 * seconds / static_cast<double>(count));
-  found.emplace_back("1", 1e6 * launch.run(Variant<1>()) / static_cast<double>(count));
-  found.emplace_back("2", 1e6 * launch.run(Variant<2>()) / static_cast<double>(count));
-  const std::vector<uint8_t> before = launch.codes();
-  found.emplace_back("pairs", 1e6 * launch.run(Variant<0, 2>()) / static_cast<double>(count));
-  found.emplace_back("pairs 1", 1e6 * launch.run(Variant<1, 2>()) / static_cast<double>(count));
-  found.emplace_back("pairs 2", 1e6 * launch.run(Variant<2, 2>()) / static_cast<double>(count));
-  found.emplace_back("same", before == launch.codes() ? 1 : 0);
   return found;
 }
 

@@ -42,33 +42,6 @@ __device__ inline void copy_bulk(void* shared, const void* global, uint32_t byte
                : "memory");
 }
 
-// --- clusters: blocks side by side that write to each other's shared memory, at the same places in each
-
-__device__ inline uint32_t cluster_rank() {
-  uint32_t rank = 0;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-// All threads of all its blocks meet.
-__device__ inline void cluster_wait() { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;\n" ::: "memory"); }
-// The barrier of this place in the shared memory of a block of the cluster.
-__device__ inline void barrier_arrive_at(uint64_t* barrier, uint32_t rank) {
-  asm volatile(
-      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(shared_address(barrier)),
-      "r"(rank)
-      : "memory");
-}
-// copy_bulk to every block of the mask, each of whose barriers is told.
-__device__ inline void copy_bulk_to(uint16_t blocks, void* shared, const void* global, uint32_t bytes,
-                                    uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
-      "[%3], %4;" ::"r"(shared_address(shared)),
-      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
-      : "memory");
-}
-
 // --- numbered barriers of a block: `threads` is how many arrive and wait together
 
 __device__ inline void turn_wait(int id, int threads) {

@@ -36,7 +36,7 @@ __device__ inline uint32_t packed_halves(float low, float high) {
 }
 
 // A thread of a warpgroup.
-template <typename Watch>
+template <bool kShared, typename Watch>
 class Searcher {
  public:
   __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, const ProductLayout& layout,
@@ -162,89 +162,62 @@ class Searcher {
     }
   }
 
-  // Waits for a chunk of the book, and starts its products.
-  __device__ void start_products(int chunk, const Place& at, const int (&had)[2], bool starting,
-                                 uint32_t (&a)[kChunkSteps][4], float (&sums)[2][64], float (&norms)[2]) {
-    const std::byte* const tile = shared_ + at.stage * kProductChunkBytes;
-    ptx::barrier_wait(&barriers()->full[at.stage], at.parity);
+  // Waits for the next kChunks chunks of the book, multiplies them, and lets go of their stages. A warp waits while its
+  // operands are read, so that what overlaps is one warpgroup's products and the other one's operands.
+  template <int kChunks, bool kFirst>
+  __device__ void multiply_chunks(int chunk, const int (&had)[2], bool starting, float (&sums)[2][64],
+                                  float (&norms)[2]) {
+    const std::byte* tiles[kChunks];
+    Place ahead = place_;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      ptx::barrier_wait(&barriers()->full[ahead.stage], ahead.parity);
+      tiles[i] = shared_ + ahead.stage * kProductChunkBytes;
+      ahead.advance(layout_.stages);
+    }
     watch_.ends(Stage::wait);
-    make_operand(chunk, tile, had, starting, a, norms);
-    if (Watch::kVariant == 1 && chunk == 0) start_sums(at.stage, sums);
+    uint32_t a[kChunks][kChunkSteps][4];
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) make_operand(chunk + i, tiles[i], had, starting, a[i], norms);
+    if constexpr (kFirst) start_sums(place_.stage, sums);
     watch_.ends(Stage::operand);
+    ptx::keep_sums(sums[0]);
+    ptx::keep_sums(sums[1]);
     ptx::warpgroup_fence();
-    const uint64_t b = ptx::operand_descriptor(tile);
 #pragma unroll
-    for (int s = 0; s < kChunkSteps; ++s) {
+    for (int i = 0; i < kChunks; ++i) {
+      const uint64_t b = ptx::operand_descriptor(tiles[i]);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
+      for (int s = 0; s < kChunkSteps; ++s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          ptx::multiply_rows(sums[half], a[i][s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
+        }
       }
     }
     ptx::warpgroup_commit();
-  }
-
-  // All but the last kPending products have ended, and with them the use of their stage.
-  template <int kPending>
-  __device__ void finish_products() {
-    ptx::warpgroup_wait<kPending>();
-    __syncwarp();
-    watch_.ends(Stage::product);
-    uint64_t* const empty = &barriers()->empty[place_.stage];
-    if constexpr (Watch::kBlocks > 1) {
-      if (threadIdx.x % 32 < Watch::kBlocks) ptx::barrier_arrive_at(empty, threadIdx.x % 32);
-    } else {
-      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
-    }
-    if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
-    place_.advance(layout_.stages);
-  }
-
-  // The products of a step. An operand is made while the chunk before it is multiplied.
-  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
-    watch_.ends(Stage::rest);
-    if constexpr (Watch::kVariant != 1) {
-      ptx::barrier_wait(&barriers()->full[place_.stage], place_.parity);
-      watch_.ends(Stage::wait);
-      start_sums(place_.stage, sums);
-      ptx::keep_sums(sums[0]);
-      ptx::keep_sums(sums[1]);
-    }
-    uint32_t even[kChunkSteps][4];
-    uint32_t odd[kChunkSteps][4];
-    if constexpr (Watch::kVariant == 2) {
-      Place ahead = place_;
-      start_products(0, ahead, had, starting, even, sums, norms);
-      int chunk = 1;
-#pragma unroll 1
-      for (; chunk + 1 < layout_.chunks; chunk += 2) {
-        ahead.advance(layout_.stages);
-        start_products(chunk, ahead, had, starting, odd, sums, norms);
-        finish_products<1>();
-        ahead.advance(layout_.stages);
-        start_products(chunk + 1, ahead, had, starting, even, sums, norms);
-        finish_products<1>();
-      }
-      if (chunk < layout_.chunks) {
-        ahead.advance(layout_.stages);
-        start_products(chunk, ahead, had, starting, odd, sums, norms);
-        finish_products<1>();
-      }
-      finish_products<0>();
-    } else {
-#pragma unroll 1
-      for (int chunk = 0; chunk < layout_.chunks; chunk += 2) {
-        Place ahead = place_;
-        start_products(chunk, ahead, had, starting, even, sums, norms);
-        if (chunk + 1 < layout_.chunks) {
-          ahead.advance(layout_.stages);
-          start_products(chunk + 1, ahead, had, starting, odd, sums, norms);
-          finish_products<1>();
-        }
-        finish_products<0>();
-      }
-    }
+    ptx::warpgroup_wait<0>();
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
+    __syncwarp();
+    watch_.ends(Stage::product);
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers()->empty[place_.stage]);
+      if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      place_.advance(layout_.stages);
+    }
+  }
+
+  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
+    watch_.ends(Stage::rest);
+    if (kShared && layout_.chunks == 1) return multiply_chunks<1, true>(0, had, starting, sums, norms);
+    multiply_chunks<2, true>(0, had, starting, sums, norms);
+    if constexpr (kShared) return;
+    int chunk = 2;
+#pragma unroll 1
+    for (; chunk + 2 <= layout_.chunks; chunk += 2) multiply_chunks<2, false>(chunk, had, starting, sums, norms);
+    if (chunk < layout_.chunks) multiply_chunks<1, false>(chunk, had, starting, sums, norms);
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
@@ -338,15 +311,15 @@ class Searcher {
   const IcmRun& run_;
   const ProductLayout& layout_;
   std::byte* const shared_;
-  QuadRows quads_;
+  QuadRows<kShared> quads_;
   float cost_[2];
   int changed_[2];  // the step of the round that changed a code last
   Place place_;
   Watch watch_;
 };
 
-template <typename Watch>
-__global__ void __cluster_dims__(Watch::kBlocks) __launch_bounds__(kThreads, 1)
+template <bool kShared, typename Watch>
+__global__ void __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
                     const __grid_constant__ IcmRun run, const __grid_constant__ ProductLayout layout, Watch watch) {
   extern __shared__ std::byte dynamic[];
@@ -355,22 +328,25 @@ __global__ void __cluster_dims__(Watch::kBlocks) __launch_bounds__(kThreads, 1)
     Barriers* const barriers = SharedSlots(layout, books.books).barriers.in(shared);
     for (int stage = 0; stage < layout.stages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
-      ptx::barrier_init(&barriers->empty[stage], Watch::kBlocks * kSearchers / 32);
+      ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
     }
     ptx::barrier_init_fence();
   }
   __syncthreads();
-  if constexpr (Watch::kBlocks > 1) ptx::cluster_wait();
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
     const auto copiers = kSearchers + (Watch::kBlockBarriers ? 32 : 1);
-    if (threadIdx.x < copiers) copy_books<Watch::kBlocks, Watch::kBlockBarriers>(books, run, layout, shared);
+    if (threadIdx.x < copiers) copy_books<Watch::kBlockBarriers>(books, run, layout, shared);
   } else {
     ptx::take_registers<kSearcherRegisters>();
-    Searcher<Watch>(books, rows, run, layout, shared, watch).run();
+    Searcher<kShared, Watch>(books, rows, run, layout, shared, watch).run();
   }
-  // The other block may still write here.
-  if constexpr (Watch::kBlocks > 1) ptx::cluster_wait();
+}
+
+// The kernel for a layout.
+template <typename Watch>
+auto products_kernel_for(const ProductLayout& layout) {
+  return layout.chunks <= 2 ? products_kernel<true, Watch> : products_kernel<false, Watch>;
 }
 
 }  // namespace kith::icm

@@ -44,14 +44,14 @@ struct ProductLayout {
 
 inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
 inline constexpr int kProductMostStages = 4;
-inline constexpr int kProductLeastStages = 2;
+// Two chunks are multiplied at a time: a ring of four brings two while two are used. Of many columns a third place for
+// what is left of the rows is worth more, since the second-level cache hardly holds it.
 constexpr ProductLayout product_layout(int64_t cols) {
   ProductLayout layout;
   layout.chunks = product_chunks(cols);
-  const int shared = kProductPlaces - kProductLeastStages;
+  layout.stages = layout.chunks <= 8 ? kProductMostStages : kProductMostStages - 1;
+  const int shared = kProductPlaces - layout.stages;
   layout.shared_chunks = layout.chunks < shared ? layout.chunks : shared;
-  const int left = kProductPlaces - layout.shared_chunks;
-  layout.stages = left < kProductMostStages ? left : kProductMostStages;
   return layout;
 }
 // Values of IcmRows::residuals.

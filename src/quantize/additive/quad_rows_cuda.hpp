@@ -43,8 +43,6 @@ inline constexpr int kMeetingThreads = kSearchers + 32;
 
 // The time since the last call belongs to that stage.
 struct NoWatch {
-  static constexpr int kVariant = 0;
-  static constexpr int kBlocks = 1;
   static constexpr bool kBlockBarriers = false;
   __device__ void begin() {}
   __device__ void ends(Stage) {}
@@ -78,9 +76,8 @@ struct Place {
   }
 };
 
-// By the first thread of a warp; with barriers of the block, by all of it. Each block of a cluster brings its part of a
-// chunk to all of them: what comes from the second-level cache is shared.
-template <int kBlocks, bool kBlockBarriers>
+// By the first thread of a warp; with barriers of the block, by all of it.
+template <bool kBlockBarriers>
 __device__ void copy_books(const IcmBooks& books, const IcmRun& run, const ProductLayout& layout, std::byte* shared) {
   const SharedSlots slots(layout, books.books);
   Barriers* const barriers = slots.barriers.in(shared);
@@ -99,16 +96,9 @@ __device__ void copy_books(const IcmBooks& books, const IcmRun& run, const Produ
                      kProductWords * 4, full);
     }
     const std::byte* const from = books.tiles + (book * layout.chunks + chunk) * kProductChunkBytes;
-    constexpr int kPart = kProductChunkBytes / 2;
-    std::byte* const to = shared + place.stage * kProductChunkBytes;
-    if constexpr (kBlocks > 1) {
-      static_assert(kBlocks == 2);
-      const int part = static_cast<int>(ptx::cluster_rank()) * kPart;
-      ptx::copy_bulk_to(3, to + part, from + part, kPart, full);
-    } else {
-      for (int part = 0; part < kProductChunkBytes; part += kPart) {
-        ptx::copy_bulk(to + part, from + part, kPart, full);
-      }
+    for (int part = 0; part < 2; ++part) {
+      constexpr int kPart = kProductChunkBytes / 2;
+      ptx::copy_bulk(shared + place.stage * kProductChunkBytes + part * kPart, from + part * kPart, kPart, full);
     }
     place.advance(layout.stages);
   };
@@ -150,6 +140,9 @@ __device__ inline void add_squares(const float4& differences, double (&lanes)[4]
   add_square(differences.w, lanes[3]);
 }
 
+// kShared: there are one or two chunks, and what is left of the rows lies in shared memory, whose own instructions then
+// read it.
+template <bool kShared>
 class QuadRows {
  public:
   __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, const ProductLayout& layout, std::byte* shared)
@@ -173,12 +166,12 @@ class QuadRows {
 
   // What is left of a row in a chunk, 16 columns a value: this is the first, and kSearchers lie between them.
   __device__ float4* residual(int chunk, int h) const {
+    float4* const in_shared =
+        SharedSlots(layout_, books_.books).residuals.in(shared_) + place_of(chunk, h) + threadIdx.x;
     const int device_chunk = chunk - layout_.shared_chunks;
-    float4* const in_shared = SharedSlots(layout_, books_.books).residuals.in(shared_) + place_of(chunk, h);
-    float4* const in_device = vectors<float4>(rows_.residuals) +
-                              static_cast<int64_t>(blockIdx.x) * place_of(layout_.chunks - layout_.shared_chunks, 0) +
-                              place_of(device_chunk, h);
-    return (device_chunk < 0 ? in_shared : in_device) + threadIdx.x;
+    if (kShared || device_chunk < 0) return in_shared;
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * place_of(layout_.chunks - layout_.shared_chunks, 0);
+    return vectors<float4>(rows_.residuals) + tile + place_of(device_chunk, h) + threadIdx.x;
   }
 
   // The codes that the search begins with, but for a greedy start, which finds them.
@@ -347,23 +340,24 @@ class QuadRows {
 #pragma unroll
     for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
   }
+  // Codewords and rows are read as constants, so that no write to a residual holds a read up.
   static __device__ float4 less(const float4& a, const float4& b) {
     return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
   }
   static __device__ void read_word(const float4* from, float4 (&to)[kChunkSteps]) {
 #pragma unroll
-    for (int s = 0; s < kChunkSteps; ++s) to[s] = from[4 * s];
+    for (int s = 0; s < kChunkSteps; ++s) to[s] = __ldg(from + 4 * s);
   }
   static __device__ void add(const float4* word, float4 (&left)[kChunkSteps]) {
 #pragma unroll
     for (int s = 0; s < kChunkSteps; ++s) {
-      const float4 c = word[4 * s];
+      const float4 c = __ldg(word + 4 * s);
       left[s] = {left[s].x + c.x, left[s].y + c.y, left[s].z + c.z, left[s].w + c.w};
     }
   }
   static __device__ void subtract(const float4* word, float4 (&left)[kChunkSteps]) {
 #pragma unroll
-    for (int s = 0; s < kChunkSteps; ++s) left[s] = less(left[s], word[4 * s]);
+    for (int s = 0; s < kChunkSteps; ++s) left[s] = less(left[s], __ldg(word + 4 * s));
   }
 
   static_assert(kProductMostBooks <= 64);  // a bit for each
