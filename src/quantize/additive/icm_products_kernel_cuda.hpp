@@ -19,6 +19,7 @@
 #pragma once
 
 #include "core/divide.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 #include "quantize/additive/quad_rows_cuda.hpp"
 
 #include <cuda_fp16.h>
@@ -265,15 +266,36 @@ class Searcher {
     return min(first, __shfl_xor_sync(kAllLanes, first, 2));
   }
 
-  // The first by exact cost, two codewords at a time. Quads work on their rows side by side; all lanes take part.
-  __device__ void settle(int book, const int (&had)[2], bool starting, uint32_t (&near)[2][2], const bool (&open)[2],
-                         int (&found)[2]) const {
+  // The first by exact cost. Sums in f32 tell most costs apart; float64, to which values must be converted at a quarter
+  // of the rate, decides among what they do not.
+  __device__ void settle(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
+                         const bool (&open)[2], int (&found)[2]) const {
+    float least[2];
+    float second[2];
+    compare<false>(book, had, starting, near, open, found, least, second);
+    // Sums are within `loss` of the costs, and keys within kKeyLoss of these.
+    const float loss = static_cast<float>(kChunkSteps * layout_.chunks + 8) * 0x1p-24f;
+    const float above = 1 + 3 * loss + 2 * static_cast<float>(kKeyLoss);
+    bool unsure[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) unsure[h] = open[h] && !(second[h] > fmaf(least[h], above, books_.tiny));
+    if (!__any_sync(kAllLanes, unsure[0] || unsure[1])) return;
+    compare<true>(book, had, starting, near, unsure, found, least, second);
+  }
+
+  // Which codeword of those near has the least cost, two at a time, and what the next one costs. Quads work on their
+  // rows side by side; all lanes take part.
+  template <bool kExact>
+  __device__ void compare(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
+                          const bool (&open)[2], int (&found)[2], float (&least)[2], float (&second)[2]) const {
     bool left[2] = {open[0], open[1]};
-    float least[2] = {HUGE_VALF, HUGE_VALF};
+    uint32_t bits[2][2] = {{near[0][0], near[0][1]}, {near[1][0], near[1][1]}};
+#pragma unroll
+    for (int h = 0; h < 2; ++h) least[h] = second[h] = HUGE_VALF;
     while (__any_sync(kAllLanes, left[0] || left[1])) {
       const int h = left[0] ? 0 : 1;
-      uint32_t low = h == 0 ? near[0][0] : near[1][0];
-      uint32_t high = h == 0 ? near[0][1] : near[1][1];
+      uint32_t low = h == 0 ? bits[0][0] : bits[1][0];
+      uint32_t high = h == 0 ? bits[0][1] : bits[1][1];
       int pair[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -287,20 +309,25 @@ class Searcher {
           high &= ~bit;
         }
       }
-      float keys[2];
+      float costs[2];
       const bool asks = h == 0 ? left[0] : left[1];
-      quads_.exact_costs(book, h, h == 0 ? had[0] : had[1], starting, asks, pair, keys);
+      quads_.template costs<kExact>(book, h, h == 0 ? had[0] : had[1], starting, asks, pair, costs);
       const bool more = next_near(low, high) != kNone;
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         if (h != row || !left[row]) continue;
-        near[row][0] = low;
-        near[row][1] = high;
+        bits[row][0] = low;
+        bits[row][1] = high;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          if (pair[i] == kNone || !(keys[i] < least[row])) continue;
-          least[row] = keys[i];
-          found[row] = pair[i];
+          if (pair[i] == kNone) continue;
+          if (costs[i] < least[row]) {
+            second[row] = least[row];
+            least[row] = costs[i];
+            found[row] = pair[i];
+          } else {
+            second[row] = fminf(second[row], costs[i]);
+          }
         }
         left[row] = more;
       }

@@ -7,6 +7,7 @@
 #include "core/within_limits.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -300,6 +301,7 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
     books_.centre = made.centre;
     books_.scale = static_cast<float>(made.scale);
     books_.unscale = 1 / (made.scale * made.scale);
+    books_.tiny = static_cast<float>(2 * kTinyKey * made.scale * made.scale);
   }
   context->synchronize();
 }

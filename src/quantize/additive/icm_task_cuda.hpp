@@ -87,6 +87,7 @@ struct IcmBooks {
   const float* centre = nullptr;        // product_cols: all means
   float scale = 1;                      // of values
   double unscale = 1;                   // of their squares, back
+  float tiny = 0;                       // scaled squares that are no further apart may be the same keys
 };
 
 // Where the forms of the books that products take are made.

@@ -10,6 +10,7 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace kith::icm {
 
@@ -120,7 +121,8 @@ __device__ void copy_books(const IcmBooks& books, const IcmRun& run, const Produ
 
 // The sum of a quad's canonical lanes, 4 t to 4 t + 3 in its lane t: the tree of canonical_tree(), the same in all
 // four.
-__device__ inline double quad_tree(double (&lanes)[4]) {
+template <typename Sum>
+__device__ inline Sum quad_tree(Sum (&lanes)[4]) {
 #pragma unroll
   for (int apart = 2; apart > 0; --apart) {
 #pragma unroll
@@ -129,15 +131,14 @@ __device__ inline double quad_tree(double (&lanes)[4]) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-__device__ inline void add_square(float difference, double& lane) {
-  const auto wide = static_cast<double>(difference);
-  lane = fma(wide, wide, lane);
-}
-__device__ inline void add_squares(const float4& differences, double (&lanes)[4]) {
-  add_square(differences.x, lanes[0]);
-  add_square(differences.y, lanes[1]);
-  add_square(differences.z, lanes[2]);
-  add_square(differences.w, lanes[3]);
+template <typename Sum>
+__device__ inline void add_squares(const float4& differences, Sum (&lanes)[4]) {
+  const float each[4] = {differences.x, differences.y, differences.z, differences.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const auto wide = static_cast<Sum>(each[i]);
+    lanes[i] = fma(wide, wide, lanes[i]);
+  }
 }
 
 // kShared: there are one or two chunks, and what is left of the rows lies in shared memory, whose own instructions then
@@ -261,14 +262,16 @@ class QuadRows {
     }
   }
 
-  // The costs of two codewords of a book; codes past the last have any.
+  // The costs of two codewords of a book: canonical keys, or sums in f32, scaled. Codes past the last have any.
   // All lanes of a warp take part; rows that do not ask read nothing.
-  __device__ void exact_costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
-                              float (&keys)[2]) const {
+  template <bool kExact>
+  __device__ void costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
+                        float (&found)[2]) const {
+    using Sum = std::conditional_t<kExact, double, float>;
     const float4* const from = word(book, had);
     const float4* const first = word(book, pair[0] % kProductWords);
     const float4* const second = word(book, pair[1] % kProductWords);
-    double lanes[2][4] = {};
+    Sum lanes[2][4] = {};
 #pragma unroll 2
     for (int chunk = 0; chunk < (asks ? layout_.chunks : 0); ++chunk) {
       float4 left[kChunkSteps];
@@ -284,7 +287,10 @@ class QuadRows {
       }
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) keys[i] = static_cast<float>(quad_tree(lanes[i]) * books_.unscale);
+    for (int i = 0; i < 2; ++i) {
+      const Sum sum = quad_tree(lanes[i]);
+      found[i] = kExact ? static_cast<float>(static_cast<double>(sum) * books_.unscale) : static_cast<float>(sum);
+    }
   }
 
   __device__ void write_best(const float (&costs)[2]) const {
