@@ -195,6 +195,22 @@ TEST_F(CudaAdditiveSmall, EveryNumberOfChunks) {
   }
 }
 
+// Codewords that differ in one column, by little or by nothing once they are rounded: sums in f32 do not tell them apart.
+TEST_F(CudaAdditiveSmall, CodewordsThatHardlyDiffer) {
+  for (const int64_t cols : {40, 128, 300}) {
+    Case given = make_additive_case(Shape::gaussian, 4, 8, cols, 131);
+    for (int64_t k = 0; k < 4; ++k) {
+      for (int64_t j = 64; j < 256; ++j) {
+        float* const word = given.words.row(k * 256 + j);
+        std::copy_n(given.words.row(k * 256 + j % 64), cols, word);
+        word[j % cols] *= 1 + std::ldexp(1.0f, -8 - 4 * static_cast<int>(j / 64));
+      }
+    }
+    expect_parity(given, additive_encoding(CodeStart::greedy, 3));
+    expect_parity(given, additive_encoding(CodeStart::random, 3));
+  }
+}
+
 TEST_F(CudaAdditive, WideRowsOfManyBooks) {
   for (const int64_t cols : {3, 129, 256, 300, 384, 768}) {
     for (const int64_t books : {2, 7, 8, 15, 16, 31}) {
