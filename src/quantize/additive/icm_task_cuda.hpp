@@ -44,8 +44,9 @@ struct ProductLayout {
 
 inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
 inline constexpr int kProductMostStages = 4;
-// Two chunks are multiplied at a time: a ring of four brings two while two are used. Of many columns a third place for
-// what is left of the rows is worth more, since the second-level cache hardly holds it.
+// Two chunks are multiplied at a time: a ring of four brings two while two are used. Past 512 columns what is left of
+// the rows in flight hardly fits the second-level cache, and one more place for it is worth as much or more, depending
+// on the books (bench/results/h200/lsq_cuda.txt).
 constexpr ProductLayout product_layout(int64_t cols) {
   ProductLayout layout;
   layout.chunks = product_chunks(cols);
