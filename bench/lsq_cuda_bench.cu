@@ -2,13 +2,13 @@
 // floor of the matrix units, and the mean squared error.
 //
 //   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15]
-//                  [--parts encode,forms,stages]
+//                  [--search-rounds 0,16,32] [--start opq|residual] [--parts encode,forms,stages]
 //                  [--plain N] [--many N] [--many-15 N] [--table FILE]
 //
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
 // rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with
 // 15 and 32. --parts: what is measured beside training: encoding, the other forms of the search, where the time goes.
-// `race` (up to 64 columns) alone trains nothing: codewords are rows, and the search runs twice, the second time with
+// `race` alone trains nothing: codewords are rows, and the search runs twice, the second time with
 // barriers that racecheck can follow.
 //
 // Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
@@ -173,7 +173,7 @@ std::string training_steps(const std::vector<float>& words, int64_t m, const Mat
 
 int main(int argc, char** argv) {
   const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain",
-                                     "--many", "--many-15", "--table"});
+                                     "--search-rounds", "--start", "--many", "--many-15", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t learn = options.number("--learn", 100'000);
@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
     LocalSearchParams params;
     params.codebooks = m;
-    if (cols > 256) params.train_start = AdditiveStart::residual;  // the rotation of so many columns takes long
+    if (options.text("--start", "opq") == "residual") params.train_start = AdditiveStart::residual;
     const double first = seconds_of([&] {
       (void)first_codebooks(params.train_start, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
     });
@@ -225,18 +225,28 @@ int main(int argc, char** argv) {
     trained.emplace_back(text);
     const std::vector<float> words = quantizer.values();
     if (wants("encode")) {
-      for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
+      std::istringstream round_counts(options.text("--search-rounds", "0,16,32"));
+      for (std::string rounds; std::getline(round_counts, rounds, ',');) {
+        bench.encode(words, m, std::stoll(rounds), SearchForm::automatic, rows);
+      }
     }
     if (wants("forms")) {
       bench.encode(words, m, 16, SearchForm::tables, rows / 5);
       bench.encode(words, m, 16, SearchForm::direct, rows / 50);
     }
-    if (wants("stages") && cols <= 128) {
-      std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
-      for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
-        where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
+    if (wants("stages")) {
+      // With every length of the ring.
+      for (int stages = 2; stages <= kProductMostStages; ++stages) {
+        ProductLayout layout = product_layout(cols);
+        layout.stages = stages;
+        layout.shared_chunks = std::min(layout.chunks, kProductPlaces - stages);
+        std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", ring of " +
+                            std::to_string(layout.stages) + ":";
+        for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 4, 4, layout)) {
+          where += "  " + name + column(figure, 6, figure < 10 ? 4 : 0);
+        }
+        trained.push_back(where);
       }
-      trained.push_back(where);
     }
     trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
     if (plain_rows > 0) {

@@ -38,13 +38,16 @@ struct MeetingWatch : icm::NoWatch {
 // A search of rows on the device, from a greedy start, in the order of the books.
 class Launch {
  public:
-  Launch(const Codebooks& books, const SearchBooks& search, const float* rows, int64_t count, int64_t rounds)
+  Launch(const Codebooks& books, const SearchBooks& search, const float* rows, int64_t count, int64_t rounds,
+         const ProductLayout& layout)
       : books_(books),
+        layout_(layout),
         there_(search, true, std::make_shared<const DeviceContext>(0), Resources()),
         steps_(steps_of(books)),
         schedule_(steps_),
         values_(static_cast<size_t>(count * books.cols) * 4),
         centred_(static_cast<size_t>(count * product_cols(books.cols)) * 4),
+        residuals_(static_cast<size_t>(tiles_of(count) * kProductTileRows * product_cols(books.cols)) * 4),
         numbers_(static_cast<size_t>(count) * 8),
         fits_(static_cast<size_t>(count)),
         codes_(static_cast<size_t>(count * books.books)) {
@@ -52,6 +55,7 @@ class Launch {
     task_.count = count;
     task_.values = values_.as<float>();
     task_.centred = centred_.as<float>();
+    task_.residuals = residuals_.as<float>();
     task_.numbers = numbers_.as<int64_t>();
     task_.fits = fits_.as<uint8_t>();
     task_.codes = codes_.as<uint8_t>();
@@ -65,18 +69,19 @@ class Launch {
     run_.schedule = schedule_.as<IcmStep>();
   }
 
-  int64_t tiles() const { return divide_up(task_.count, int64_t{kProductTileRows}); }
+  int64_t tiles() const { return tiles_of(task_.count); }
   int64_t steps() const { return static_cast<int64_t>(steps_.size()); }
 
   // Seconds.
-  template <int kChunks, typename Watch>
+  template <typename Watch>
   double run(const Watch& watch) const {
-    const auto kernel = icm::products_kernel<kChunks, Watch>;
-    const int bytes = icm::Layout<kChunks>::bytes(books_.books);
+    const auto kernel = icm::products_kernel_for<Watch>(layout_);
+    const int bytes = icm::SharedSlots(layout_, books_.books).bytes();
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     check(cudaDeviceSynchronize());
     const auto begin = std::chrono::steady_clock::now();
-    kernel<<<static_cast<unsigned>(tiles()), icm::kThreads, static_cast<size_t>(bytes)>>>(there_.books(), task_, run_, watch);
+    kernel<<<static_cast<unsigned>(tiles()), icm::kThreads, static_cast<size_t>(bytes)>>>(there_.books(), task_, run_, layout_,
+                                                                                         watch);
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -89,6 +94,7 @@ class Launch {
   }
 
  private:
+  static int64_t tiles_of(int64_t count) { return divide_up(count, int64_t{kProductTileRows}); }
   static std::vector<IcmStep> steps_of(const Codebooks& books) {
     LocalSearchParams params;
     std::vector<IcmStep> steps;
@@ -99,11 +105,13 @@ class Launch {
   }
 
   const Codebooks books_;
+  const ProductLayout layout_;
   const IcmBooksOnDevice there_;
   const std::vector<IcmStep> steps_;
   const DeviceBytes schedule_;
   const DeviceBytes values_;
   const DeviceBytes centred_;
+  const DeviceBytes residuals_;
   const DeviceBytes numbers_;
   const DeviceBytes fits_;
   const DeviceBytes codes_;
@@ -114,15 +122,16 @@ class Launch {
 }  // namespace
 
 std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, const float* rows, int64_t count,
-                                                       int64_t rounds) {
+                                                       int64_t rounds, const ProductLayout& layout) {
   const SearchBooks search(books, Resources());
-  if (!has_icm_products(search) || books.cols <= kProductChunkCols) return {};
-  const Launch launch(books, search, rows, count, rounds);
+  if (!has_icm_products(search)) return {};
+  const Launch launch(books, search, rows, count, rounds, layout);
   const DeviceBytes sums(kStages * 8);
   check(cudaMemset(sums.as<char>(), 0, kStages * 8));
   ClockWatch watch;
   watch.sums = sums.as<unsigned long long>();
-  const double seconds = launch.run<2>(watch);
+  launch.run(watch);
+  const double seconds = launch.run(icm::NoWatch());
   std::vector<unsigned long long> cycles(kStages);
   check(cudaMemcpy(cycles.data(), sums.as<char>(), kStages * 8, cudaMemcpyDeviceToHost));
   const char* const names[] = {"wait for a book", "operand", "product", "choice", "exact costs", "residual", "rest"};
@@ -138,10 +147,11 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
 
 bool lsq_same_with_block_barriers(const Codebooks& books, const float* rows, int64_t count, int64_t rounds) {
   const SearchBooks search(books, Resources());
-  if (!has_icm_products(search) || books.cols > kProductChunkCols) return false;
-  const Launch usual(books, search, rows, count, rounds);
-  usual.run<1>(icm::NoWatch());
-  const Launch meeting(books, search, rows, count, rounds);
-  meeting.run<1>(MeetingWatch());
+  if (!has_icm_products(search)) return false;
+  const ProductLayout layout = product_layout(books.cols);
+  const Launch usual(books, search, rows, count, rounds, layout);
+  usual.run(icm::NoWatch());
+  const Launch meeting(books, search, rows, count, rounds, layout);
+  meeting.run(MeetingWatch());
   return usual.codes() == meeting.codes();
 }

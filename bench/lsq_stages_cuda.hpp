@@ -3,6 +3,7 @@
 #pragma once
 
 #include "quantize/additive/codebooks.hpp"
+#include "quantize/additive/icm_task_cuda.hpp"
 
 #include <cstdint>
 #include <string>
@@ -10,9 +11,9 @@
 #include <vector>
 
 // Cycles of a warp in each stage of a step, with names, and behind them microseconds a row of the whole. `rows`: f32 on
-// the device, one after the other. Reading the clocks takes time itself.
+// the device, one after the other. Reading the clocks takes time itself: the last figure is of a run without.
 std::vector<std::pair<std::string, double>> lsq_stages(const kith::Codebooks& books, const float* rows, int64_t count,
-                                                       int64_t rounds);
+                                                       int64_t rounds, const kith::ProductLayout& layout);
 
 // Whether the codes of a search stay what they are where copier and searchers meet at a barrier of the block after each
 // step. For racecheck, which does not follow barriers in shared memory.

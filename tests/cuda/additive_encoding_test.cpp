@@ -186,6 +186,53 @@ TEST_F(CudaAdditive, ManyColumns) {
   expect_parity(make_additive_case(Shape::gaussian, 2, 3, 3000, 20), additive_encoding(CodeStart::random, 1));
 }
 
+// Chunks of 64 columns, in shared memory and past it, with every length of the ring.
+TEST_F(CudaAdditiveSmall, EveryNumberOfChunks) {
+  for (const int64_t cols : {1, 3, 64, 100, 129, 192, 200, 256, 257, 300, 384, 500}) {
+    for (const CodeStart start : {CodeStart::given, CodeStart::greedy}) {
+      expect_parity(make_additive_case(Shape::gaussian, 3, 8, cols, 131), additive_encoding(start, 3));
+    }
+  }
+}
+
+// Codewords that differ in one column, by little or by nothing once they are rounded: sums in f32 do not tell them apart.
+TEST_F(CudaAdditiveSmall, CodewordsThatHardlyDiffer) {
+  for (const int64_t cols : {40, 128, 300}) {
+    Case given = make_additive_case(Shape::gaussian, 4, 8, cols, 131);
+    for (int64_t k = 0; k < 4; ++k) {
+      for (int64_t j = 64; j < 256; ++j) {
+        float* const word = given.words.row(k * 256 + j);
+        std::copy_n(given.words.row(k * 256 + j % 64), cols, word);
+        word[j % cols] *= 1 + std::ldexp(1.0f, -8 - 4 * static_cast<int>(j / 64));
+      }
+    }
+    expect_parity(given, additive_encoding(CodeStart::greedy, 3));
+    expect_parity(given, additive_encoding(CodeStart::random, 3));
+  }
+}
+
+TEST_F(CudaAdditive, WideRowsOfManyBooks) {
+  for (const int64_t cols : {3, 129, 256, 300, 384, 768}) {
+    for (const int64_t books : {2, 7, 8, 15, 16, 31}) {
+      const Case given = make_additive_case(books % 2 == 0 ? Shape::gaussian : Shape::far_mean, books, 8, cols, 257);
+      AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 3);
+      encoding.search.perturbed = std::min<int64_t>(books, 4);
+      SCOPED_TRACE(::testing::Message() << cols << " columns, " << books << " books");
+      expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), books);
+    }
+  }
+}
+
+// As many rows as keep the whole device busy, of as many columns as lie past shared memory.
+TEST_F(CudaAdditive, ManyWideRows) {
+  const Case given = make_additive_case(Shape::gaussian, 8, 8, 384, 40'003);
+  const AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 8);
+  const Encoded found = on_the_gpu(given, encoding);
+  AdditiveEncoding tables = encoding;
+  tables.form = SearchForm::tables;
+  expect_equal(on_the_gpu(given, tables), found, 8);
+}
+
 TEST_F(CudaAdditive, AsInUse) {
   AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 8);
   encoding.search.perturbed = 4;

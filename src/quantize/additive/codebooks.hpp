@@ -10,6 +10,7 @@ namespace kith {
 
 inline constexpr int64_t kMostCodebooks = 128;
 inline constexpr int kMostBeam = 64;
+inline constexpr int64_t kProductMostCols = 4096;  // that matrix units search; more would need a wider kNormSlack
 
 struct Codebooks {
   const float* values = nullptr;  // books x 2^bits x cols

@@ -1,22 +1,25 @@
 // The search for codes on Hopper's matrix units.
 //
 // A block searches for the codes of 128 rows, a warpgroup for 64, from the start to the last round; books come one after
-// the other through a ring of two. What is left of a row lies in shared memory as f32, each thread's part where only it
-// looks: four lanes, a quad, share a row. A step multiplies r + c, rounded to halves, with all codewords of the book,
-// where c is the codeword that the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the
-// largest is the nearest. What lies within the window of it (BookWindow) is decided by exact costs, a quad for a row,
-// and only where a code of the row has changed since the book's last step; else the code stays what it was.
+// the other, 64 columns at a time, through a ring. What is left of a row lies in shared memory as f32, each thread's part
+// where only it looks, and past some columns in device memory, which the second-level cache holds: four lanes, a quad,
+// share a row. A step multiplies r + c, rounded to halves, with all codewords of the book, where c is the codeword that
+// the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the largest is the nearest. What lies
+// within the window of it (BookWindow) is decided by exact costs, a quad for a row, and only where a code of the row has
+// changed since the book's last step; else the code stays what it was.
 //
 // Columns are permuted within 16, in rows and books alike, so that a lane has four neighbours, 4 t to 4 t + 3: one
 // 16-byte read, and the four lanes of the canonical sum that they belong to.
 //
-// Cost of a step for 128 rows: 2,048 cycles of the matrix units at d = 128, 64 KB of a book from the second-level cache,
-// 384 operations a thread to find the largest and what is near it, and two codewords for each row whose code changes.
+// Cost of a step for 128 rows and each 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the second-level
+// cache, two codewords for each row whose code changes; and whatever the columns, 384 operations a thread to find the
+// largest and what is near it.
 //
 // Include from .cu files that are compiled for Hopper. A Watch sees where the time goes, for a benchmark.
 #pragma once
 
 #include "core/divide.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 #include "quantize/additive/quad_rows_cuda.hpp"
 
 #include <cuda_fp16.h>
@@ -26,7 +29,7 @@
 namespace kith::icm {
 
 inline constexpr int kNone = kProductWords;
-inline constexpr float kNormSlack = 1.0001f;
+inline constexpr float kNormSlack = 1.0001f;  // a sum of kProductMostCols / 4 squares, one after the other, in f32
 
 __device__ inline uint32_t packed_halves(float low, float high) {
   const __half2 pair = __floats2half2_rn(low, high);
@@ -34,18 +37,16 @@ __device__ inline uint32_t packed_halves(float low, float high) {
 }
 
 // A thread of a warpgroup.
-template <int kChunks, typename Watch>
+template <bool kShared, typename Watch>
 class Searcher {
  public:
-  using L = Layout<kChunks>;
-
-  __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, std::byte* shared,
-                      const Watch& watch)
+  __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, const ProductLayout& layout,
+                      std::byte* shared, const Watch& watch)
       : books_(books),
         run_(run),
+        layout_(layout),
         shared_(shared),
-        barriers_(L::barriers().in(shared)),
-        quads_(books, rows, shared),
+        quads_(books, rows, layout, shared),
         watch_(watch) {}
 
   __device__ void run() {
@@ -118,26 +119,23 @@ class Searcher {
     quads_.set_codes(book, found);
   }
 
-  // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
-  __device__ void find_near(const float4& window, const int (&had)[2], bool starting, uint32_t (&near)[2][2]) {
-    const int stage = place_.stage;
-    const std::byte* const tile = shared_ + stage * L::kTileBytes;
-    watch_.ends(Stage::rest);
-    ptx::barrier_wait(&barriers_->full[stage], place_.parity);
-    watch_.ends(Stage::wait);
-    uint32_t a[L::kSteps][4];
-    float norms[2] = {0, 0};
+  __device__ SharedSlots slots() const { return {layout_, books_.books}; }
+  __device__ Barriers* barriers() const { return slots().barriers.in(shared_); }
+
+  // The operand of a chunk: what is left of the rows, more the codewords that they have, in halves. Adds to the norms.
+  __device__ void make_operand(int chunk, const std::byte* tile, const int (&had)[2], bool starting,
+                               uint32_t (&a)[kChunkSteps][4], float (&norms)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
+      const float4* const left = quads_.residual(chunk, h);
       const std::byte* const taken = tile + had[h] * 128 + 4 * quads_.quarter();
       const int swizzle = had[h] % 8;
 #pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        float4 r = quads_.residual(h, s);
+      for (int s = 0; s < kChunkSteps; ++s) {
+        float4 r = left[s * kSearchers];
         if (!starting) {
-          const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
+          const auto low = *reinterpret_cast<const __half2*>(taken + ((2 * s) ^ swizzle) * 16);
+          const auto high = *reinterpret_cast<const __half2*>(taken + ((2 * s + 1) ^ swizzle) * 16);
           const float2 l = __half22float2(low);
           const float2 u = __half22float2(high);
           r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
@@ -150,8 +148,10 @@ class Searcher {
         a[s][2 + h] = packed_halves(r.z, r.w);
       }
     }
-    float sums[2][64];
-    const auto* const terms = vectors<float2>(L::terms().in(shared_)) + stage * kProductWords / 2;
+  }
+
+  __device__ void start_sums(int stage, float (&sums)[2][64]) const {
+    const auto* const terms = vectors<float2>(slots().terms.in(shared_)) + stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -161,17 +161,39 @@ class Searcher {
         sums[half][4 * j + 1] = sums[half][4 * j + 3] = pair.y;
       }
     }
+  }
+
+  // Waits for the next kChunks chunks of the book, multiplies them, and lets go of their stages. A warp waits while its
+  // operands are read, so that what overlaps is one warpgroup's products and the other one's operands.
+  template <int kChunks, bool kFirst>
+  __device__ void multiply_chunks(int chunk, const int (&had)[2], bool starting, float (&sums)[2][64],
+                                  float (&norms)[2]) {
+    const std::byte* tiles[kChunks];
+    Place ahead = place_;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      ptx::barrier_wait(&barriers()->full[ahead.stage], ahead.parity);
+      tiles[i] = shared_ + ahead.stage * kProductChunkBytes;
+      ahead.advance(layout_.stages);
+    }
+    watch_.ends(Stage::wait);
+    uint32_t a[kChunks][kChunkSteps][4];
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) make_operand(chunk + i, tiles[i], had, starting, a[i], norms);
+    if constexpr (kFirst) start_sums(place_.stage, sums);
+    watch_.ends(Stage::operand);
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
-    watch_.ends(Stage::operand);
     ptx::warpgroup_fence();
-    const uint64_t b = ptx::operand_descriptor(tile);
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
+    for (int i = 0; i < kChunks; ++i) {
+      const uint64_t b = ptx::operand_descriptor(tiles[i]);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int offset = s / 4 * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
-        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+      for (int s = 0; s < kChunkSteps; ++s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          ptx::multiply_rows(sums[half], a[i][s], ptx::descriptor_after(b, half * kHalfTile * 128 + s * 32));
+        }
       }
     }
     ptx::warpgroup_commit();
@@ -180,9 +202,30 @@ class Searcher {
     ptx::keep_sums(sums[1]);
     __syncwarp();
     watch_.ends(Stage::product);
-    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
-    if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
-    place_.advance();
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers()->empty[place_.stage]);
+      if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      place_.advance(layout_.stages);
+    }
+  }
+
+  __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
+    watch_.ends(Stage::rest);
+    if (kShared && layout_.chunks == 1) return multiply_chunks<1, true>(0, had, starting, sums, norms);
+    multiply_chunks<2, true>(0, had, starting, sums, norms);
+    if constexpr (kShared) return;
+    int chunk = 2;
+#pragma unroll 1
+    for (; chunk + 2 <= layout_.chunks; chunk += 2) multiply_chunks<2, false>(chunk, had, starting, sums, norms);
+    if (chunk < layout_.chunks) multiply_chunks<1, false>(chunk, had, starting, sums, norms);
+  }
+
+  // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
+  __device__ void find_near(const float4& window, const int (&had)[2], bool starting, uint32_t (&near)[2][2]) {
+    float sums[2][64];
+    float norms[2] = {0, 0};
+    multiply(had, starting, sums, norms);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float largest = -HUGE_VALF;
@@ -223,15 +266,36 @@ class Searcher {
     return min(first, __shfl_xor_sync(kAllLanes, first, 2));
   }
 
-  // The first by exact cost, two codewords at a time. Quads work on their rows side by side; all lanes take part.
-  __device__ void settle(int book, const int (&had)[2], bool starting, uint32_t (&near)[2][2], const bool (&open)[2],
-                         int (&found)[2]) const {
+  // The first by exact cost. Sums in f32 tell most costs apart; float64, to which values must be converted at a quarter
+  // of the rate, decides among what they do not.
+  __device__ void settle(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
+                         const bool (&open)[2], int (&found)[2]) const {
+    float least[2];
+    float second[2];
+    compare<false>(book, had, starting, near, open, found, least, second);
+    // Sums are within `loss` of the costs, and keys within kKeyLoss of these.
+    const float loss = static_cast<float>(kChunkSteps * layout_.chunks + 8) * 0x1p-24f;
+    const float above = 1 + 3 * loss + 2 * static_cast<float>(kKeyLoss);
+    bool unsure[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) unsure[h] = open[h] && !(second[h] > fmaf(least[h], above, books_.tiny));
+    if (!__any_sync(kAllLanes, unsure[0] || unsure[1])) return;
+    compare<true>(book, had, starting, near, unsure, found, least, second);
+  }
+
+  // Which codeword of those near has the least cost, two at a time, and what the next one costs. Quads work on their
+  // rows side by side; all lanes take part.
+  template <bool kExact>
+  __device__ void compare(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
+                          const bool (&open)[2], int (&found)[2], float (&least)[2], float (&second)[2]) const {
     bool left[2] = {open[0], open[1]};
-    float least[2] = {HUGE_VALF, HUGE_VALF};
+    uint32_t bits[2][2] = {{near[0][0], near[0][1]}, {near[1][0], near[1][1]}};
+#pragma unroll
+    for (int h = 0; h < 2; ++h) least[h] = second[h] = HUGE_VALF;
     while (__any_sync(kAllLanes, left[0] || left[1])) {
       const int h = left[0] ? 0 : 1;
-      uint32_t low = h == 0 ? near[0][0] : near[1][0];
-      uint32_t high = h == 0 ? near[0][1] : near[1][1];
+      uint32_t low = h == 0 ? bits[0][0] : bits[1][0];
+      uint32_t high = h == 0 ? bits[0][1] : bits[1][1];
       int pair[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -245,20 +309,25 @@ class Searcher {
           high &= ~bit;
         }
       }
-      float keys[2];
+      float costs[2];
       const bool asks = h == 0 ? left[0] : left[1];
-      quads_.exact_costs(book, h, h == 0 ? had[0] : had[1], starting, asks, pair, keys);
+      quads_.template costs<kExact>(book, h, h == 0 ? had[0] : had[1], starting, asks, pair, costs);
       const bool more = next_near(low, high) != kNone;
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         if (h != row || !left[row]) continue;
-        near[row][0] = low;
-        near[row][1] = high;
+        bits[row][0] = low;
+        bits[row][1] = high;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          if (pair[i] == kNone || !(keys[i] < least[row])) continue;
-          least[row] = keys[i];
-          found[row] = pair[i];
+          if (pair[i] == kNone) continue;
+          if (costs[i] < least[row]) {
+            second[row] = least[row];
+            least[row] = costs[i];
+            found[row] = pair[i];
+          } else {
+            second[row] = fminf(second[row], costs[i]);
+          }
         }
         left[row] = more;
       }
@@ -267,25 +336,24 @@ class Searcher {
 
   const IcmBooks& books_;
   const IcmRun& run_;
+  const ProductLayout& layout_;
   std::byte* const shared_;
-  Barriers* const barriers_;
-  QuadRows<kChunks> quads_;
+  QuadRows<kShared> quads_;
   float cost_[2];
   int changed_[2];  // the step of the round that changed a code last
   Place place_;
   Watch watch_;
 };
 
-template <int kChunks, typename Watch>
+template <bool kShared, typename Watch>
 __global__ void __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
-                    const __grid_constant__ IcmRun run, Watch watch) {
-  using L = Layout<kChunks>;
+                    const __grid_constant__ IcmRun run, const __grid_constant__ ProductLayout layout, Watch watch) {
   extern __shared__ std::byte dynamic[];
   std::byte* const shared = dynamic + (1024 - ptx::shared_address(dynamic) % 1024) % 1024;
-  Barriers* const barriers = L::barriers().in(shared);
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
+    Barriers* const barriers = SharedSlots(layout, books.books).barriers.in(shared);
+    for (int stage = 0; stage < layout.stages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
       ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
     }
@@ -295,11 +363,17 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
     const auto copiers = kSearchers + (Watch::kBlockBarriers ? 32 : 1);
-    if (threadIdx.x < copiers) copy_books<kChunks, Watch::kBlockBarriers>(books, run, shared, barriers);
+    if (threadIdx.x < copiers) copy_books<Watch::kBlockBarriers>(books, run, layout, shared);
   } else {
     ptx::take_registers<kSearcherRegisters>();
-    Searcher<kChunks, Watch>(books, rows, run, shared, watch).run();
+    Searcher<kShared, Watch>(books, rows, run, layout, shared, watch).run();
   }
+}
+
+// The kernel for a layout.
+template <typename Watch>
+auto products_kernel_for(const ProductLayout& layout) {
+  return layout.chunks <= 2 ? products_kernel<true, Watch> : products_kernel<false, Watch>;
 }
 
 }  // namespace kith::icm

@@ -3,9 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/half.hpp"
-#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
-#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
@@ -13,8 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numeric>
 #include <vector>
 
 namespace kith {
@@ -114,6 +110,7 @@ struct IcmSearch::Workspace : WorkspaceLayout {
     const bool tables = search.form_ == SearchForm::tables;
     values = take<float>(rows, books.cols);
     centred = take<float>(products ? rows : 0, product_cols(books.cols));
+    residuals = take<float>(products ? product_residuals(books.cols, rows) : 0);
     numbers = take<int64_t>(rows);
     fits = take<uint8_t>(rows);
     unary = take<int16_t>(tables ? rows : 0, tables ? books.books * search.tables_.width : 0);
@@ -123,7 +120,7 @@ struct IcmSearch::Workspace : WorkspaceLayout {
     scratch = take<double>(scratch_values);
   }
 
-  Slot<float> values, centred;
+  Slot<float> values, centred, residuals;
   Slot<int64_t> numbers;
   Slot<uint8_t> fits;
   Slot<int16_t> unary, windows;
@@ -140,7 +137,8 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   const bool products = has_icm_products(search) && has_wgmma();
   if (form_ == SearchForm::automatic) form_ = products ? SearchForm::products : SearchForm::direct;
   if (form_ == SearchForm::products && !products) {
-    throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
+    throw Unsupported("local search by products on a GPU needs compute capability 9.0, rows of up to 4,096 columns and "
+                      "up to 64 codebooks");
   }
   books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
   grid_.shift = search.grid().shift();
@@ -174,7 +172,10 @@ IcmRows IcmSearch::rows_of(int64_t count, std::byte* workspace) const {
   IcmRows rows;
   rows.count = count;
   rows.values = layout.values.in(workspace);
-  if (form_ == SearchForm::products) rows.centred = layout.centred.in(workspace);
+  if (form_ == SearchForm::products) {
+    rows.centred = layout.centred.in(workspace);
+    rows.residuals = layout.residuals.in(workspace);
+  }
   if (form_ == SearchForm::tables) {
     rows.unary = layout.unary.in(workspace);
     rows.windows = layout.windows.in(workspace);
@@ -227,8 +228,7 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
 
 namespace {
 
-constexpr float kNeverFirst = -3e38f;  // the term of what is never the first
-constexpr int kScaledStep = -9;        // the exponent of a grid's step once it is scaled
+constexpr int kScaledStep = -9;  // the exponent of a grid's step once it is scaled
 
 struct BookLayout : WorkspaceLayout {
   BookLayout(const Codebooks& books, bool products) {
@@ -243,6 +243,7 @@ struct BookLayout : WorkspaceLayout {
     terms = take<float>(words);
     windows = take<BookWindow>(products ? books.books : 0);
     centre = take<float>(padded);
+    squares = take<double>(products ? 2 * books.books : 0);
   }
 
   Slot<float> plain, columns, means;
@@ -252,115 +253,8 @@ struct BookLayout : WorkspaceLayout {
   Slot<float> terms;
   Slot<BookWindow> windows;
   Slot<float> centre;
+  Slot<double> squares;
 };
-
-// Where a column of a codeword lies in its book's tile: chunks of 64 columns, rows of 128 bytes whose 16-byte units are
-// swizzled by the row's number modulo 8, and columns permuted within 16 so that a lane of the matrix unit, which has
-// places 2 t, 2 t + 1, 2 t + 8 and 2 t + 9, gets columns 4 t to 4 t + 3.
-int64_t tile_place(int64_t word, int64_t column) {
-  const int64_t chunk = column / kProductChunkCols;
-  const int64_t in_step = column % 16;
-  const int64_t unit = column % kProductChunkCols / 16 * 2 + in_step % 4 / 2;
-  return chunk * kProductChunkBytes + word * 128 + (unit ^ word % 8) * 16 + in_step / 4 * 4 + in_step % 2 * 2;
-}
-
-// Codewords that equal an earlier one, which is taken instead of them.
-std::vector<bool> repeated_words(const Codebooks& books, int64_t k) {
-  std::vector<int64_t> order(static_cast<size_t>(books.words()));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto bytes = static_cast<size_t>(books.cols) * sizeof(float);
-  const auto compare = [&](int64_t a, int64_t b) { return std::memcmp(books.word(k, a), books.word(k, b), bytes); };
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int by_value = compare(a, b);
-    return by_value != 0 ? by_value < 0 : a < b;
-  });
-  std::vector<bool> repeated(order.size());
-  for (size_t i = 1; i < order.size(); ++i) {
-    repeated[static_cast<size_t>(order[i])] = compare(order[i - 1], order[i]) == 0;
-  }
-  return repeated;
-}
-
-// Everything is in the scaled unit. With r the row less all other codewords, moved as the book is, and c a codeword:
-// the product's operands are r + e, |e| <= rounding + 2^-11 (|r| + rounding), since r is made with a rounded codeword,
-// and c + d, |d| <= rounding. A sum of n products on the matrix units is within n 2^-21 of the magnitudes
-// (candidate_window.hpp). Two values that differ by no more than twice all that may be in either order; so may keys
-// that are equal once they are rounded to f32.
-BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
-  constexpr double kHalf = 0x1p-11 * 1.01;
-  const double sum = (static_cast<double>(cols) + 16) * kSumLoss * 1.01;
-  const double rounded_norm = norm + rounding;
-  const double square = norm * norm / 2;
-  const double constant =
-      rounding * (1 + kHalf) * rounded_norm + sum * (rounding * rounded_norm + square) + square * 0x1p-22;
-  const double linear = kHalf * rounded_norm + rounding + sum * rounded_norm;
-  BookWindow window;
-  constexpr double kUp = 1.001;
-  window.rounding = static_cast<float>(rounding * kUp);
-  window.constant = static_cast<float>((2.1 * constant + 2 * kKeyLoss * norm * norm + kTinyKey * scale * scale) * kUp);
-  window.linear = static_cast<float>((2.1 * linear + 4 * kKeyLoss * norm) * kUp);
-  window.quadratic = static_cast<float>(2 * kKeyLoss * kUp);
-  return window;
-}
-
-template <typename Use>
-void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("codebooks", books.books, quiet);
-  parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
-}
-
-void prepare_books(const SearchBooks& search, const BookLayout& layout, std::byte* host, const Resources& resources) {
-  const Codebooks& books = search.books();
-  std::memset(host, 0, static_cast<size_t>(layout.bytes));
-  std::copy_n(books.values, books.size(), layout.plain.in(host));
-  std::copy_n(search.mean(0), books.books * books.cols, layout.means.in(host));
-  std::copy_n(search.origin(), books.cols, layout.origin.in(host));
-  for_each_book(books, resources, [&](int64_t k) {
-    float* const columns = layout.columns.in(host) + k * books.words() * books.cols;
-    for (int64_t j = 0; j < books.words(); ++j) {
-      for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
-    }
-  });
-}
-
-void prepare_products(const SearchBooks& search, double scale, const BookLayout& layout, std::byte* host,
-                      const Resources& resources) {
-  const Codebooks& books = search.books();
-  float* const centred = layout.centred.in(host);
-  float* const terms = layout.terms.in(host);
-  float* const centre = layout.centre.in(host);
-  const int64_t padded = product_cols(books.cols);
-  for (int64_t k = 0; k < books.books; ++k) {
-    for (int64_t c = 0; c < books.cols; ++c) centre[c] += search.mean(k)[c];
-  }
-  for_each_book(books, resources, [&](int64_t k) {
-    const std::vector<bool> repeated = repeated_words(books, k);
-    double largest = 0;
-    double rounding = 0;
-    for (int64_t j = 0; j < kProductWords; ++j) {
-      const int64_t at = k * kProductWords + j;
-      terms[at] = kNeverFirst;
-      if (j >= books.words()) continue;
-      std::byte* const tile = layout.tiles.in(host) + k * kProductWords * padded * 2;
-      double square = 0;
-      double lost = 0;
-      for (int64_t c = 0; c < books.cols; ++c) {
-        const auto value = static_cast<float>(static_cast<double>(books.word(k, j)[c] - search.mean(k)[c]) * scale);
-        const Half half = half_of(value);
-        centred[at * padded + c] = value;
-        std::memcpy(tile + tile_place(j, c), &half, sizeof half);
-        const double miss = static_cast<double>(value) - static_cast<double>(half);
-        square += static_cast<double>(value) * static_cast<double>(value);
-        lost += miss * miss;
-      }
-      largest = std::max(largest, square);
-      rounding = std::max(rounding, lost);
-      if (!repeated[static_cast<size_t>(j)]) terms[at] = static_cast<float>(-square / 2);
-    }
-    layout.windows.in(host)[k] = window_of(std::sqrt(largest), std::sqrt(rounding), books.cols, scale);
-  });
-}
 
 }  // namespace
 
@@ -376,16 +270,11 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
                                    const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   const Codebooks& books = search.books();
   const BookLayout layout(books, products);
-  const HostArray<std::byte> host(layout.bytes, "codebooks for a GPU", resources);
-  const double scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
-  if (!only_counts(resources)) {
-    prepare_books(search, layout, host.data(), resources);
-    if (products) prepare_products(search, scale, layout, host.data(), resources);
-  }
   buffer_ = DeviceBuffer(layout.bytes, "codebooks", context, resources);
-  context->copy_values(buffer_.data(), host.data(), layout.bytes);
-  context->synchronize();
   std::byte* const there = buffer_.data();
+  context->copy_values(layout.plain.in(there), books.values, books.size());
+  context->copy_values(layout.means.in(there), search.mean(0), books.books * books.cols);
+  context->copy_values(layout.origin.in(there), search.origin(), books.cols);
   books_.books = books.books;
   books_.bits = books.bits;
   books_.cols = books.cols;
@@ -393,14 +282,28 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   books_.columns = layout.columns.in(there);
   books_.means = layout.means.in(there);
   books_.origin = layout.origin.in(there);
-  if (!products) return;
-  books_.centred = layout.centred.in(there);
-  books_.tiles = layout.tiles.in(there);
-  books_.terms = layout.terms.in(there);
-  books_.windows = layout.windows.in(there);
-  books_.centre = layout.centre.in(there);
-  books_.scale = static_cast<float>(scale);
-  books_.unscale = 1 / (scale * scale);
+  launch_book_columns(books_, layout.columns.in(there), context->stream());
+  if (products) {
+    context->fill(there + layout.centred.offset, 0, layout.bytes - layout.centred.offset);
+    ProductBooks made;
+    made.centred = layout.centred.in(there);
+    made.tiles = layout.tiles.in(there);
+    made.terms = layout.terms.in(there);
+    made.windows = layout.windows.in(there);
+    made.centre = layout.centre.in(there);
+    made.squares = layout.squares.in(there);
+    made.scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
+    launch_product_books(books_, made, context->stream());
+    books_.centred = made.centred;
+    books_.tiles = made.tiles;
+    books_.terms = made.terms;
+    books_.windows = made.windows;
+    books_.centre = made.centre;
+    books_.scale = static_cast<float>(made.scale);
+    books_.unscale = 1 / (made.scale * made.scale);
+    books_.tiny = static_cast<float>(2 * kTinyKey * made.scale * made.scale);
+  }
+  context->synchronize();
 }
 
 }  // namespace kith

@@ -1,6 +1,6 @@
 // The search for codes on a device, for batches of rows that lie there: which kernel takes which rows.
 //
-// Products are used on Hopper for up to 128 columns; else tables, where they pay for themselves and there is memory for
+// Products are used on Hopper for up to 4,096 columns; else tables, where they pay for themselves and there is memory for
 // them. Rows beyond the codebooks' grid, rows whose terms do not fit tables, and what is left take the direct search.
 #pragma once
 
@@ -23,7 +23,7 @@ bool has_icm_products(const SearchBooks& search);
 
 // Codebooks on a device, as the kernels that search for codes take them (icm_task_cuda.hpp).
 // Memory there: 8 bytes for each value of the codebooks, and where products are used 6 more for each of 256 codewords a
-// book and 64 or 128 columns.
+// book and each column of a multiple of 64.
 class IcmBooksOnDevice {
  public:
   // Copies on the context's stream, and waits.

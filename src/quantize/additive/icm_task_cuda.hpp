@@ -6,7 +6,7 @@
 //   tables    sums of rounded inner products that are looked up (pairwise_tables.hpp), and exact costs of what these
 //             cannot rule out: rows on the grid whose terms fit 16 bits
 //   products  residuals times the book in halves on Hopper's matrix units, and exact costs of what these cannot rule
-//             out: rows on the grid, up to kProductMostCols columns (icm_wgmma_cuda.cu)
+//             out: rows on the grid, up to kProductMostCols columns (icm_products_kernel_cuda.hpp)
 //
 // The last moves and scales: a codeword less the mean of its book, a row less all means, both times a power of two
 // such that values are multiples of 2^-9 below 2^15. Differences of such are exact in f32, halves of them are never
@@ -14,6 +14,7 @@
 #pragma once
 
 #include "quantize/additive/code_draws.hpp"
+#include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/pairwise_tables.hpp"
 
 #include <cuda_runtime_api.h>
@@ -24,14 +25,42 @@
 namespace kith {
 
 inline constexpr int kProductWords = 256;  // of a book, the last ones perhaps of no use
-inline constexpr int64_t kProductMostCols = 128;
 inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
 inline constexpr int kProductChunkCols = 64;
 inline constexpr int kProductChunkBytes = kProductWords * 2 * kProductChunkCols;
 inline constexpr int kProductTileRows = 128;  // that a block searches for
 
-constexpr int product_chunks(int64_t cols) { return cols <= kProductChunkCols ? 1 : 2; }
+constexpr int product_chunks(int64_t cols) { return static_cast<int>((cols + kProductChunkCols - 1) / kProductChunkCols); }
 constexpr int64_t product_cols(int64_t cols) { return int64_t{product_chunks(cols)} * kProductChunkCols; }
+
+// How a block of the search by products uses its shared memory. A chunk of a book, and a chunk of what is left of the
+// block's rows, take the same: six of both fit, whatever the number of books. Books come through a ring of some stages;
+// what is left of the rows has the other places, and past these it lies in device memory (IcmRows::residuals).
+struct ProductLayout {
+  int chunks = 1;         // of a row, 64 columns each
+  int stages = 4;         // of the ring
+  int shared_chunks = 1;  // of what is left of the rows
+};
+
+inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
+inline constexpr int kProductMostStages = 4;
+// Two chunks are multiplied at a time: a ring of four brings two while two are used. Past 512 columns what is left of
+// the rows in flight hardly fits the second-level cache, and one more place for it is worth as much or more, depending
+// on the books (bench/results/h200/lsq_cuda.txt).
+constexpr ProductLayout product_layout(int64_t cols) {
+  ProductLayout layout;
+  layout.chunks = product_chunks(cols);
+  layout.stages = layout.chunks <= 8 ? kProductMostStages : kProductMostStages - 1;
+  const int shared = kProductPlaces - layout.stages;
+  layout.shared_chunks = layout.chunks < shared ? layout.chunks : shared;
+  return layout;
+}
+// Values of IcmRows::residuals.
+constexpr int64_t product_residuals(int64_t cols, int64_t rows) {
+  const ProductLayout layout = product_layout(cols);
+  const int64_t tiles = (rows + kProductTileRows - 1) / kProductTileRows;
+  return tiles * kProductTileRows * kProductChunkCols * (layout.chunks - layout.shared_chunks);
+}
 
 // How far a row's value may lie behind the best one and its codeword still be the nearest: constant + norm (linear +
 // norm quadratic), where the norm is that of the rounded row plus `rounding`.
@@ -59,6 +88,18 @@ struct IcmBooks {
   const float* centre = nullptr;        // product_cols: all means
   float scale = 1;                      // of values
   double unscale = 1;                   // of their squares, back
+  float tiny = 0;                       // scaled squares that are no further apart may be the same keys
+};
+
+// Where the forms of the books that products take are made.
+struct ProductBooks {
+  float* centred = nullptr;  // zeros, as tiles and squares are
+  std::byte* tiles = nullptr;
+  float* terms = nullptr;
+  BookWindow* windows = nullptr;
+  float* centre = nullptr;
+  double* squares = nullptr;  // books x 2: scratch
+  double scale = 1;
 };
 
 // Pairwise tables and what unary ones are made with; null where there are none.
@@ -76,6 +117,7 @@ struct IcmRows {
   int64_t count = 0;
   float* values = nullptr;     // count x cols: on the grid where they fit there
   float* centred = nullptr;    // count x product_cols, where there are products
+  float* residuals = nullptr;  // product_residuals(), likewise: scratch
   uint8_t* fits = nullptr;     // 1: of the products or tables, where there are such
   int16_t* unary = nullptr;    // count x books x width, where there are tables
   int16_t* windows = nullptr;  // count x books, likewise; below 0: terms do not fit
@@ -119,6 +161,10 @@ struct IcmGrid {
 
 // All enqueue.
 //
+// The books' columns side by side, and their forms for products, from books.words and books.means.
+void launch_book_columns(const IcmBooks& books, float* columns, cudaStream_t stream);
+void launch_product_books(const IcmBooks& books, const ProductBooks& made, cudaStream_t stream);
+
 // Rows, given as f32 in rows.values, to what the searches take: values, centred, fits and numbers are written. Rows
 // that do not fit are listed, where there is a list.
 void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,

@@ -144,7 +144,7 @@ Device resolve_training_device(const LocalSearchParams& params, const RowsInfo& 
   return choose_device({"local search training",
                         [&] { return fmt::format("codebooks of {} x {} vectors", rows.rows, rows.cols); }, true},
                        {rows.space},
-                       {{rows.cols <= 128 ? CostUnit::dense_product : CostUnit::f32_training,
+                       {{rows.cols <= kProductMostCols ? CostUnit::dense_product : CostUnit::f32_training,
                          2.0 * values * static_cast<double>(params.codebooks << params.bits) * steps},
                         {CostUnit::copied_byte, 4 * values}},
                        {}, resources);

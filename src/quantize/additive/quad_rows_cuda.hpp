@@ -1,6 +1,6 @@
 // The rows of a warpgroup in the search by products (icm_products_kernel_cuda.hpp), as a thread has them: a quarter of
 // each of two rows. Of what is left of a row, four lanes, a quad, have four of each 16 columns: 4 t to 4 t + 3 are lane
-// t's, in shared memory where only it looks.
+// t's, in memory where only it looks: shared memory for the first chunks, device memory for the others (ProductLayout).
 #pragma once
 
 #include "core/slot.hpp"
@@ -10,25 +10,26 @@
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace kith::icm {
 
 // A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
-// that brings books to it, one after the other, through a ring of two.
+// that brings books to it, chunk by chunk, through a ring.
 
 inline constexpr int kGroups = 2;
 inline constexpr int kGroupThreads = 128;
 inline constexpr int kSearchers = kGroups * kGroupThreads;
 inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies, and gives them its registers
-inline constexpr int kSearcherRegisters = 232;               // of 168 that all begin with
-inline constexpr int kCopierRegisters = 40;
+inline constexpr int kSearcherRegisters = 240;               // of 168 that all begin with
+inline constexpr int kCopierRegisters = 24;
 inline constexpr int kGroupRows = 64;
-inline constexpr int kStages = 2;
-inline constexpr int kHalfTile = 128;  // codewords of one product
+inline constexpr int kHalfTile = 128;   // codewords of one product
+inline constexpr int kChunkSteps = 4;   // of 16 columns
 
 struct Barriers {
-  uint64_t full[kStages];
-  uint64_t empty[kStages];
+  uint64_t full[kProductMostStages];
+  uint64_t empty[kProductMostStages];
 };
 
 // What a step does, in turn.
@@ -49,70 +50,79 @@ struct NoWatch {
   __device__ void finish() {}
 };
 
-template <int kChunks>
-struct Layout {
-  static constexpr int kTileBytes = kChunks * kProductChunkBytes;
-  static constexpr int kSteps = 4 * kChunks;  // of 16 columns
-  static constexpr int kCols = kChunks * kProductChunkCols;
+// Shared memory of a block: stages of the ring first.
+struct SharedSlots {
+  Slot<float> terms;       // of each stage's book, where it has the first chunk of one
+  Slot<float4> residuals;  // each thread's part where only it looks
+  Slot<Barriers> barriers;
+  Slot<uint8_t> codes;  // the best so far, those that are worked with, and the next ones
 
-  // Shared memory: tiles of books first.
-  static constexpr Slot<float> terms() { return {kStages * kTileBytes, kStages * kProductWords}; }
-  static constexpr Slot<float4> residuals() { return {terms().offset + terms().bytes(), kSearchers * 2 * kSteps}; }
-  static constexpr Slot<Barriers> barriers() { return {residuals().offset + residuals().bytes(), 1}; }
-  // The best so far, those that are worked with, and the next ones.
-  static constexpr Slot<uint8_t> codes(int64_t books) { return {barriers().offset + 64, 3 * kProductTileRows * books}; }
-  static int bytes(int64_t books) { return static_cast<int>(1024 + codes(books).offset + codes(books).bytes()); }
+  __host__ __device__ SharedSlots(const ProductLayout& layout, int64_t books)
+      : terms{int64_t{layout.stages} * kProductChunkBytes, layout.stages * kProductWords},
+        residuals{terms.offset + terms.bytes(), layout.shared_chunks * kSearchers * 2 * kChunkSteps},
+        barriers{residuals.offset + residuals.bytes(), 1},
+        codes{barriers.offset + barriers.bytes(), 3 * kProductTileRows * books} {}
+
+  int bytes() const { return static_cast<int>(1024 + codes.offset + codes.bytes()); }
 };
 
+// Of the ring.
 struct Place {
   int stage = 0;
   uint32_t parity = 0;
 
-  __device__ void advance() {
-    stage ^= 1;
+  __device__ void advance(int stages) {
+    stage = stage + 1 == stages ? 0 : stage + 1;
     parity ^= stage == 0 ? 1u : 0u;
   }
 };
 
 // By the first thread of a warp; with barriers of the block, by all of it.
-template <int kChunks, bool kBlockBarriers>
-__device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
-  using L = Layout<kChunks>;
+template <bool kBlockBarriers>
+__device__ void copy_books(const IcmBooks& books, const IcmRun& run, const ProductLayout& layout, std::byte* shared) {
+  const SharedSlots slots(layout, books.books);
+  Barriers* const barriers = slots.barriers.in(shared);
   Place place;
   int64_t brought = 0;
-  const auto bring = [&](int64_t book) {
+  const auto bring = [&](int64_t book, int chunk) {
     if constexpr (kBlockBarriers) {
-      if (brought++ >= kStages) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      if (brought++ >= layout.stages) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
       if (threadIdx.x % 32 != 0) return;
     }
     uint64_t* const full = &barriers->full[place.stage];
     ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
-    ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
-    for (int part = 0; part < 2 * kChunks; ++part) {
-      constexpr int kPart = kProductChunkBytes / 2;
-      ptx::copy_bulk(shared + place.stage * L::kTileBytes + part * kPart,
-                     books.tiles + book * L::kTileBytes + part * kPart, kPart, full);
+    ptx::barrier_arrive_and_expect(full, kProductChunkBytes + (chunk == 0 ? kProductWords * 4 : 0));
+    if (chunk == 0) {
+      ptx::copy_bulk(slots.terms.in(shared) + place.stage * kProductWords, books.terms + book * kProductWords,
+                     kProductWords * 4, full);
     }
-    ptx::copy_bulk(L::terms().in(shared) + place.stage * kProductWords, books.terms + book * kProductWords,
-                   kProductWords * 4, full);
-    place.advance();
+    const std::byte* const from = books.tiles + (book * layout.chunks + chunk) * kProductChunkBytes;
+    for (int part = 0; part < 2; ++part) {
+      constexpr int kPart = kProductChunkBytes / 2;
+      ptx::copy_bulk(shared + place.stage * kProductChunkBytes + part * kPart, from + part * kPart, kPart, full);
+    }
+    place.advance(layout.stages);
+  };
+  const auto bring_book = [&](int64_t book) {
+    for (int chunk = 0; chunk < layout.chunks; ++chunk) bring(book, chunk);
   };
   if (run.start == IcmStart::greedy) {
-    for (int64_t k = 0; k < books.books; ++k) bring(k);
+    for (int64_t k = 0; k < books.books; ++k) bring_book(k);
   }
   for (int round = 0; round < run.rounds; ++round) {
     const IcmStep* const steps = run.schedule + static_cast<int64_t>(round) * run.schedule_stride;
-    for (int i = 0; i < run.steps; ++i) bring(steps[i].book);
+    for (int i = 0; i < run.steps; ++i) bring_book(steps[i].book);
   }
   if constexpr (kBlockBarriers) {
-    for (int64_t last = 0; last < min(brought, int64_t{kStages}); ++last)
+    for (int64_t last = 0; last < min(brought, int64_t{layout.stages}); ++last)
       ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
   }
 }
 
 // The sum of a quad's canonical lanes, 4 t to 4 t + 3 in its lane t: the tree of canonical_tree(), the same in all
 // four.
-__device__ inline double quad_tree(double (&lanes)[4]) {
+template <typename Sum>
+__device__ inline Sum quad_tree(Sum (&lanes)[4]) {
 #pragma unroll
   for (int apart = 2; apart > 0; --apart) {
 #pragma unroll
@@ -121,65 +131,61 @@ __device__ inline double quad_tree(double (&lanes)[4]) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-__device__ inline void add_square(float difference, double& lane) {
-  const auto wide = static_cast<double>(difference);
-  lane = fma(wide, wide, lane);
+template <typename Sum>
+__device__ inline void add_squares(const float4& differences, Sum (&lanes)[4]) {
+  const float each[4] = {differences.x, differences.y, differences.z, differences.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const auto wide = static_cast<Sum>(each[i]);
+    lanes[i] = fma(wide, wide, lanes[i]);
+  }
 }
 
-template <int kChunks>
+// kShared: there are one or two chunks, and what is left of the rows lies in shared memory, whose own instructions then
+// read it.
+template <bool kShared>
 class QuadRows {
  public:
-  using L = Layout<kChunks>;
-
-  __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, std::byte* shared)
-      : books_(books),
-        rows_(rows),
-        quarter_(static_cast<int>(threadIdx.x % 4)),
-        first_row_(static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16)) {
-    const int local = first_row_ + static_cast<int>(threadIdx.x % 32 / 4);
-    residual_ = L::residuals().in(shared) +
-                static_cast<int>(threadIdx.x / kGroupThreads) * 2 * L::kSteps * kGroupThreads +
-                static_cast<int>(threadIdx.x % kGroupThreads);
-    uint8_t* const codes = L::codes(books.books).in(shared);
-    const auto m = static_cast<int>(books.books);
-    best_of_block_ = codes;
-    current_of_block_ = codes + kProductTileRows * m;
-    to_next_ = kProductTileRows * m;
+  __device__ QuadRows(const IcmBooks& books, const IcmRows& rows, const ProductLayout& layout, std::byte* shared)
+      : books_(books), rows_(rows), layout_(layout), shared_(shared) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local + 8 * h;
-      row_[h] = row < rows.count && rows.fits[row] != 0 ? row : -1;
-      current_[h] = current_of_block_ + (local + 8 * h) * m;
-      best_[h] = best_of_block_ + (local + 8 * h) * m;
-    }
+    for (int h = 0; h < 2; ++h) there_[h] = row(h) < rows.count && rows.fits[row(h)] != 0;
   }
 
-  __device__ int quarter() const { return quarter_; }
-  __device__ bool there(int h) const { return row_[h] >= 0; }
-  __device__ int code(int h, int64_t book) const { return current_[h][book]; }
+  static __device__ int quarter() { return static_cast<int>(threadIdx.x % 4); }
+  __device__ bool there(int h) const { return there_[h]; }
+  __device__ int code(int h, int book) const { return current(h)[book]; }
   // Of both rows; all lanes of a warp take part.
-  __device__ void set_codes(int64_t book, const int (&found)[2]) const {
+  __device__ void set_codes(int book, const int (&found)[2]) const {
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (quarter_ == 0) current_[h][book] = static_cast<uint8_t>(found[h]);
+      if (quarter() == 0) current(h)[book] = static_cast<uint8_t>(found[h]);
     }
     __syncwarp();
   }
 
-  __device__ float4& residual(int h, int s) const { return residual_[(h * L::kSteps + s) * kGroupThreads]; }
+  // What is left of a row in a chunk, 16 columns a value: this is the first, and kSearchers lie between them.
+  __device__ float4* residual(int chunk, int h) const {
+    float4* const in_shared =
+        SharedSlots(layout_, books_.books).residuals.in(shared_) + place_of(chunk, h) + threadIdx.x;
+    const int device_chunk = chunk - layout_.shared_chunks;
+    if (kShared || device_chunk < 0) return in_shared;
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * place_of(layout_.chunks - layout_.shared_chunks, 0);
+    return vectors<float4>(rows_.residuals) + tile + place_of(device_chunk, h) + threadIdx.x;
+  }
 
   // The codes that the search begins with, but for a greedy start, which finds them.
   __device__ void start_codes(const IcmRun& run) const {
     const auto m = static_cast<int>(books_.books);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      for (int k = quarter_; k < m; k += 4) {
-        current_[h][k] = row_[h] >= 0 && run.start == IcmStart::given ? rows_.codes[row_[h] * m + k] : uint8_t{0};
+      for (int k = quarter(); k < m; k += 4) {
+        current(h)[k] = there_[h] && run.start == IcmStart::given ? rows_.codes[row(h) * m + k] : uint8_t{0};
       }
       __syncwarp();
-      if (quarter_ == 0 && row_[h] >= 0 && run.start == IcmStart::random) {
-        draw_codes(run.perturbation.seed, rows_.numbers[row_[h]], m, books_.bits, current_[h]);
+      if (quarter() == 0 && there_[h] && run.start == IcmStart::random) {
+        draw_codes(run.perturbation.seed, rows_.numbers[row(h)], m, books_.bits, current(h));
       }
     }
     __syncwarp();
@@ -191,7 +197,7 @@ class QuadRows {
     const bool wanted[2] = {first, second};
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      for (int64_t k = quarter_; wanted[h] && k < books_.books; k += 4) best_[h][k] = current_[h][k];
+      for (int k = quarter(); wanted[h] && k < static_cast<int>(books_.books); k += 4) best(h)[k] = current(h)[k];
     }
     __syncwarp();
   }
@@ -201,9 +207,10 @@ class QuadRows {
     const auto m = static_cast<int>(books_.books);
     const auto lane = static_cast<int>(threadIdx.x % 32);
     if (lane < 16) {
-      const int local = first_row_ + lane;
-      uint8_t* const to = current_of_block_ + to_next_ + local * m;
-      for (int k = 0; k < m; ++k) to[k] = best_of_block_[local * m + k];
+      const int local = first_row() + lane;
+      const uint8_t* const from = codes(0) + local * m;
+      uint8_t* const to = codes(2 - now_) + local * m;
+      for (int k = 0; k < m; ++k) to[k] = from[k];
       const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local;
       if (row < rows_.count) perturb_codes(perturbation, rows_.numbers[row], round, m, books_.bits, to);
     }
@@ -216,45 +223,27 @@ class QuadRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const uint64_t differ = differing_books(h);
-      if (row_[h] >= 0 && differ != 0) follow(h, differ);
-      current_[h] += to_next_;
+      if (there_[h] && differ != 0) follow(h, differ);
     }
-    current_of_block_ += to_next_;
-    to_next_ = -to_next_;
+    now_ = 1 - now_;
     __syncwarp();
   }
 
   // The rows, less the codewords that they have.
   __device__ void load_residuals(bool less_words) const {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float4 left[L::kSteps];
-      const float4* const row = vectors<float4>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) left[s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
-      for (int64_t k = 0; less_words && k < books_.books; ++k) {
-        const float4* const taken = word(k, current_[h][k]);
-#pragma unroll
-        for (int s = 0; s < L::kSteps; ++s) {
-          const float4 c = taken[4 * s];
-          left[s] = {left[s].x - c.x, left[s].y - c.y, left[s].z - c.z, left[s].w - c.w};
-        }
-      }
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
-    }
+    for (int h = 0; h < 2; ++h) make_residual(h, less_words ? current(h) : nullptr);
   }
 
   // The canonical cost of the codes that are worked with.
   __device__ float cost(int h) const {
     double lanes[4] = {};
+#pragma unroll 2
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps];
+      read(chunk, h, left);
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      const float4 r = residual(h, s);
-      add_square(r.x, lanes[0]);
-      add_square(r.y, lanes[1]);
-      add_square(r.z, lanes[2]);
-      add_square(r.w, lanes[3]);
+      for (int s = 0; s < kChunkSteps; ++s) add_squares(left[s], lanes);
     }
     return static_cast<float>(quad_tree(lanes) * books_.unscale);
   }
@@ -263,115 +252,157 @@ class QuadRows {
   __device__ void replace(int book, int h, int had, int found, bool starting) const {
     const float4* const from = word(book, had);
     const float4* const to = word(book, found);
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      const float4 c = to[4 * s];
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      residual(h, s) = {r.x - c.x, r.y - c.y, r.z - c.z, r.w - c.w};
+#pragma unroll 2
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps];
+      read(chunk, h, left);
+      if (!starting) add(from + chunk * kChunkVectors, left);
+      subtract(to + chunk * kChunkVectors, left);
+      write(chunk, h, left);
     }
   }
 
-  // The costs of two codewords of a book; codes past the last have any.
+  // The costs of two codewords of a book: canonical keys, or sums in f32, scaled. Codes past the last have any.
   // All lanes of a warp take part; rows that do not ask read nothing.
-  __device__ void exact_costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
-                              float (&keys)[2]) const {
+  template <bool kExact>
+  __device__ void costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
+                        float (&found)[2]) const {
+    using Sum = std::conditional_t<kExact, double, float>;
     const float4* const from = word(book, had);
     const float4* const first = word(book, pair[0] % kProductWords);
     const float4* const second = word(book, pair[1] % kProductWords);
-    double lanes[2][4] = {};
+    Sum lanes[2][4] = {};
+#pragma unroll 2
+    for (int chunk = 0; chunk < (asks ? layout_.chunks : 0); ++chunk) {
+      float4 left[kChunkSteps];
+      float4 words[2][kChunkSteps];
+      read(chunk, h, left);
+      read_word(first + chunk * kChunkVectors, words[0]);
+      read_word(second + chunk * kChunkVectors, words[1]);
+      if (!starting) add(from + chunk * kChunkVectors, left);
 #pragma unroll
-    for (int s = 0; asks && s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      const float4 words[2] = {first[4 * s], second[4 * s]};
+      for (int s = 0; s < kChunkSteps; ++s) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        add_square(r.x - words[i].x, lanes[i][0]);
-        add_square(r.y - words[i].y, lanes[i][1]);
-        add_square(r.z - words[i].z, lanes[i][2]);
-        add_square(r.w - words[i].w, lanes[i][3]);
+        for (int i = 0; i < 2; ++i) add_squares(less(left[s], words[i][s]), lanes[i]);
       }
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) keys[i] = static_cast<float>(quad_tree(lanes[i]) * books_.unscale);
+    for (int i = 0; i < 2; ++i) {
+      const Sum sum = quad_tree(lanes[i]);
+      found[i] = kExact ? static_cast<float>(static_cast<double>(sum) * books_.unscale) : static_cast<float>(sum);
+    }
   }
 
   __device__ void write_best(const float (&costs)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (row_[h] < 0) continue;
-      for (int64_t k = quarter_; k < books_.books; k += 4) rows_.codes[row_[h] * books_.books + k] = best_[h][k];
-      if (rows_.costs != nullptr && quarter_ == 0) rows_.costs[row_[h]] = costs[h];
+      if (!there_[h]) continue;
+      const auto m = static_cast<int>(books_.books);
+      for (int k = quarter(); k < m; k += 4) rows_.codes[row(h) * m + k] = best(h)[k];
+      if (rows_.costs != nullptr && quarter() == 0) rows_.costs[row(h)] = costs[h];
     }
   }
 
  private:
-  __device__ const float4* word(int64_t book, int j) const {
-    return vectors<float4>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
+  static constexpr int kChunkVectors = kProductChunkCols / 4;
+
+  static __device__ int place_of(int chunk, int h) { return (chunk * 2 + h) * kChunkSteps * kSearchers; }
+
+  // Of the block's rows: the first of the warp, and those of the thread.
+  static __device__ int first_row() {
+    return static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16);
+  }
+  static __device__ int local_row(int h) { return first_row() + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h; }
+  static __device__ int64_t row(int h) { return static_cast<int64_t>(blockIdx.x) * kProductTileRows + local_row(h); }
+
+  // Codes of the block: the best so far (0), and two places that take turns.
+  __device__ uint8_t* codes(int place) const {
+    const auto m = static_cast<int>(books_.books);
+    return SharedSlots(layout_, m).codes.in(shared_) + place * kProductTileRows * m;
+  }
+  __device__ uint8_t* codes(int place, int h) const {
+    return codes(place) + local_row(h) * static_cast<int>(books_.books);
+  }
+  __device__ uint8_t* best(int h) const { return codes(0, h); }
+  __device__ uint8_t* current(int h) const { return codes(1 + now_, h); }
+  __device__ uint8_t* next(int h) const { return codes(2 - now_, h); }
+
+  // The thread's part of a codeword, and of a row: every fourth vector.
+  __device__ const float4* word(int book, int j) const {
+    return vectors<float4>(books_.centred +
+                           static_cast<int64_t>(book * kProductWords + j) * layout_.chunks * kProductChunkCols) +
+           quarter();
+  }
+  __device__ const float4* row_values(int h) const {
+    return vectors<float4>(rows_.centred + row(h) * layout_.chunks * kProductChunkCols) + quarter();
+  }
+  __device__ void read(int chunk, int h, float4 (&left)[kChunkSteps]) const {
+    const float4* const from = residual(chunk, h);
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) left[s] = from[s * kSearchers];
+  }
+  __device__ void write(int chunk, int h, const float4 (&left)[kChunkSteps]) const {
+    float4* const to = residual(chunk, h);
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) to[s * kSearchers] = left[s];
+  }
+  // Codewords and rows are read as constants, so that no write to a residual holds a read up.
+  static __device__ float4 less(const float4& a, const float4& b) {
+    return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
+  }
+  static __device__ void read_word(const float4* from, float4 (&to)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) to[s] = __ldg(from + 4 * s);
+  }
+  static __device__ void add(const float4* word, float4 (&left)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) {
+      const float4 c = __ldg(word + 4 * s);
+      left[s] = {left[s].x + c.x, left[s].y + c.y, left[s].z + c.z, left[s].w + c.w};
+    }
+  }
+  static __device__ void subtract(const float4* word, float4 (&left)[kChunkSteps]) {
+#pragma unroll
+    for (int s = 0; s < kChunkSteps; ++s) left[s] = less(left[s], __ldg(word + 4 * s));
   }
 
   static_assert(kProductMostBooks <= 64);  // a bit for each
   // A bit for each book whose next code is another. All lanes of a warp take part.
   __device__ uint64_t differing_books(int h) const {
     uint64_t differ = 0;
-    for (int k = quarter_; k < static_cast<int>(books_.books); k += 4) {
-      if (current_[h][k] != current_[h][k + to_next_]) differ |= uint64_t{1} << k;
+    for (int k = quarter(); k < static_cast<int>(books_.books); k += 4) {
+      if (current(h)[k] != next(h)[k]) differ |= uint64_t{1} << k;
     }
     differ |= __shfl_xor_sync(kAllLanes, differ, 1);
     return differ | __shfl_xor_sync(kAllLanes, differ, 2);
   }
 
   __device__ void follow(int h, uint64_t differ) const {
-    const auto m = static_cast<int>(books_.books);
-    const uint8_t* const next = current_[h] + to_next_;
-    const bool anew = 2 * __popcll(differ) > m;
-    const float4* const row = vectors<float4>(rows_.centred + row_[h] * L::kCols) + quarter_;
-    float4 left[L::kSteps];
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) left[s] = anew ? row[4 * s] : residual(h, s);
-    uint64_t open = anew ? ~uint64_t{0} >> (64 - m) : differ;
-    while (open != 0) {
-      const int k = __ffsll(static_cast<long long>(open)) - 1;
-      open &= open - 1;
-      const float4* const less = word(k, next[k]);
-      const float4* other = word(k, current_[h][k]);  // what the row had there comes back
-      float sign = 1;
-      if (anew) {  // another codeword goes
-        const int l = open == 0 ? k : __ffsll(static_cast<long long>(open)) - 1;
-        sign = open == 0 ? 0.0f : -1.0f;
-        other = word(l, next[l]);
-        open &= open - 1;
-      }
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        const float4 b = other[4 * s];
-        const float4 c = less[4 * s];
-        left[s] = {fmaf(sign, b.x, left[s].x) - c.x, fmaf(sign, b.y, left[s].y) - c.y, fmaf(sign, b.z, left[s].z) - c.z,
-                   fmaf(sign, b.w, left[s].w) - c.w};
-      }
+    if (2 * __popcll(differ) > static_cast<int>(books_.books)) return make_residual(h, next(h));
+    for (; differ != 0; differ &= differ - 1) {
+      const int k = __ffsll(static_cast<long long>(differ)) - 1;
+      replace(k, h, current(h)[k], next(h)[k], false);
     }
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
+  }
+
+  // A row less the codewords of its codes, where there are such.
+  __device__ void make_residual(int h, const uint8_t* codes) const {
+    const int words = codes == nullptr ? 0 : static_cast<int>(books_.books);
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
+      float4 left[kChunkSteps] = {};
+      if (there_[h]) read_word(row_values(h) + chunk * kChunkVectors, left);
+#pragma unroll 4
+      for (int k = 0; k < words; ++k) subtract(word(k, codes[k]) + chunk * kChunkVectors, left);
+      write(chunk, h, left);
+    }
   }
 
   const IcmBooks& books_;
   const IcmRows& rows_;
-  const int quarter_;
-  const int first_row_;  // of the warp, in the block
-  float4* residual_;
-  uint8_t* best_of_block_;
-  uint8_t* current_of_block_;
-  int to_next_;     // from the codes that are worked with to the next ones: the two places take turns
-  int64_t row_[2];  // -1: none, or of another search
-  uint8_t* current_[2];
-  uint8_t* best_[2];
+  const ProductLayout& layout_;
+  std::byte* const shared_;
+  bool there_[2];  // false: none, or of another search
+  int now_ = 0;    // which place of the two has the codes that are worked with
 };
 
 }  // namespace kith::icm

@@ -1,6 +1,7 @@
 #include "quantize/additive/search_books.hpp"
 
 #include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
 
 #include <algorithm>
 
@@ -17,26 +18,33 @@ void average(const Codebooks& books, int64_t k, std::vector<double>& mean) {
   for (double& value : mean) value /= static_cast<double>(books.words());
 }
 
+template <typename Use>
+void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("codebooks", books.books, quiet);
+  parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
+}
+
 // Moves codewords by their books' means, rounded to the grid that they have there: those that lie on it stay on it.
-// Nothing where sums of codewords leave f32's range.
-CodewordGrid move_codewords(const Codebooks& given, float* values, double* origin) {
+// Nothing where sums of codewords leave f32's range. `moves`: books x cols, zeros.
+CodewordGrid move_codewords(const Codebooks& given, const Resources& resources, float* values, float* moves) {
   std::copy(given.values, given.values + given.size(), values);
-  std::fill_n(origin, given.cols, 0.0);
-  const CodewordGrid before(given);
-  std::vector<double> mean(static_cast<size_t>(given.cols));
-  for (int64_t k = 0; before.most() > 0 && k < given.books; ++k) {
-    average(given, k, mean);
-    for (int64_t c = 0; c < given.cols; ++c) {
-      const auto move = static_cast<double>(before.rounded(mean[static_cast<size_t>(c)]));
-      origin[c] += move;
-      for (int64_t j = 0; j < given.words(); ++j) {
-        float& value = values[(k * given.words() + j) * given.cols + c];
-        value = static_cast<float>(static_cast<double>(value) - move);
-      }
-    }
-  }
   Codebooks moved = given;
   moved.values = values;
+  const CodewordGrid before(given);
+  if (!(before.most() > 0)) return CodewordGrid(moved);
+  for_each_book(given, resources, [&](int64_t k) {
+    std::vector<double> mean(static_cast<size_t>(given.cols));
+    average(given, k, mean);
+    float* const move = moves + k * given.cols;
+    for (int64_t c = 0; c < given.cols; ++c) move[c] = before.rounded(mean[static_cast<size_t>(c)]);
+    for (int64_t j = 0; j < given.words(); ++j) {
+      float* const word = values + (k * given.words() + j) * given.cols;
+      for (int64_t c = 0; c < given.cols; ++c) {
+        word[c] = static_cast<float>(static_cast<double>(word[c]) - static_cast<double>(move[c]));
+      }
+    }
+  });
   return CodewordGrid(moved);
 }
 
@@ -51,13 +59,17 @@ SearchBooks::SearchBooks(const Codebooks& given, const Resources& resources)
       made_(static_cast<size_t>(given.books)) {
   rounded_.values = values_.data();
   if (resources.host_memory()->counts_only()) return;
-  grid_ = move_codewords(given, values_.data(), origin_.data());
-  for (float& value : values_) value = grid_.rounded(static_cast<double>(value));
-  std::vector<double> mean(static_cast<size_t>(given.cols));
-  for (int64_t k = 0; k < given.books; ++k) {
+  std::fill(means_.begin(), means_.end(), 0.0f);
+  grid_ = move_codewords(given, resources, values_.data(), means_.data());
+  std::fill(origin_.begin(), origin_.end(), 0.0);
+  for (int64_t i = 0; i < means_.size(); ++i) origin_[i % given.cols] += static_cast<double>(means_[i]);
+  for_each_book(given, resources, [&](int64_t k) {
+    float* const book = values_.data() + k * given.words() * given.cols;
+    for (int64_t i = 0; i < given.words() * given.cols; ++i) book[i] = grid_.rounded(static_cast<double>(book[i]));
+    std::vector<double> mean(static_cast<size_t>(given.cols));
     average(rounded_, k, mean);
     for (int64_t c = 0; c < given.cols; ++c) means_[k * given.cols + c] = grid_.rounded(mean[static_cast<size_t>(c)]);
-  }
+  });
 }
 
 bool SearchBooks::move_row(float* row) const {
@@ -84,11 +96,18 @@ constexpr int kLeastExponent = -120;
 constexpr int kMostExponent = 124;
 
 double sum_of_largest(const Codebooks& books) {
+  constexpr int64_t kLanes = 16;  // that do not wait for each other
   double sum = 0;
   for (int64_t k = 0; k < books.books; ++k) {
-    float largest = 0;
-    for (int64_t i = 0; i < books.words() * books.cols; ++i) largest = std::max(largest, std::abs(books.book(k)[i]));
-    sum += static_cast<double>(largest);
+    const float* const book = books.book(k);
+    const int64_t count = books.words() * books.cols;
+    float largest[kLanes] = {};
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) largest[l] = std::max(largest[l], std::abs(book[i + l]));
+    }
+    for (; i < count; ++i) largest[0] = std::max(largest[0], std::abs(book[i]));
+    sum += static_cast<double>(*std::max_element(largest, largest + kLanes));
   }
   return sum;
 }
