@@ -23,7 +23,6 @@ constexpr int64_t kTaskCols = 192;
 constexpr int64_t kDepth = 256;  // packed at a time
 constexpr int64_t kMostBlockRows = 6;
 constexpr int64_t kMostBlockCols = 64;
-constexpr int64_t kEnoughTasks = 16;
 constexpr int64_t kLeastDepth = 2048;  // of a part
 
 // A tile of C and what is multiplied for it, in the type V.
@@ -223,6 +222,11 @@ HWY_EXPORT(Dot);
 HWY_EXPORT(AddScaled);
 HWY_EXPORT(RotateRows);
 
+int64_t product_parts(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms) {
+  return std::clamp<int64_t>(terms.tasks / (divide_up(rows, kTaskRows) * divide_up(cols, kTaskCols)), 1,
+                             std::max<int64_t>(1, divide_up(depth, kLeastDepth)));
+}
+
 namespace {
 
 void run_tile(const TileTask<double, double>& task, double* memory) { HWY_DYNAMIC_DISPATCH(DoubleTile)(task, memory); }
@@ -240,9 +244,8 @@ void mirror(DenseView<V> c) {
 // What a product takes beside its matrices.
 template <typename V>
 struct ProductMemory {
-  ProductMemory(int64_t rows, int64_t cols, int64_t depth, const Resources& resources)
-      : parts(std::clamp<int64_t>(kEnoughTasks / (divide_up(rows, kTaskRows) * divide_up(cols, kTaskCols)), 1,
-                                  std::max<int64_t>(1, divide_up(depth, kLeastDepth)))),
+  ProductMemory(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms, const Resources& resources)
+      : parts(product_parts(rows, cols, depth, terms)),
         sums(parts > 1 ? parts * rows * cols : 0, "parts of a product", resources),
         scratch(resources.threads() * TileScratch<V>::kValues, "a tile of a product", resources) {}
 
@@ -257,7 +260,7 @@ void multiply_any(DenseView<const T> a, DenseView<const T> b, DenseView<V> c, co
   if (c.rows == 0 || c.cols == 0) return;
   const int64_t down = divide_up(c.rows, kTaskRows);
   const int64_t across = divide_up(c.cols, kTaskCols);
-  const ProductMemory<V> memory(c.rows, c.cols, a.cols, resources);
+  const ProductMemory<V> memory(c.rows, c.cols, a.cols, terms, resources);
   if (resources.host_memory()->counts_only()) return;
   const int64_t parts = memory.parts;
   const HostArray<V>& sums = memory.sums;
@@ -313,11 +316,12 @@ void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<floa
 }
 
 template <typename T>
-Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources) {
-  return footprint_of<ProductMemory<T>>(resources, rows, cols, depth);
+Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources,
+                            const ProductTerms& terms) {
+  return footprint_of<ProductMemory<T>>(resources, rows, cols, depth, terms);
 }
-template Footprint product_footprint<float>(int64_t, int64_t, int64_t, const Resources&);
-template Footprint product_footprint<double>(int64_t, int64_t, int64_t, const Resources&);
+template Footprint product_footprint<float>(int64_t, int64_t, int64_t, const Resources&, const ProductTerms&);
+template Footprint product_footprint<double>(int64_t, int64_t, int64_t, const Resources&, const ProductTerms&);
 
 double dot(const double* x, const double* y, int64_t count) { return HWY_DYNAMIC_DISPATCH(Dot)(x, y, count); }
 

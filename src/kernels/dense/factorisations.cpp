@@ -367,33 +367,4 @@ Dense orthonormal_rows(Dense& matrix, const Resources& resources) {
   return result;
 }
 
-Dense polar_factor(DenseView<const double> m, const Resources& resources) {
-  const bool tall = m.rows > m.cols;
-  const DenseView<const double> wide = tall ? m.transposed() : m;  // rows <= cols
-  Dense squares(wide.rows, wide.rows, "a polar factor", resources);
-  multiply(wide, wide.transposed(), squares.view(), {.symmetric = true}, resources);
-  const SymmetricEigen left = symmetric_eigen(squares, resources);  // one in each row
-  Dense scaled(wide.rows, wide.cols, "a polar factor", resources);
-  multiply(left.vectors.read(), wide, scaled.view(), {}, resources);
-  const Dense right = orthonormal_rows(scaled, resources);
-  Dense result(m.rows, m.cols, "a polar factor", resources);
-  if (tall) {
-    multiply(right.read().transposed(), left.vectors.read(), result.view(), {}, resources);
-  } else {
-    multiply(left.vectors.read().transposed(), right.read(), result.view(), {}, resources);
-  }
-  return result;
-}
-
-Footprint polar_factor_footprint(int64_t rows, int64_t cols, const Resources& resources) {
-  const int64_t least = std::min(rows, cols);
-  const int64_t most = std::max(rows, cols);
-  const Footprint square = array_footprint<double>(least, least);
-  const Footprint matrix = array_footprint<double>(rows, cols);
-  return square.beside(product_footprint<double>(least, least, most, resources)
-                           .then(square)
-                           .then(matrix.beside(product_footprint<double>(least, most, least, resources)))
-                           .then(matrix.times(3).beside(product_footprint<double>(rows, cols, least, resources))));
-}
-
 }  // namespace kith
