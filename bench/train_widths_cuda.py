@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -82,7 +83,26 @@ def print_profile(run: Callable[[], object]) -> None:
     busy = sum(e.self_device_time_total for e in entries) / 1e3
     print(f"    {taken:.1f} ms under the profiler, the GPU busy for {busy:.1f}")
     for e in entries[:9]:
-        print(f"    {e.self_device_time_total / 1e3:9.2f} ms {e.count:6d} x {e.key.replace('kith::', '')[:76]}")
+        print(f"    {e.self_device_time_total / 1e3:9.2f} ms {e.count:6d} x {short_name(e.key)}")
+    print_idle(profile.events())
+
+
+def print_idle(events: Iterable[Any]) -> None:
+    """The pairs of kernels and copies between which the GPU waited longest for the host."""
+    waits: dict[tuple[str, str], list[float]] = {}
+    reached, last = 0.0, ""
+    on_device = (e for e in events if e.device_type == torch.autograd.DeviceType.CUDA)
+    for e in sorted(on_device, key=lambda e: e.time_range.start):
+        if last and e.time_range.start > reached:
+            waits.setdefault((last, short_name(e.name)), []).append((e.time_range.start - reached) / 1e3)
+        if e.time_range.end > reached:
+            reached, last = e.time_range.end, short_name(e.name)
+    for (before, after), each in sorted(waits.items(), key=lambda item: -sum(item[1]))[:5]:
+        print(f"    {sum(each):9.2f} ms {len(each):6d} x idle from {before[:36]} to {after[:36]}")
+
+
+def short_name(kernel: str) -> str:
+    return kernel.replace("kith::", "").replace("(anonymous namespace)::", "").replace("void ", "")[:76]
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 #include "kernels/dense/dense_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 
 #include <algorithm>
@@ -26,39 +27,63 @@ struct TileProduct {
 };
 
 // Rows first .. first + kTile - 1 of a matrix, columns k .. k + kDepth - 1: each thread has some of them in registers,
-// then all are in shared memory, column by column. What is past the last row or column is 0.
+// then all are in shared memory, column by column. What is past the last row or column is 0. Neighbouring threads read
+// neighbours in memory, whichever way these lie.
 template <typename T, typename V, int kTile, int kTileThreads>
-struct Slab {
-  static constexpr int kEach = kTile * kDepth / kTileThreads;
+class Slab {
+ public:
   static constexpr int kStride = kTile + 16 / static_cast<int>(sizeof(V));
-  static_assert(kTile * kDepth % kTileThreads == 0);
 
-  T values[kEach];
-
-  __device__ void load(const DenseView<const T>& from, int64_t first, int64_t k, int64_t end) {
-#pragma unroll
+  __device__ Slab(const DenseView<const T>& from, int64_t first) : col_step_(from.col_step) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const bool along = from.col_step == 1;
+    const int row = along ? thread / kDepth : thread % kTile;
+    const int row_apart = along ? kTileThreads / kDepth : 0;
+    column_ = along ? thread % kDepth : thread / kTile;
+    column_apart_ = along ? 0 : kTileThreads / kTile;
+    from_ = from.data + (first + row) * from.row_step + column_ * from.col_step;
+    apart_ = row_apart * from.row_step + column_apart_ * from.col_step;
+    to_ = column_ * kStride + row;
+    to_apart_ = column_apart_ * kStride + row_apart;
+    KITH_UNROLL
     for (int e = 0; e < kEach; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * kTileThreads;
-      const bool along = from.col_step == 1;
-      const int64_t row = first + (along ? at / kDepth : at % kTile);
-      const int64_t column = k + (along ? at % kDepth : at / kTile);
-      values[e] = row < from.rows && column < end ? from(row, column) : T{0};
+      if (first + row + e * row_apart < from.rows) exists_ |= 1u << e;
     }
   }
-  __device__ void store(bool along, V* shared) const {
-#pragma unroll
+
+  __device__ void load(int64_t k, int64_t end) {
+    const T* const from = from_ + k * col_step_;
+    const auto count = static_cast<int>(min(end - k, int64_t{kDepth}));  // may be negative
+    KITH_UNROLL
     for (int e = 0; e < kEach; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * kTileThreads;
-      const int row = along ? at / kDepth : at % kTile;
-      const int column = along ? at % kDepth : at / kTile;
-      shared[column * kStride + row] = static_cast<V>(values[e]);
+      const bool inside = (exists_ >> e & 1u) != 0 && column_ + e * column_apart_ < count;
+      values_[e] = inside ? from[e * apart_] : T{0};
     }
   }
+  __device__ void store(V* shared) const {
+    KITH_UNROLL
+    for (int e = 0; e < kEach; ++e) shared[to_ + e * to_apart_] = static_cast<V>(values_[e]);
+  }
+
+ private:
+  static constexpr int kEach = kTile * kDepth / kTileThreads;
+  static_assert(kTileThreads % kDepth == 0 && kTileThreads % kTile == 0);
+
+  const T* from_;
+  int64_t apart_;
+  int64_t col_step_;
+  int column_;
+  int column_apart_;
+  int to_;
+  int to_apart_;
+  unsigned exists_ = 0;  // a bit for each value
+  T values_[kEach];
 };
 
 // Tile (blockIdx.y, blockIdx.x) of part blockIdx.z: kTile x kTile values, kMicro x kMicro for each thread.
 template <typename T, typename V, int kTile, int kMicro>
-__global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro)) multiply_kernel(TileProduct<T, V> product) {
+__global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro), kTile == 32 ? 1 : 2)
+    multiply_kernel(TileProduct<T, V> product) {
   constexpr int kAcross = kTile / kMicro;
   constexpr int kTileThreads = kAcross * kAcross;
   constexpr int kTogether = 4;  // values side by side in shared memory
@@ -70,9 +95,6 @@ __global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro)) multiply_
   if (product.symmetric && blockIdx.y > blockIdx.x) return;  // mirrored
   const int64_t first = min(static_cast<int64_t>(blockIdx.z) * product.depth, product.a.cols);
   const int64_t end = min(first + product.depth, product.a.cols);
-  const DenseView<const T> columns = product.b.transposed();
-  const bool a_along = product.a.col_step == 1;
-  const bool b_along = columns.col_step == 1;
   const int y = static_cast<int>(threadIdx.x) / kAcross;
   const int x = static_cast<int>(threadIdx.x) % kAcross;
   // The i-th of a thread's rows or columns in the tile: fours, apart from each other.
@@ -81,32 +103,32 @@ __global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro)) multiply_
   };
 
   V values[kMicro][kMicro] = {};
-  Operand a;
-  Operand b;
-  a.load(product.a, row, first, end);
-  b.load(columns, column, first, end);
+  Operand a(product.a, row);
+  Operand b(product.b.transposed(), column);
+  a.load(first, end);
+  b.load(first, end);
   int turn = 0;
   for (int64_t k = first; k < end; k += kDepth, turn ^= 1) {
-    a.store(a_along, left[turn]);
-    b.store(b_along, right[turn]);
+    a.store(left[turn]);
+    b.store(right[turn]);
     __syncthreads();
-    a.load(product.a, row, k + kDepth, end);
-    b.load(columns, column, k + kDepth, end);
+    a.load(k + kDepth, end);
+    b.load(k + kDepth, end);
     const auto step = [&](int depth) {
       V l[kMicro];
       V r[kMicro];
-#pragma unroll
+KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) l[i] = left[turn][depth * Operand::kStride + place(y, i)];
-#pragma unroll
+KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) r[i] = right[turn][depth * Operand::kStride + place(x, i)];
-#pragma unroll
+KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) {
-#pragma unroll
+KITH_UNROLL
         for (int j = 0; j < kMicro; ++j) values[i][j] = fma(l[i], r[j], values[i][j]);
       }
     };
     if (end - k >= kDepth) {
-#pragma unroll
+KITH_UNROLL
       for (int depth = 0; depth < kDepth; ++depth) step(depth);
     } else {
       for (int depth = 0; depth < static_cast<int>(end - k); ++depth) step(depth);
@@ -114,9 +136,9 @@ __global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro)) multiply_
   }
 
   V* const own = product.sums == nullptr ? nullptr : product.sums + blockIdx.z * product.c.rows * product.c.cols;
-#pragma unroll
+KITH_UNROLL
   for (int i = 0; i < kMicro; ++i) {
-#pragma unroll
+KITH_UNROLL
     for (int j = 0; j < kMicro; ++j) {
       const int64_t r = row + place(y, i);
       const int64_t c = column + place(x, j);
@@ -165,7 +187,7 @@ void launch_any(const DenseView<const T>& a, const DenseView<const T>& b, const 
   product.scale = static_cast<V>(terms.scale);
   product.adds = terms.adds;
   product.symmetric = terms.symmetric;
-  if (sizeof(V) > sizeof(float)) {
+  if constexpr (sizeof(V) > sizeof(float)) {
     launch_tiles<64, 4>(product, parts, stream);
   } else if (c.rows * c.cols * parts >= kManyValues) {
     launch_tiles<128, 8>(product, parts, stream);
