@@ -7,21 +7,30 @@ namespace kith {
 
 void take_nearest_rotation(RotationSteps& steps) {
   constexpr float kShare = 0x1p-22f;  // of the rotation before
-  constexpr int kMostSteps = 48;      // 23 are common
-  constexpr double kNearlyOne = 0.999;
-  constexpr float kClose = 1e-4f;
+  // Steps come in bursts, at the end of which singular values are 1 that were from `kLeast` to 1 at the beginning;
+  // smaller ones have grown by some thousand.
+  constexpr int kMostBursts = 5;
+  constexpr double kLeast = 0x1p-13;
+  constexpr double kNearlyOne = 0.99999;
   // Steps are scaled as if no singular value were below this: then none that is near 1 becomes small on its way.
   constexpr double kCushion = 0.1;
+  constexpr double kClose = 0.05;  // of which a step leaves a hundredth
+  const auto refine = [&](double least) {
+    const double scale = std::sqrt(3 / (1 + least + least * least));
+    steps.refine_nearest(static_cast<float>(1.5 * scale), static_cast<float>(-0.5 * scale * scale * scale));
+    return scale;
+  };
   steps.begin_nearest(kShare);
-  double least = kShare / 2;  // all singular values are from here to 1, but in odd cases
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int burst = 0; burst < kMostBursts; ++burst) {
+    for (double least = kLeast; least < kNearlyOne;) {
+      steps.square_nearest();
+      const double scale = refine(std::max(least, kCushion));
+      least *= 1.5 * scale - 0.5 * scale * scale * scale * least * least;
+    }
     steps.square_nearest();
-    if (least > kNearlyOne && steps.departure() <= kClose) return steps.take_nearest();
-    const double cushioned = std::max(least, kCushion);
-    const double scale = std::sqrt(3 / (1 + cushioned + cushioned * cushioned));
-    const double cubed = scale * scale * scale;
-    steps.refine_nearest(static_cast<float>(1.5 * scale), static_cast<float>(-0.5 * cubed));
-    least = std::min(1.0, least * (1.5 * scale - 0.5 * cubed * least * least));
+    const double departure = steps.departure();
+    refine(1);
+    if (std::sqrt(departure) <= kClose) return steps.take_nearest();
   }
 }
 

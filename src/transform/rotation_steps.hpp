@@ -6,12 +6,12 @@
 // M, its polar factor (the orthogonal Procrustes problem; Schoenemann, 1966). It is found by Newton's and Schulz's
 // iteration X <- (3 I - X X') X / 2, whose products fill any machine, scaled so that small singular values grow 2.5 times
 // a step instead of 1.5 (Chen and Chow, "A stable scaling of Newton-Schulz for improving the sign function
-// computation", 2014). A little of the rotation before is added to M first: directions that M lacks stay as they were,
-// and a singular value that bounds the number of steps is there. M itself is a sum in f32, so steps are in f32 too.
+// computation", 2014). A little of the rotation before is added to M first: directions that M lacks stay as they were. M itself is a sum in f32, so steps are in f32 too.
 #pragma once
 
 #include <kith/resources.hpp>
 
+#include "core/host_device.hpp"
 #include "kernels/dense/dense.hpp"
 #include "transform/principal_axes.hpp"
 #include "transform/training_rows.hpp"
@@ -43,9 +43,9 @@ class RotationSteps {
 
   // X becomes M over a bound of its largest singular value, and `share` of the rotation.
   virtual void begin_nearest(float share) = 0;
-  // X X', and how far any of its values is from the identity's.
+  // X X', and the sum of the squares by which it departs from the identity: of each row, then of all.
   virtual void square_nearest() = 0;
-  virtual float departure() = 0;
+  virtual double departure() = 0;
   // X becomes (own I + squared X X') X.
   virtual void refine_nearest(float own, float squared) = 0;
   // The rotation becomes X.
@@ -67,6 +67,12 @@ struct RotationShape {
 
 // M is a long sum: it is cut into enough parts for any machine.
 inline constexpr ProductTerms kDecodedTerms{.tasks = 64};
+
+// What a value of X X' adds to its departure.
+KITH_HOST_DEVICE inline double departure_squared(float value, bool diagonal) {
+  const double departs = static_cast<double>(value) - (diagonal ? 1.0 : 0.0);
+  return departs * departs;
+}
 
 // The power of two that brings a largest variance near 1.
 double scale_of_variance(double variance);

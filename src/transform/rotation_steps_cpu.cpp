@@ -87,16 +87,14 @@ class RotationStepsCpu final : public RotationSteps {
     multiply(x, x.transposed(), squares(), {.symmetric = true}, resources_);
   }
 
-  float departure() override {
-    float most = 0;
+  double departure() override {
+    double total = 0;
     for (int64_t i = 0; i < squares().rows; ++i) {
-      for (int64_t j = 0; j < squares().cols; ++j) {
-        const float departs = std::abs(squares()(i, j) - (i == j ? 1.0f : 0.0f));
-        if (std::isnan(departs)) return HUGE_VALF;
-        most = std::max(most, departs);
-      }
+      double sum = 0;
+      for (int64_t j = 0; j < squares().cols; ++j) sum += departure_squared(squares()(i, j), i == j);
+      total += sum;
     }
-    return most;
+    return total;
   }
 
   void refine_nearest(float own, float squared) override {

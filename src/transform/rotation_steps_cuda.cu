@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWords = static_cast<int>(kMostSubCodewords);
+constexpr int kRowThreads = 32;  // of a block that adds up rows: these are few
 static_assert(kThreads == kWords);  // a thread for each codeword of a part
 
 // Turned rows and the codewords of their parts.
@@ -218,19 +220,19 @@ __global__ void __launch_bounds__(kThreads) error_kernel(CodedRows coded, double
 
 // --- the nearest rotation
 
-// What the host wants to know; positive numbers are ordered as their bits are.
-struct NearestFacts {
-  unsigned long long row_sum = 0;  // the largest, of a double
-  unsigned departure = 0;          // of a float; a NaN's bits are larger than any number's
-};
-
-// A thread for each row of a symmetric matrix, of which it reads the column.
-__global__ void __launch_bounds__(kThreads) row_sums_kernel(DenseView<const float> squares, NearestFacts* facts) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+// A thread for each row of a symmetric matrix, of which it reads the column: the sum of absolute values, or of squared
+// departures from the identity.
+template <bool kDepartures>
+__global__ void __launch_bounds__(kRowThreads) row_sums_kernel(DenseView<const float> squares, double* sums) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kRowThreads + threadIdx.x;
   if (i >= squares.rows) return;
   double sum = 0;
-  for (int64_t j = 0; j < squares.cols; ++j) sum += static_cast<double>(fabsf(squares(j, i)));
-  atomicMax(&facts->row_sum, static_cast<unsigned long long>(__double_as_longlong(sum)));
+#pragma unroll 8
+  for (int64_t j = 0; j < squares.cols; ++j) {
+    const float value = squares(j, i);
+    sum += kDepartures ? departure_squared(value, i == j) : static_cast<double>(fabsf(value));
+  }
+  sums[i] = sum;
 }
 
 __global__ void __launch_bounds__(kThreads) begin_kernel(DenseView<const float> m, DenseView<const float> before,
@@ -240,13 +242,6 @@ __global__ void __launch_bounds__(kThreads) begin_kernel(DenseView<const float> 
   const int64_t i = at / m.cols;
   const int64_t j = at % m.cols;
   out[at] = scale * m(i, j) + share * before(i, j);
-}
-
-__global__ void __launch_bounds__(kThreads) departure_kernel(DenseView<const float> squares, NearestFacts* facts) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (at >= squares.rows * squares.cols) return;
-  const bool diagonal = at / squares.cols == at % squares.cols;
-  atomicMax(&facts->departure, __float_as_uint(fabsf(squares.data[at] - (diagonal ? 1.0f : 0.0f))));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -282,7 +277,7 @@ class RotationStepsCuda final : public RotationSteps {
         sums_(shape.out * kMostSubCodewords, "codewords", context_, resources),
         sizes_(shape.parts * kMostSubCodewords, "codewords", context_, resources),
         errors_(shape.rows, "errors of codes", context_, resources),
-        facts_(1, "a rotation", context_, resources),
+        row_sums_(side(), "a rotation", context_, resources),
         host_errors_(shape.rows, "errors of codes", resources) {}
 
   PrincipalAxes load(const TrainingRows& rows) override {
@@ -354,14 +349,8 @@ class RotationStepsCuda final : public RotationSteps {
   void begin_nearest(float share) override {
     const DenseView<const float> m = wide(products_);
     multiply(m, m.transposed(), squares(), kSymmetric);
-    context_->fill(facts_.data(), 0, 1);
-    launch(row_sums_kernel, Grid::over(side(), kThreads), stream(), squares(), facts_.data());
-    NearestFacts facts;
-    get(&facts, facts_);
-    double largest = 0;
-    static_assert(sizeof(largest) == sizeof(facts.row_sum));
-    std::copy_n(reinterpret_cast<const std::byte*>(&facts.row_sum), sizeof(largest),
-                reinterpret_cast<std::byte*>(&largest));
+    const std::vector<double> sums = row_sums<false>();
+    const double largest = *std::max_element(sums.begin(), sums.end());
     launch(begin_kernel, Grid::over(rotation_values(), kThreads), stream(), m, wide(rotation_), scale_of_bound(largest),
            share, next_.data());
     std::swap(next_, products_);
@@ -372,16 +361,10 @@ class RotationStepsCuda final : public RotationSteps {
     multiply(x, x.transposed(), squares(), kSymmetric);
   }
 
-  float departure() override {
-    context_->fill(facts_.data(), 0, 1);
-    launch(departure_kernel, Grid::over(squares_.size(), kThreads), stream(), squares(), facts_.data());
-    NearestFacts facts;
-    get(&facts, facts_);
-    float departs = 0;
-    static_assert(sizeof(departs) == sizeof(facts.departure));
-    std::copy_n(reinterpret_cast<const std::byte*>(&facts.departure), sizeof(departs),
-                reinterpret_cast<std::byte*>(&departs));
-    return departs;
+  double departure() override {
+    double total = 0;
+    for (const double sum : row_sums<true>()) total += sum;
+    return total;
   }
 
   void refine_nearest(float own, float squared) override {
@@ -453,6 +436,14 @@ class RotationStepsCuda final : public RotationSteps {
            stream(), coded);
   }
 
+  template <bool kDepartures>
+  std::vector<double> row_sums() const {
+    launch(row_sums_kernel<kDepartures>, Grid::over(side(), kRowThreads), stream(), squares(), row_sums_.data());
+    std::vector<double> sums(static_cast<size_t>(side()));
+    get(sums.data(), row_sums_);
+    return sums;
+  }
+
   template <typename T>
   void get(T* values, const DeviceArray<T>& from) const {
     context_->copy_values(values, from.data(), from.size());
@@ -476,7 +467,7 @@ class RotationStepsCuda final : public RotationSteps {
   DeviceArray<double> sums_;
   DeviceArray<uint32_t> sizes_;  // of codewords; rows drawn, at first
   DeviceArray<double> errors_;
-  DeviceArray<NearestFacts> facts_;
+  DeviceArray<double> row_sums_;  // of X X'
   HostArray<double> host_errors_;
 };
 
