@@ -8,7 +8,6 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -16,6 +15,7 @@
 #include "kernels/distance/load_four_cuda.hpp"
 
 #include <cuda_fp16.h>
+#include <cuda_pipeline_primitives.h>
 #include <cub/device/device_radix_sort.cuh>
 
 #include <algorithm>
@@ -117,7 +117,7 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 // equally long, so a block is one warp: what the short ones held is free at once. Bound by the reads of the rows.
 //
 // Wide rows have a whole warp: its second half goes on, one row behind, where the first has left a row's sum, so that
-// the order of the columns stays, and each thread has half of the columns to hold.
+// the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
 __device__ double widened(float value) { return static_cast<double>(value); }
 __device__ double widened(Half value) { return static_cast<double>(__half2float(__ushort_as_half(value.bits))); }
 __device__ double widened(BFloat16 value) { return static_cast<double>(value); }
@@ -147,16 +147,17 @@ class RunColumns {
   __device__ void load(uint32_t row, X (&values)[kColumns]) const {
     const X* const from = data_ + int64_t{row} * task_.rows.stride;
     KITH_UNROLL
-    for (int i = 0; i < kColumns; ++i) values[i] = has(i) ? from[i * kCanonicalLanes] : X{};  // zeros change nothing
+    for (int i = 0; i < kColumns; ++i) values[i] = has(i) ? from[i * kCanonicalLanes] : X{};
   }
 
-  // Adds a row, and its distance in these columns to `key`.
-  __device__ double add(const X (&values)[kColumns], double key) {
+  // Adds a row, of which value(i) is the i-th of these columns, and its distance in them to `key`.
+  template <typename Value>
+  __device__ double add(const Value& value, double key) {
     KITH_UNROLL
     for (int i = 0; i < kColumns; ++i) {
-      const double value = widened(values[i]);
-      sums_[i] += value;
-      key = canonical_step<KeyKind::squared_l2>(key, value, centre_[i * kCanonicalLanes], 0, 0);
+      const double wide = widened(has(i) ? value(i) : X{});  // zeros change nothing
+      sums_[i] += wide;
+      key = canonical_step<KeyKind::squared_l2>(key, wide, centre_[i * kCanonicalLanes], 0, 0);
     }
     return key;
   }
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(32, 16)
     X ahead[kColumns] = {};
     const uint32_t after = at + 2 < end ? order[at + 2] : next;
     if (at + 1 < end) columns.load(next, ahead);
-    write_key(task, row, columns.add(values, 0), lane, threads);
+    write_key(task, row, columns.add([&](int i) { return values[i]; }, 0), lane, threads);
     KITH_UNROLL
     for (int i = 0; i < kColumns; ++i) values[i] = ahead[i];
     row = next;
@@ -222,57 +223,90 @@ __global__ void __launch_bounds__(32, 16)
   if (lane == 0) write_weight(task, blocks, run, end - start);
 }
 
+// Rows of a run on their way through shared memory, for one warp: a few are coming while one is read.
+template <typename X>
+class RowRing {
+ public:
+  static constexpr int kAhead = 2;
+  // Beside those on their way there are the one that the first half of the warp has and the one of the second.
+  static constexpr int kSlots = kAhead + 2;
+
+  static __host__ __device__ int slot_bytes(int64_t cols) {
+    return static_cast<int>(round_up(cols * static_cast<int64_t>(sizeof(X)), int64_t{16}));
+  }
+
+  __device__ RowRing(const SumsTask& task, std::byte* memory)
+      : data_(static_cast<const X*>(task.rows.data)),
+        stride_(task.rows.stride),
+        cols_(static_cast<int>(task.cols)),
+        bytes_(slot_bytes(task.cols)),
+        memory_(memory),
+        whole_(reinterpret_cast<uintptr_t>(task.rows.data) % 16 == 0 && stride_ * sizeof(X) % 16 == 0 &&
+               cols_ * sizeof(X) % 16 == 0) {}
+
+  // Begins to copy a row to the place of the i-th.
+  __device__ void fetch(int64_t i, uint32_t row) const {
+    const X* const from = data_ + int64_t{row} * stride_;
+    const auto thread = static_cast<int>(threadIdx.x);
+    X* const to = at(i);
+    if (whole_) {
+      constexpr int kValues = 16 / static_cast<int>(sizeof(X));
+      for (int c = thread * kValues; c < cols_; c += 32 * kValues) __pipeline_memcpy_async(to + c, from + c, 16);
+    } else {
+      for (int c = thread; c < cols_; c += 32) to[c] = from[c];
+    }
+  }
+  __device__ X* at(int64_t i) const { return vectors<X>(memory_ + i % kSlots * bytes_); }
+
+ private:
+  const X* const data_;
+  const int64_t stride_;
+  const int cols_;
+  const int bytes_;
+  std::byte* const memory_;
+  const bool whole_;
+};
+
 // A run of a warp, whose halves have a half of the columns each. The first goes one row ahead.
 template <int kColumns, typename X>
-__global__ void __launch_bounds__(32, kColumns <= 24 ? 15 : kColumns <= 32 ? 12 : 10)
+__global__ void __launch_bounds__(32, kColumns <= 16 ? 16 : kColumns <= 24 ? 12 : kColumns <= 32 ? 8 : 6)
     wide_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
-  __shared__ double centres[32 * kColumns];
-  constexpr bool kReadsAhead = kColumns <= 24;  // registers have room for the next row's values
+  extern __shared__ __align__(16) std::byte memory[];
+  constexpr int kAhead = RowRing<X>::kAhead;
   const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
   const int half = static_cast<int>(threadIdx.x) / kCanonicalLanes;
   const int64_t run = blockIdx.x;
   const int64_t start = task.runs.starts[run];
-  const int64_t end = task.runs.starts[run + 1];
-  if (start == end) return;
+  const int64_t count = task.runs.starts[run + 1] - start;
+  if (count == 0) return;
+  const uint32_t* const numbers = order + start;
   const int first = half * kColumns * kCanonicalLanes + lane;
-  RunColumns<kColumns, false, X> columns(task, blocks, run, first,
-                                  centres + half * (kColumns * kCanonicalLanes) + lane);
-  const auto row_at = [&](int64_t at) { return order[at < start ? start : at < end ? at : end - 1]; };
-  const auto prefetch = [&](uint32_t row) {  // by the first half
-    constexpr int kLine = 128;
-    const auto* const from = static_cast<const X*>(task.rows.data) + int64_t{row} * task.rows.stride;
-    const int bytes = static_cast<int>(task.cols * sizeof(X));
-    for (int byte = lane * kLine; byte < bytes; byte += kCanonicalLanes * kLine) {
-      ptx::prefetch(vectors<std::byte>(from) + byte);
-    }
-  };
-  X values[kColumns];
-  uint32_t row = row_at(start - half);
-  uint32_t next = row_at(start - half + 1);
-  if constexpr (kReadsAhead) columns.load(row, values);
+  auto* const centre = vectors<double>(memory) + half * (kColumns * kCanonicalLanes) + lane;
+  const RowRing<X> ring(task, memory + sizeof(double) * 32 * kColumns);
+  KITH_UNROLL
+  for (int i = 0; i < kAhead; ++i) {
+    if (i < count) ring.fetch(i, numbers[i]);
+    __pipeline_commit();
+  }
+  RunColumns<kColumns, false, X> columns(task, blocks, run, first, centre);
   double passed_on = 0;  // by the first half: the sum of the row that the second has next
-  for (int64_t at = start; at <= end; ++at) {
-    const uint32_t after = row_at(at - half + 2);
-    X ahead[kReadsAhead ? kColumns : 1] = {};
-    if constexpr (kReadsAhead) {
-      columns.load(next, ahead);
-    } else {
-      if (half == 0) prefetch(after);
-      columns.load(row, values);
-    }
+  for (int64_t i = 0; i <= count; ++i) {
+    __syncwarp();  // whose place is taken now has been read
+    if (i + kAhead < count) ring.fetch(i + kAhead, numbers[i + kAhead]);
+    __pipeline_commit();
+    __pipeline_wait_prior(kAhead);
+    __syncwarp();
+    const int64_t mine = i - half;
     double key = half == 0 ? 0.0 : passed_on;
-    if (half == 0 ? at < end : at > start) key = columns.add(values, key);
-    if (half == 1 && at > start) write_key(task, row, key, lane, 0xFFFF0000u);
-    passed_on = __shfl_xor_sync(kAllLanes, key, kCanonicalLanes);
-    if constexpr (kReadsAhead) {
-      KITH_UNROLL
-      for (int i = 0; i < kColumns; ++i) values[i] = ahead[i];
+    if (mine >= 0 && mine < count) {
+      const X* const values = ring.at(mine) + first;
+      key = columns.add([&](int c) { return values[c * kCanonicalLanes]; }, key);
+      if (half == 1) write_key(task, numbers[mine], key, lane, 0xFFFF0000u);
     }
-    row = next;
-    next = after;
+    passed_on = __shfl_xor_sync(kAllLanes, key, kCanonicalLanes);
   }
   columns.write(task.runs.sums + run * task.cols + first);
-  if (threadIdx.x == 0) write_weight(task, blocks, run, end - start);
+  if (threadIdx.x == 0) write_weight(task, blocks, run, count);
 }
 
 template <int kColumns>
@@ -288,8 +322,9 @@ void launch_columns(const SumsTask& task, const SumBlocks& blocks, const uint32_
 template <int kColumns>
 void launch_wide_columns(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
   visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
-    launch(wide_sums_and_keys_kernel<kColumns, X>, Grid::of(blocks.count * blocks.clusters, 32), stream, task, blocks,
-           order);
+    const int64_t bytes = array_bytes<double>(32 * kColumns) + RowRing<X>::kSlots * RowRing<X>::slot_bytes(task.cols);
+    launch(wide_sums_and_keys_kernel<kColumns, X>, Grid::of(blocks.count * blocks.clusters, 32).with_shared(bytes),
+           stream, task, blocks, order);
   });
 }
 
