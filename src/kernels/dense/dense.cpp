@@ -183,27 +183,58 @@ void AddScaled(double scale, const double* x, int64_t count, double* y) {
   for (; i < count; ++i) y[i] = std::fma(scale, x[i], y[i]);
 }
 
+// All rotations of some columns. They mostly follow each other upwards, so that the upper row of one is the lower of the
+// next: it stays in registers, and a row is read once and written once.
+template <int kVectors>
+HWY_INLINE void rotate_columns(const RowRotation* rotations, int64_t count, double* values, int64_t stride) {
+  if (count == 0) return;
+  int64_t kept_row = rotations[0].row + 1;
+  Doubles kept[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) kept[v] = hn::LoadU(F64(), values + kept_row * stride + v * kDoubles);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t row = rotations[r].row;
+    if (row + 1 != kept_row) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(kept[v], F64(), values + kept_row * stride + v * kDoubles);
+        kept[v] = hn::LoadU(F64(), values + (row + 1) * stride + v * kDoubles);
+      }
+    }
+    double* const x = values + row * stride;
+    const Doubles cosine = hn::Set(F64(), rotations[r].cosine);
+    const Doubles sine = hn::Set(F64(), rotations[r].sine);
+    const Doubles minus = hn::Set(F64(), -rotations[r].sine);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Doubles a = hn::LoadU(F64(), x + v * kDoubles);
+      hn::StoreU(fused(cosine, kept[v], hn::Mul(sine, a)), F64(), x + stride + v * kDoubles);
+      kept[v] = fused(cosine, a, hn::Mul(minus, kept[v]));
+    }
+    kept_row = row;
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(kept[v], F64(), values + kept_row * stride + v * kDoubles);
+}
+
 void RotateRows(const RowRotation* rotations, int64_t count, double* values, int64_t cols, int64_t stride) {
+  constexpr int kVectors = static_cast<int>(std::min<int64_t>(8, 32 / kDoubles));
+  int64_t i = 0;
+  for (; i + kVectors * kDoubles <= cols; i += kVectors * kDoubles) {
+    rotate_columns<kVectors>(rotations, count, values + i, stride);
+  }
+  for (; i + kDoubles <= cols; i += kDoubles) rotate_columns<1>(rotations, count, values + i, stride);
+  if (i == cols) return;
   for (int64_t r = 0; r < count; ++r) {
     const double c = rotations[r].cosine;
     const double s = rotations[r].sine;
     double* const x = values + rotations[r].row * stride;
     double* const y = x + stride;
-    const Doubles cosine = hn::Set(F64(), c);
-    const Doubles sine = hn::Set(F64(), s);
-    const Doubles minus = hn::Set(F64(), -s);
-    int64_t i = 0;
-    for (; i + kDoubles <= cols; i += kDoubles) {
-      const Doubles a = hn::LoadU(F64(), x + i);
-      const Doubles b = hn::LoadU(F64(), y + i);
-      hn::StoreU(fused(cosine, a, hn::Mul(minus, b)), F64(), x + i);
-      hn::StoreU(fused(cosine, b, hn::Mul(sine, a)), F64(), y + i);
-    }
-    for (; i < cols; ++i) {
-      const double a = x[i];
-      const double b = y[i];
-      x[i] = std::fma(c, a, -s * b);
-      y[i] = std::fma(c, b, s * a);
+    for (int64_t last = i; last < cols; ++last) {
+      const double a = x[last];
+      const double b = y[last];
+      x[last] = std::fma(c, a, -s * b);
+      y[last] = std::fma(c, b, s * a);
     }
   }
 }
