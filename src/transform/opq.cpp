@@ -125,7 +125,8 @@ Footprint polished_rotation_footprint(int64_t in, const OpqShape& shape, const R
                   .then(product_footprint<double>(shape.out, in, side, resources)));
 }
 
-Device rotation_device(const TrainingRows& rows, const RotationShape& shape, int64_t rounds, const Resources& resources) {
+Device rotation_device(const TrainingRows& rows, const RotationShape& shape, int64_t rounds,
+                       const Resources& resources) {
   const auto values = static_cast<double>(shape.rows * shape.out);
   const auto each = static_cast<double>(2 * shape.in + kMostSubCodewords);
   return training_device(
@@ -134,7 +135,8 @@ Device rotation_device(const TrainingRows& rows, const RotationShape& shape, int
        [&] { return fmt::format("a rotation of {} x {} vectors to {} columns", rows.rows(), rows.cols(), shape.out); }},
       {{CostUnit::f32_product, 2.0 * static_cast<double>(rounds) * values * each},
        {CostUnit::copied_byte, 4.0 * static_cast<double>(shape.rows * shape.in)}},
-      [&](int device, const Resources& counting) { (void)make_rotation_steps_cuda(shape, device, counting); }, resources);
+      [&](int device, const Resources& counting) { (void)make_rotation_steps_cuda(shape, device, counting); },
+      resources);
 }
 
 }  // namespace
@@ -176,7 +178,8 @@ Footprint optimized_rotation_footprint(const TrainingRowsShape& rows, const OpqS
                                  .then(product_footprint<float>(side, std::max(in, shape.out), side, resources));
   const Footprint start = axes.beside(rotation.times(2)).beside(array_footprint<float>(shape.out, kMostSubCodewords));
   const Footprint end = polished_rotation_footprint(in, shape, resources).beside(array_footprint<float>(shape.out, in));
-  const Footprint loading = principal_axes_footprint(rows, resources).then(axes.beside(rows.fetching(rows.rows, resources)));
+  const Footprint loading =
+      principal_axes_footprint(rows, resources).then(axes.beside(rows.fetching(rows.rows, resources)));
   return steps.beside(loading.then(start.beside(products)).then(end));
 }
 

@@ -38,7 +38,8 @@ std::vector<float> mean_of(const std::vector<double>& sums, int64_t rows);
 PrincipalAxes axes_of(std::vector<float> mean, const std::vector<double>& sums, Dense products, int64_t rows,
                       const Resources& resources);
 
-// On a GPU (rows_on_device.hpp), and that takes what it would take, with resources that count. Unsupported without CUDA.
+// On a GPU (rows_on_device.hpp), and that takes what it would take, with resources that count. Unsupported without
+// CUDA.
 PrincipalAxes principal_axes_cuda(const TrainingRows& rows, int device, const Resources& resources);
 void count_principal_axes_cuda(int64_t rows, int64_t cols, int device, const Resources& counting);
 

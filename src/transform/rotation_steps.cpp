@@ -34,9 +34,7 @@ void take_nearest_rotation(RotationSteps& steps) {
   }
 }
 
-double scale_of_variance(double variance) {
-  return std::ldexp(1.0, variance > 0 ? -(std::ilogb(variance) / 2) : 0);
-}
+double scale_of_variance(double variance) { return std::ldexp(1.0, variance > 0 ? -(std::ilogb(variance) / 2) : 0); }
 
 float scale_of_bound(double largest_row_sum) {
   constexpr double kRounding = 1.01;

@@ -4,8 +4,8 @@
 //
 // Where M is the product of what codes stand for with the rows, the next rotation is the orthonormal matrix nearest to
 // M, its polar factor (the orthogonal Procrustes problem; Schoenemann, 1966). It is found by Newton's and Schulz's
-// iteration X <- (3 I - X X') X / 2, whose products fill any machine, scaled so that small singular values grow 2.5 times
-// a step instead of 1.5 (Chen and Chow, "A stable scaling of Newton-Schulz for improving the sign function
+// iteration X <- (3 I - X X') X / 2, whose products fill any machine, scaled so that small singular values grow 2.5
+// times a step instead of 1.5 (Chen and Chow, "A stable scaling of Newton-Schulz for improving the sign function
 // computation", 2014). A little of the rotation before is added to M first: directions that M lacks stay as they were.
 // M itself is a sum in f32, so steps are in f32 too.
 #pragma once
@@ -59,7 +59,7 @@ void take_nearest_rotation(RotationSteps& steps);
 
 struct RotationShape {
   int64_t rows = 0;
-  int64_t in = 0;     // columns
+  int64_t in = 0;  // columns
   int64_t out = 0;
   int64_t parts = 0;  // of the codes; divides `out`
 

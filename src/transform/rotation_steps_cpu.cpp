@@ -60,8 +60,8 @@ class RotationStepsCpu final : public RotationSteps {
   }
   void multiply_decoded() override {
     codebooks_.decode(turned(), resources_);
-    multiply(DenseView<const float>(turned()).transposed(), rows(), {products_.data(), shape_.out, shape_.in, shape_.in, 1},
-             kDecodedTerms, resources_);
+    multiply(DenseView<const float>(turned()).transposed(), rows(),
+             {products_.data(), shape_.out, shape_.in, shape_.in, 1}, kDecodedTerms, resources_);
   }
 
   void begin_nearest(float share) override {
@@ -104,7 +104,8 @@ class RotationStepsCpu final : public RotationSteps {
       for (int64_t j = 0; j < side; ++j) factors(i, j) = squared * squares()(i, j) + (i == j ? own : 0.0f);
     }
     const DenseView<float> x = nearest();
-    multiply(DenseView<const float>(factors), DenseView<const float>(x), {next_.data(), x.rows, x.cols, x.cols, 1}, {}, resources_);
+    multiply(DenseView<const float>(factors), DenseView<const float>(x), {next_.data(), x.rows, x.cols, x.cols, 1}, {},
+             resources_);
     std::swap(next_, products_);
   }
 

@@ -1,5 +1,5 @@
-// The steps of rotation_steps.hpp on a GPU. All that they work with stays there; the host sees a rotation at the end, and
-// how far the nearest one is from being one in each round.
+// The steps of rotation_steps.hpp on a GPU. All that they work with stays there; the host sees a rotation at the end,
+// and how far the nearest one is from being one in each round.
 #include "core/divide.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWords = static_cast<int>(kMostSubCodewords);
-constexpr int kRowThreads = 32;  // of a block that adds up rows: these are few
+constexpr int kRowThreads = 32;     // of a block that adds up rows: these are few
 static_assert(kThreads == kWords);  // a thread for each codeword of a part
 
 // Turned rows and the codewords of their parts.
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(kRowThreads) row_sums_kernel(DenseView<const f
   sums[i] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) begin_kernel(DenseView<const float> m, DenseView<const float> before,
-                                                         float scale, float share, float* out) {
+__global__ void __launch_bounds__(kThreads)
+    begin_kernel(DenseView<const float> m, DenseView<const float> before, float scale, float share, float* out) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= m.rows * m.cols) return;
   const int64_t i = at / m.cols;
@@ -370,7 +370,8 @@ class RotationStepsCuda final : public RotationSteps {
   void refine_nearest(float own, float squared) override {
     launch(factors_kernel, Grid::over(squares_.size(), kThreads), stream(), squares(), own, squared, factors_.data());
     const DenseView<float> x = nearest();
-    multiply(DenseView<const float>{factors_.data(), side(), side(), side(), 1}, x, {next_.data(), x.rows, x.cols, x.cols, 1}, {});
+    multiply(DenseView<const float>{factors_.data(), side(), side(), side(), 1}, x,
+             {next_.data(), x.rows, x.cols, x.cols, 1}, {});
     std::swap(next_, products_);
   }
 
@@ -409,7 +410,8 @@ class RotationStepsCuda final : public RotationSteps {
                      product_part_values(side(), side(), large, kSymmetric),
                      product_part_values(side(), large, side(), {})});
   }
-  void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<float> c, const ProductTerms& terms) const {
+  void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<float> c,
+                const ProductTerms& terms) const {
     launch_multiply(a, b, c, terms, parts_.data(), stream());
   }
 

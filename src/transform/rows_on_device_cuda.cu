@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(kColumnThreads)
   sums[column] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) subtract_kernel(float* values, int64_t rows, int64_t cols, const float* mean) {
+__global__ void __launch_bounds__(kThreads)
+    subtract_kernel(float* values, int64_t rows, int64_t cols, const float* mean) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at < rows * cols) values[at] -= mean[at % cols];
 }

@@ -56,12 +56,12 @@ class SubCodebooks {
   int64_t rows_ = 0;
   int64_t parts_ = 0;
   int64_t part_cols_ = 0;
-  int64_t count_ = 0;           // codewords of a part
+  int64_t count_ = 0;  // codewords of a part
   HostArray<float> codewords_;
-  HostArray<uint8_t> codes_;    // parts x rows
-  HostArray<double> errors_;    // of each row
-  HostArray<float> groups_;     // codewords as they are compared, of each part
-  HostArray<float> scratch_;    // of each thread
+  HostArray<uint8_t> codes_;  // parts x rows
+  HostArray<double> errors_;  // of each row
+  HostArray<float> groups_;   // codewords as they are compared, of each part
+  HostArray<float> scratch_;  // of each thread
 };
 
 }  // namespace kith

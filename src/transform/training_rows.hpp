@@ -36,7 +36,8 @@ class TrainingRows {
   MemorySpace space() const { return source_.info().space; }
   // InvalidArgument, naming the row, for a NaN or an infinity among them. `out`: count x cols().
   void fetch(int64_t first, int64_t count, float* out) const;
-  // All of them where they lie in a GPU's memory as they are, with their numbers; nothing where they come from elsewhere.
+  // All of them where they lie in a GPU's memory as they are, with their numbers; nothing where they come from
+  // elsewhere.
   std::optional<MatrixView> on_gpu() const;
   const std::vector<uint32_t>& numbers() const { return numbers_; }
 

@@ -135,8 +135,8 @@ TEST_F(CudaTransform, TrainsOnHardRows) {
   }
   Vectors rows = random_vectors(DType::f32, 700, 8, 8);
   for (int64_t i = 0; i < 700; ++i) {
-    rows.row(i)[1] = 7;                 // no variance
-    rows.row(i)[2] = rows.row(i)[3];    // less rank
+    rows.row(i)[1] = 7;                                 // no variance
+    rows.row(i)[2] = rows.row(i)[3];                    // less rank
     rows.row(i)[4] = 1e6f + static_cast<float>(i % 3);  // a mean far larger than the spread
     rows.row(i)[5] *= 1e-9f;
   }

@@ -203,8 +203,8 @@ __global__ void __launch_bounds__(32, 16)
   const int64_t start = task.runs.starts[run];
   const int64_t end = task.runs.starts[run + 1];
   if (start == end) return;
-  RunColumns<kColumns, kAll, X> columns(
-      task, blocks, run, lane, centres + threadIdx.x / kCanonicalLanes * (kColumns * kCanonicalLanes) + lane);
+  RunColumns<kColumns, kAll, X> columns(task, blocks, run, lane,
+                                        centres + threadIdx.x / kCanonicalLanes * (kColumns * kCanonicalLanes) + lane);
   X values[kColumns];
   uint32_t row = order[start];
   uint32_t next = start + 1 < end ? order[start + 1] : row;
@@ -269,7 +269,10 @@ class RowRing {
 
 // A run of a warp, whose halves have a half of the columns each. The first goes one row ahead.
 template <int kColumns, typename X>
-__global__ void __launch_bounds__(32, kColumns <= 16 ? 16 : kColumns <= 24 ? 12 : kColumns <= 32 ? 8 : 6)
+__global__ void __launch_bounds__(32, kColumns <= 16   ? 16
+                                      : kColumns <= 24 ? 12
+                                      : kColumns <= 32 ? 8
+                                                       : 6)
     wide_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
   extern __shared__ __align__(16) std::byte memory[];
   constexpr int kAhead = RowRing<X>::kAhead;

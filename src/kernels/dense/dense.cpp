@@ -183,8 +183,8 @@ void AddScaled(double scale, const double* x, int64_t count, double* y) {
   for (; i < count; ++i) y[i] = std::fma(scale, x[i], y[i]);
 }
 
-// All rotations of some columns. They mostly follow each other upwards, so that the upper row of one is the lower of the
-// next: it stays in registers, and a row is read once and written once.
+// All rotations of some columns. They mostly follow each other upwards, so that the upper row of one is the lower of
+// the next: it stays in registers, and a row is read once and written once.
 template <int kVectors>
 HWY_INLINE void rotate_columns(const RowRotation* rotations, int64_t count, double* values, int64_t stride) {
   if (count == 0) return;

@@ -39,8 +39,8 @@ struct DenseView {
     return {data + first_row * row_step + first_col * col_step, row_count, col_count, row_step, col_step};
   }
   template <typename Read>
-    requires(std::is_same_v<Read, const T> && !std::is_const_v<T>)
-  operator DenseView<Read>() const {  // NOLINT(google-explicit-constructor): a view that reads
+  requires(std::is_same_v<Read, const T> && !std::is_const_v<T>) operator DenseView<Read>()
+      const {  // NOLINT(google-explicit-constructor): a view that reads
     return {data, rows, cols, row_step, col_step};
   }
 };

@@ -117,18 +117,18 @@ __global__ void __launch_bounds__((kTile / kMicro) * (kTile / kMicro), kTile == 
     const auto step = [&](int depth) {
       V l[kMicro];
       V r[kMicro];
-KITH_UNROLL
+      KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) l[i] = left[turn][depth * Operand::kStride + place(y, i)];
-KITH_UNROLL
+      KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) r[i] = right[turn][depth * Operand::kStride + place(x, i)];
-KITH_UNROLL
+      KITH_UNROLL
       for (int i = 0; i < kMicro; ++i) {
-KITH_UNROLL
+        KITH_UNROLL
         for (int j = 0; j < kMicro; ++j) values[i][j] = fma(l[i], r[j], values[i][j]);
       }
     };
     if (end - k >= kDepth) {
-KITH_UNROLL
+      KITH_UNROLL
       for (int depth = 0; depth < kDepth; ++depth) step(depth);
     } else {
       for (int depth = 0; depth < static_cast<int>(end - k); ++depth) step(depth);
@@ -136,9 +136,9 @@ KITH_UNROLL
   }
 
   V* const own = product.sums == nullptr ? nullptr : product.sums + blockIdx.z * product.c.rows * product.c.cols;
-KITH_UNROLL
+  KITH_UNROLL
   for (int i = 0; i < kMicro; ++i) {
-KITH_UNROLL
+    KITH_UNROLL
     for (int j = 0; j < kMicro; ++j) {
       const int64_t r = row + place(y, i);
       const int64_t c = column + place(x, j);
@@ -194,7 +194,8 @@ void launch_any(const DenseView<const T>& a, const DenseView<const T>& b, const 
   } else {
     launch_tiles<32, 4>(product, parts, stream);
   }
-  if (parts > 1) launch(add_parts_kernel<T, V>, Grid::over(c.rows * c.cols, kThreads), stream, product, parts, terms.scale);
+  if (parts > 1)
+    launch(add_parts_kernel<T, V>, Grid::over(c.rows * c.cols, kThreads), stream, product, parts, terms.scale);
 }
 
 }  // namespace
