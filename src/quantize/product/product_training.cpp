@@ -340,7 +340,7 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
   for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
     pass->run(codewords, active, sums.data(), counts.data());
     const auto has_empty = [&](int64_t p) {
-      const double* const own = counts.data() + p * count;
+      const double* const own = memory.counts.data() + p * count;
       return std::find(own, own + count, 0.0) != own + count;
     };
     for (int64_t p = 0; p < format.parts; ++p) {
@@ -353,8 +353,8 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
       meter.add(1);
       if (active[static_cast<size_t>(p)] == 0) return;
       // Codewords that stay have the same rows again.
-      const bool moved = move_codewords(count, cols, sums.data() + p * count * cols, counts.data() + p * count,
-                                        codewords + p * count * cols);
+      const bool moved = move_codewords(count, cols, memory.sums.data() + p * count * cols,
+                                        memory.counts.data() + p * count, codewords + p * count * cols);
       if (!moved) active[static_cast<size_t>(p)] = 0;
     });
     meter.poll();
