@@ -4,8 +4,8 @@
 //
 // Applying: rows of the mixture of mixture.hpp and results in device memory, medians of whole calls by CUDA events. The
 // floor is the larger of reading and writing the rows, and of the float64 products at 30 TFLOP/s, half of what an
-// H200's matrix units are said to do in float64: the order of the sums is fixed. Training is from device memory, on the
-// host's threads, once.
+// H200's matrix units are said to do in float64: the order of the sums is fixed. Training is from device memory,
+// once.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"

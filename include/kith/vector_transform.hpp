@@ -9,8 +9,8 @@
 //   L2norm      to length 1; a zero vector stays zero
 //   Pad128      zeros behind, up to 128 columns
 //
-// Training learns from a sample of the rows (65,536 of them, or for PCA 16 for each column) on the host's threads; the
-// same rows and seed give the same bytes with any number of threads, on every processor, from a file as from memory.
+// Training learns from a sample of the rows (65,536 of them, or for PCA 16 for each column); the same rows and seed give
+// the same bytes with any number of threads, on every processor and GPU, from a file as from memory.
 // Applying has one meaning too: products are float64 sums in a fixed order, rounded once to f32, on CPUs and GPUs.
 //
 // Rows and outputs may lie in host memory or in that of a GPU. Every function returns when its result is complete.

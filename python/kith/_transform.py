@@ -39,7 +39,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         Of the random numbers; not negative.
     device : str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
-        there is one and it is predicted to be faster. Training works on the host's threads whatever the device.
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 

@@ -76,10 +76,15 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
     const auto end = first + std::min<int64_t>(most, rows.end() - first);
     const std::vector<uint32_t> some(first, end);
     const auto count = static_cast<int64_t>(some.size());
-    bytes.resize(static_cast<size_t>(count * info.row_bytes()));
-    const MutableMatrixView stored(bytes.data(), info.dtype, {count, info.cols, info.cols});
-    gather(source, some, stored, resources);
-    for (int64_t i = 0; i < count; ++i, out += info.cols) widen_row(stored, i, out);
+    if (info.dtype == DType::f32) {
+      gather(source, some, MutableMatrixView(out, count, info.cols), resources);
+      out += count * info.cols;
+    } else {
+      bytes.resize(static_cast<size_t>(count * info.row_bytes()));
+      const MutableMatrixView stored(bytes.data(), info.dtype, {count, info.cols, info.cols});
+      gather(source, some, stored, resources);
+      for (int64_t i = 0; i < count; ++i, out += info.cols) widen_row(stored, i, out);
+    }
     first = end;
   }
 }

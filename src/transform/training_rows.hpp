@@ -9,6 +9,7 @@
 #include "transform/transform_chain.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -32,8 +33,13 @@ class TrainingRows {
 
   int64_t rows() const { return static_cast<int64_t>(numbers_.size()); }
   int64_t cols() const { return cols_; }
+  MemorySpace space() const { return source_.info().space; }
   // InvalidArgument, naming the row, for a NaN or an infinity among them. `out`: count x cols().
   void fetch(int64_t first, int64_t count, float* out) const;
+  // All of them where they lie in a GPU's memory as they are, with their numbers; nothing where they come from
+  // elsewhere.
+  std::optional<MatrixView> on_gpu() const;
+  const std::vector<uint32_t>& numbers() const { return numbers_; }
 
  private:
   RowSource& source_;
@@ -42,23 +48,5 @@ class TrainingRows {
   std::vector<uint32_t> numbers_;  // ascending
   int64_t cols_ = 0;
 };
-
-// Principal component analysis: the directions in which rows differ most.
-//
-// The mean and the sums of outer products are in float64, rows in the order of their numbers; the mean is rounded to
-// f32 first and the sums are of what is left of the rows then, so that a mean far larger than the spread costs nothing.
-// Cost: rows x cols^2 / 2 multiply-adds and an eigenproblem (kernels/dense/factorisations.hpp).
-struct PrincipalAxes {
-  std::vector<float> mean;
-  std::vector<double> variances;  // along each axis, largest first
-  Dense axes;                     // all of them, one in each row
-};
-
-PrincipalAxes principal_axes(const TrainingRows& rows, const Resources& resources);
-Footprint principal_axes_footprint(const TrainingRowsShape& shape, const Resources& resources);
-
-// The mean of each column, rounded once.
-std::vector<float> column_means(const TrainingRows& rows, const Resources& resources);
-Footprint column_means_footprint(const TrainingRowsShape& shape, const Resources& resources);
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 #include "rows/row_sample.hpp"
 #include "rows/rows_cuda.hpp"
 #include "transform/opq.hpp"
+#include "transform/principal_axes.hpp"
 #include "transform/random_rotation.hpp"
 #include "transform/training_rows.hpp"
 

@@ -1,8 +1,7 @@
 // Transforms by name, trained one after the other: each on rows that went through those before it.
 //
-// Trained on the host's threads, whichever device will apply them: a sample of the rows is enough, and the matrices are
-// as small as vectors are wide. The same rows and seed give the same bytes for any number of threads, memory limit,
-// instruction set or place of the rows.
+// A sample of the rows is enough. The same rows and seed give the same bytes for any number of threads, memory limit,
+// instruction set, place of the rows or device.
 #pragma once
 
 #include <kith/resources.hpp>

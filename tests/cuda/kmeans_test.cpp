@@ -41,6 +41,14 @@ TEST_F(CudaKMeans, ManyColumns) {
   }
 }
 
+// So many runs that keys come with the sums, whose rows are cut between the halves of a warp.
+TEST_F(CudaKMeans, ManyColumnsAndRuns) {
+  for (const int64_t cols : {300, 528, 800, 1100, 1536}) {
+    const auto data = make_floats(Shape::gaussian, 30000, cols, 3);
+    expect_fit_parity(data.view(), random_start(cols == 300 ? 500 : 8200, 2));
+  }
+}
+
 TEST_F(CudaKMeans, LargeWithEveryDtype) {
   const auto data = make_floats(Shape::gaussian, 100000, 32, 4);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {

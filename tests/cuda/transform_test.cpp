@@ -8,6 +8,7 @@
 #include "transform/transform_chain.hpp"
 #include "transform/transform_training.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -101,18 +102,69 @@ TEST_F(CudaTransform, ManyPiecesAndLimits) {
   expect_parity(chain_of("L2norm,PCA40", rows.view().slice(0, 2000)), rows.view(), Resources(options));
 }
 
-TEST_F(CudaTransform, TrainsOnRowsOfADevice) {
-  const Vectors rows = random_vectors(DType::f32, 3000, 24, 4);
+void expect_same_training(const char* steps, const MatrixView& rows) {
+  SCOPED_TRACE(steps);
   const DeviceMatrix device(rows);
-  for (const char* steps : {"PCA9", "OPQ4_12", "L2norm,Centre"}) {
-    VectorTransform here({steps, 3, true});
-    VectorTransform there({steps, 3, true});
-    here.train(rows.view(), on_cpu());
-    there.train(device.view(), Resources());
+  const auto trained = [&](const MatrixView& from, const Resources& resources) {
+    VectorTransform transform({steps, 3, true});
+    transform.train(from, resources);
+    return transform;
+  };
+  const VectorTransform here = trained(rows, on_cpu());
+  for (const VectorTransform& there : {trained(device.view(), Resources()), trained(rows, on_cuda())}) {
     for (size_t s = 0; s < here.steps().size(); ++s) {
       EXPECT_EQ(here.steps()[s].matrix, there.steps()[s].matrix);
       EXPECT_EQ(here.steps()[s].offset, there.steps()[s].offset);
     }
+  }
+}
+
+TEST_F(CudaTransform, TrainsWithTheBytesOfTheCpu) {
+  const Vectors rows = random_vectors(DType::f32, 3000, 24, 4);
+  for (const char* steps : {"PCA9", "OPQ4_12", "OPQ6", "OPQ8_32", "OPQ24", "OPQ1", "L2norm,Centre", "L2norm,OPQ4_8"}) {
+    expect_same_training(steps, rows.view());
+  }
+  expect_same_training("OPQ16_64", random_vectors(DType::f32, 9000, 200, 5).view());
+  expect_same_training("PCA100", random_vectors(DType::f32, 5000, 300, 5).view());
+  expect_same_training("OPQ2_80", random_vectors(DType::u8, 2000, 90, 6).view());
+}
+
+TEST_F(CudaTransform, TrainsOnHardRows) {
+  for (const int64_t count : {1, 5, 200}) {
+    expect_same_training("OPQ2_6", random_vectors(DType::f32, count, 6, 7).view());
+  }
+  Vectors rows = random_vectors(DType::f32, 700, 8, 8);
+  for (int64_t i = 0; i < 700; ++i) {
+    rows.row(i)[1] = 7;                                 // no variance
+    rows.row(i)[2] = rows.row(i)[3];                    // less rank
+    rows.row(i)[4] = 1e6f + static_cast<float>(i % 3);  // a mean far larger than the spread
+    rows.row(i)[5] *= 1e-9f;
+  }
+  expect_same_training("OPQ4", rows.view());
+  expect_same_training("PCA3,OPQ3_6", rows.view());
+  for (int64_t i = 0; i < 700; ++i) std::copy_n(rows.row(0), 8, rows.row(i));  // all equal
+  expect_same_training("OPQ4", rows.view());
+}
+
+TEST_F(CudaTransform, TrainsOnTheHostWhereThereIsNoRoom) {
+  const Vectors rows = random_vectors(DType::f32, 3000, 24, 4);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = 4 << 10;
+  VectorTransform here({"OPQ4_12", 3, true});
+  VectorTransform there({"OPQ4_12", 3, true});
+  here.train(rows.view(), on_cpu());
+  there.train(rows.view(), Resources(options));
+  EXPECT_EQ(here.steps()[0].matrix, there.steps()[0].matrix);
+}
+
+TEST_F(CudaTransform, NamesTheTrainingRow) {
+  Vectors rows = random_vectors(DType::f32, 400, 6, 6);
+  rows.row(313)[5] = NAN;
+  const DeviceMatrix device(rows);
+  for (const char* steps : {"PCA3", "OPQ2"}) {
+    VectorTransform transform({steps, 0, true});
+    EXPECT_NE(text_thrown<InvalidArgument>([&] { transform.train(device.view(), on_cuda()); }).find("row 313"),
+              std::string::npos);
   }
 }
 

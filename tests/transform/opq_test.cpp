@@ -1,11 +1,11 @@
-// Rotations for product codes: polar factors, codewords, and that codes of rotated rows lose no more.
+// Rotations for product codes: nearest rotations, codewords, and that codes of rotated rows lose no more.
 #include <kith/error.hpp>
 
 #include "kernels/dense/dense.hpp"
-#include "kernels/dense/factorisations.hpp"
 #include "kernels/forced_target.hpp"
-#include "transform/opq.hpp"
 #include "transform/random_rotation.hpp"
+#include "transform/rotation_steps.hpp"
+#include "transform/sub_codebooks.hpp"
 #include "transform/trained.hpp"
 
 #include <gtest/gtest.h>
@@ -26,10 +26,88 @@ double inner(const Dense& a, const Dense& b) {
   return sum;
 }
 
-TEST(PolarFactor, IsNearerThanAnyOtherRotation) {
+// The steps that find the nearest rotation, of any M, in float64.
+class PlainSteps final : public RotationSteps {
+ public:
+  PlainSteps(const Dense& products, const Dense& before)
+      : m_(products.read()), before_(before.read()), x_(copy_of(m_)), squares_(side(), side(), "test", cpu_only(1)) {}
+
+  void begin_nearest(float share) override {
+    multiply(wide(m_), wide(m_).transposed(), squares_.view(), {}, cpu_only(1));
+    double largest = 0;
+    for (int64_t i = 0; i < side(); ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < side(); ++j) sum += std::abs(squares_(i, j));
+      largest = std::max(largest, sum);
+    }
+    const double scale = scale_of_bound(largest);
+    for (int64_t i = 0; i < m_.rows; ++i) {
+      for (int64_t j = 0; j < m_.cols; ++j) x_(i, j) = scale * m_(i, j) + static_cast<double>(share) * before_(i, j);
+    }
+  }
+  void square_nearest() override {
+    multiply(wide(x_.read()), wide(x_.read()).transposed(), squares_.view(), {}, cpu_only(1));
+  }
+  double departure() override {
+    double total = 0;
+    for (int64_t i = 0; i < side(); ++i) {
+      for (int64_t j = 0; j < side(); ++j) {
+        total += departure_squared(static_cast<float>(squares_(i, j)), i == j);
+      }
+    }
+    return total;
+  }
+  void refine_nearest(float own, float squared) override {
+    for (int64_t i = 0; i < side(); ++i) {
+      for (int64_t j = 0; j < side(); ++j) squares_(i, j) = squares_(i, j) * squared + (i == j ? own : 0.0f);
+    }
+    const Dense old = copy_of(x_.read());
+    if (x_.rows() <= x_.cols()) {
+      multiply(squares_.read(), old.read(), x_.view(), {}, cpu_only(1));
+    } else {
+      multiply(old.read(), squares_.read(), x_.view(), {}, cpu_only(1));
+    }
+    ++steps_;
+  }
+  void take_nearest() override { taken_ = true; }
+
+  PrincipalAxes load(const TrainingRows&) override { return {}; }
+  void set_rotation(const Dense&) override {}
+  void get_rotation(float*) override {}
+  void turn() override {}
+  void start_codewords(uint64_t) override {}
+  void assign() override {}
+  void move_codewords() override {}
+  double code_error() override { return 0; }
+  void get_codewords(float*) override {}
+  void set_codewords(const float*) override {}
+  void multiply_decoded() override {}
+
+  const Dense& found() const { return x_; }
+  bool taken() const { return taken_; }
+  int steps() const { return steps_; }
+
+ private:
+  static Dense copy_of(DenseView<const double> from) {
+    Dense copy(from.rows, from.cols, "test", cpu_only(1));
+    for (int64_t i = 0; i < from.rows; ++i) std::copy_n(from.row(i), from.cols, copy.row(i));
+    return copy;
+  }
+  static DenseView<const double> wide(DenseView<const double> m) { return m.rows > m.cols ? m.transposed() : m; }
+  int64_t side() const { return std::min(m_.rows, m_.cols); }
+
+  DenseView<const double> m_;
+  DenseView<const double> before_;
+  Dense x_;
+  Dense squares_;
+  bool taken_ = false;
+  int steps_ = 0;
+};
+
+TEST(NearestRotation, IsNearerThanAnyOther) {
   const Resources resources = cpu_only(2);
-  for (const auto& [rows, cols] : {std::array<int64_t, 2>{6, 6}, {4, 9}, {9, 4}, {1, 1}}) {
-    for (const int64_t rank : {int64_t{1}, std::min(rows, cols)}) {
+  for (const auto& [rows, cols] : {std::array<int64_t, 2>{6, 6}, {4, 9}, {9, 4}, {1, 1}, {48, 64}}) {
+    for (const int64_t rank : {int64_t{0}, int64_t{1}, std::min(rows, cols)}) {
       const Dense m(rows, cols, "test", resources);
       for (int64_t k = 0; k < rank; ++k) {
         for (int64_t i = 0; i < rows * cols; ++i) {
@@ -38,22 +116,22 @@ TEST(PolarFactor, IsNearerThanAnyOtherRotation) {
                          normal_pair(rng, static_cast<uint64_t>(1000 + i % cols)).second;
         }
       }
-      const Dense found = polar_factor(m.read(), resources);
-      const int64_t small = std::min(rows, cols);
-      const Dense squares(small, small, "test", resources);
-      const DenseView<const double> wide = rows <= cols ? found.read() : found.read().transposed();
-      multiply(wide, wide.transposed(), squares.view(), {}, resources);
-      for (int64_t i = 0; i < small; ++i) {
-        for (int64_t j = 0; j < small; ++j) EXPECT_NEAR(squares(i, j), i == j ? 1.0 : 0.0, 1e-12);
-      }
+      const Dense before = random_rotation(cols, rows, 77, resources);
+      PlainSteps steps(m, before);
+      take_nearest_rotation(steps);
+      EXPECT_TRUE(steps.taken()) << rows << " x " << cols << " of rank " << rank;
+      EXPECT_LT(steps.steps(), 50);
+      steps.square_nearest();
+      EXPECT_LT(steps.departure(), 1e-6);
       for (uint64_t seed = 0; seed < 50; ++seed) {
-        EXPECT_GE(inner(found, m) + 1e-9, inner(random_rotation(cols, rows, seed, resources), m));
+        EXPECT_GE(inner(steps.found(), m) * (1 + 1e-3) + 1e-9, inner(random_rotation(cols, rows, seed, resources), m));
       }
     }
   }
   const Dense rotation = random_rotation(20, 20, 3, resources);
-  const Dense again = polar_factor(rotation.read(), resources);
-  for (int64_t i = 0; i < 400; ++i) EXPECT_NEAR(again.row(0)[i], rotation.row(0)[i], 1e-12);
+  PlainSteps again(rotation, random_rotation(20, 20, 4, resources));
+  take_nearest_rotation(again);
+  for (int64_t i = 0; i < 400; ++i) EXPECT_NEAR(again.found().row(0)[i], rotation.row(0)[i], 1e-3);
 }
 
 // What codes of some rounds of Lloyd's steps lose of the rows, whatever they went through.
@@ -66,7 +144,7 @@ double code_error(const Matrix<float>& rows, int64_t parts, const Resources& res
     codebooks.move(view, resources);
   }
   codebooks.assign(view, resources);
-  return codebooks.error(view);
+  return codebooks.error(view, resources);
 }
 
 TEST(SubCodebooks, FindTheNearestCodewordWithEveryInstructionSet) {
@@ -82,11 +160,11 @@ TEST(SubCodebooks, FindTheNearestCodewordWithEveryInstructionSet) {
       double before = HUGE_VAL;
       for (int step = 0; step < 4; ++step) {
         codebooks.assign(view, resources);
-        const double error = codebooks.error(view);
+        const double error = codebooks.error(view, resources);
         EXPECT_LE(error, before * (1 + 1e-9));
         before = error;
         codebooks.move(view, resources);
-        EXPECT_LE(codebooks.error(view), before * (1 + 1e-6));
+        EXPECT_LE(codebooks.error(view, resources), before * (1 + 1e-6));
       }
     }
     Matrix<float> decoded = rows;
@@ -98,12 +176,13 @@ TEST(SubCodebooks, FindTheNearestCodewordWithEveryInstructionSet) {
     codebooks.decode({decoded.values.data(), 700, 12, 12, 1}, cpu_only(3));
     if (expected.empty()) expected = decoded.values;
     EXPECT_EQ(decoded.values, expected) << target;
-    EXPECT_NEAR(codebooks.error(view), squared_distance(rows, decoded), 1e-6 * codebooks.error(view));
+    const double lost = codebooks.error(view, cpu_only(3));
+    EXPECT_NEAR(lost, squared_distance(rows, decoded), 1e-6 * lost);
   }
 }
 
 TEST(SubCodebooks, LoseNothingOfFewRows) {
-  EXPECT_EQ(code_error(make_floats(Shape::gaussian, 100, 8, 1), 2), 0);
+  EXPECT_LT(code_error(make_floats(Shape::gaussian, 100, 8, 1), 2), 1e-12);  // means are of rounded values
   EXPECT_LT(code_error(make_floats(Shape::gaussian, 256, 3, 1), 3), 1e-3);  // values may be as close as sums are exact
   EXPECT_NEAR(code_error(make_floats(Shape::all_equal, 1000, 4, 1), 2), 0, 1e-3);
 }

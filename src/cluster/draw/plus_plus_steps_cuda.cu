@@ -357,7 +357,10 @@ void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
   if (round.cols <= 8) return launch_try_narrow<8>(round, stream);
   if (round.cols <= 16) return launch_try_narrow<16>(round, stream);
   if (round.trials <= 4) return launch_try<4, 4>(round, stream);
-  if (round.trials <= 8) return launch_try<8, 4>(round, stream);
+  if (round.trials <= 8) {  // few rows in smaller tiles, so that every multiprocessor has one
+    constexpr int64_t kFewRows = 132 * kGroups * 4;
+    return round.tree.rows <= kFewRows ? launch_try<8, 2>(round, stream) : launch_try<8, 4>(round, stream);
+  }
   if (round.trials <= 10) return launch_try<10, 4>(round, stream);
   if (round.trials <= 14) return launch_try<14, 2>(round, stream);
   launch_try<kMostTrials, 2>(round, stream);

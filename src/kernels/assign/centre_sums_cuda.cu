@@ -8,7 +8,6 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/ptx.hpp"
 #include "cuda/vector_access.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/assign/centre_sums.hpp"
@@ -16,6 +15,7 @@
 #include "kernels/distance/load_four_cuda.hpp"
 
 #include <cuda_fp16.h>
+#include <cuda_pipeline_primitives.h>
 #include <cub/device/device_radix_sort.cuh>
 
 #include <algorithm>
@@ -115,19 +115,87 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 // With keys: sixteen threads for each run, a lane of the canonical sum each: they hold the sums of every sixteenth
 // column in registers, and the centre in shared memory, so that a value is read and widened once for both. Runs are not
 // equally long, so a block is one warp: what the short ones held is free at once. Bound by the reads of the rows.
-constexpr int kRuns = 32 / kCanonicalLanes;  // of a block
-
+//
+// Wide rows have a whole warp: its second half goes on, one row behind, where the first has left a row's sum, so that
+// the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
 __device__ double widened(float value) { return static_cast<double>(value); }
 __device__ double widened(Half value) { return static_cast<double>(__half2float(__ushort_as_half(value.bits))); }
 __device__ double widened(BFloat16 value) { return static_cast<double>(value); }
 __device__ double widened(uint8_t value) { return static_cast<double>(value); }
 __device__ double widened(int8_t value) { return static_cast<double>(value); }
 
-// kColumns of each thread, all of them or up to so many.
+// A run's sums and keys, of every sixteenth column for one thread: kColumns of them, all or up to so many.
 template <int kColumns, bool kAll, typename X>
-__global__ void __launch_bounds__(32, kColumns > 32 ? 12 : 16)
+class RunColumns {
+ public:
+  // `first` is the first column. `centre`: what the sixteen threads share of it, this one's lane.
+  __device__ RunColumns(const SumsTask& task, const SumBlocks& blocks, int64_t run, int first, double* centre)
+      : task_(task),
+        data_(static_cast<const X*>(task.rows.data) + first),
+        centre_(centre),
+        count_((static_cast<int>(task.cols) - first + kCanonicalLanes - 1) / kCanonicalLanes) {
+    const bool goes_on = blocks.continues && run < blocks.clusters;
+    const float* const from = task.centres + run % blocks.clusters * task.cols + first;
+    const double* const open = task.sums.open + run * task.cols + first;
+    KITH_UNROLL
+    for (int i = 0; i < kColumns; ++i) {
+      sums_[i] = goes_on && has(i) ? open[i * kCanonicalLanes] : 0.0;
+      centre_[i * kCanonicalLanes] = has(i) ? static_cast<double>(from[i * kCanonicalLanes]) : 0.0;
+    }
+  }
+
+  __device__ void load(uint32_t row, X (&values)[kColumns]) const {
+    const X* const from = data_ + int64_t{row} * task_.rows.stride;
+    KITH_UNROLL
+    for (int i = 0; i < kColumns; ++i) values[i] = has(i) ? from[i * kCanonicalLanes] : X{};
+  }
+
+  // Adds a row, of which value(i) is the i-th of these columns, and its distance in them to `key`.
+  template <typename Value>
+  __device__ double add(const Value& value, double key) {
+    KITH_UNROLL
+    for (int i = 0; i < kColumns; ++i) {
+      const double wide = widened(has(i) ? value(i) : X{});  // zeros change nothing
+      sums_[i] += wide;
+      key = canonical_step<KeyKind::squared_l2>(key, wide, centre_[i * kCanonicalLanes], 0, 0);
+    }
+    return key;
+  }
+
+  __device__ void write(double* sums) const {
+    KITH_UNROLL
+    for (int i = 0; i < kColumns; ++i) {
+      if (has(i)) sums[i * kCanonicalLanes] = sums_[i];
+    }
+  }
+
+ private:
+  __device__ bool has(int i) const { return kAll || i < count_; }
+
+  const SumsTask& task_;
+  const X* const data_;
+  double* const centre_;
+  const int count_;
+  double sums_[kColumns];
+};
+
+__device__ void write_key(const SumsTask& task, uint32_t row, double key, int lane, unsigned threads) {
+  key = warp_sum<kCanonicalLanes>(key, threads);
+  if (lane == 0) task.keys[row] = key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(key, 0, 0)));
+}
+
+__device__ void write_weight(const SumsTask& task, const SumBlocks& blocks, int64_t run, int64_t rows) {
+  const bool goes_on = blocks.continues && run < blocks.clusters;
+  const double before = goes_on ? task.sums.open[blocks.clusters * task.cols + run] : 0.0;
+  task.runs.weights[run] = before + static_cast<double>(rows);  // whole numbers: exact
+}
+
+// Two runs of a warp.
+template <int kColumns, bool kAll, typename X>
+__global__ void __launch_bounds__(32, 16)
     run_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
-  extern __shared__ double shared[];
+  __shared__ double centres[32 * kColumns];
+  constexpr int kRuns = 32 / kCanonicalLanes;
   const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
   const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
   const int64_t run = static_cast<int64_t>(blockIdx.x) * kRuns + threadIdx.x / kCanonicalLanes;
@@ -135,101 +203,144 @@ __global__ void __launch_bounds__(32, kColumns > 32 ? 12 : 16)
   const int64_t start = task.runs.starts[run];
   const int64_t end = task.runs.starts[run + 1];
   if (start == end) return;
-  const auto cols = static_cast<int>(task.cols);
-  const bool goes_on = blocks.continues && run < blocks.clusters;
-  double* const centre = shared + threadIdx.x / kCanonicalLanes * (kColumns * kCanonicalLanes) + lane;
-  const float* const from = task.centres + run % blocks.clusters * task.cols;
-  double sums[kColumns];
-  KITH_UNROLL
-  for (int i = 0; i < kColumns; ++i) {
-    const int col = i * kCanonicalLanes + lane;
-    sums[i] = goes_on && (kAll || col < cols) ? task.sums.open[run * task.cols + col] : 0.0;
-    centre[i * kCanonicalLanes] = kAll || col < cols ? static_cast<double>(from[col]) : 0.0;
-  }
-  const X* const data = static_cast<const X*>(task.rows.data) + lane;
-  const auto load = [&](uint32_t row, X(&values)[kColumns]) {
-    const X* const from_row = data + int64_t{row} * task.rows.stride;
+  RunColumns<kColumns, kAll, X> columns(task, blocks, run, lane,
+                                        centres + threadIdx.x / kCanonicalLanes * (kColumns * kCanonicalLanes) + lane);
+  X values[kColumns];
+  uint32_t row = order[start];
+  uint32_t next = start + 1 < end ? order[start + 1] : row;
+  columns.load(row, values);
+  for (int64_t at = start; at < end; ++at) {  // the next row is on its way while this one is added
+    X ahead[kColumns] = {};
+    const uint32_t after = at + 2 < end ? order[at + 2] : next;
+    if (at + 1 < end) columns.load(next, ahead);
+    write_key(task, row, columns.add([&](int i) { return values[i]; }, 0), lane, threads);
     KITH_UNROLL
-    for (int i = 0; i < kColumns; ++i) {
-      values[i] =
-          kAll || i * kCanonicalLanes + lane < cols ? from_row[i * kCanonicalLanes] : X{};  // zeros change nothing
-    }
-  };
-  const auto add = [&](uint32_t row, const X(&values)[kColumns]) {
-    double key = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kColumns; ++i) {
-      const double value = widened(values[i]);
-      sums[i] += value;
-      key = canonical_step<KeyKind::squared_l2>(key, value, centre[i * kCanonicalLanes], 0, 0);
-    }
-    key = warp_sum<kCanonicalLanes>(key, threads);
-    if (lane == 0) task.keys[row] = key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(key, 0, 0)));
-  };
-  if constexpr (kColumns <= 16) {  // room for the next row's values while this one's are added
-    X values[kColumns];
-    uint32_t row = order[start];
-    uint32_t next = start + 1 < end ? order[start + 1] : row;
-    load(row, values);
-    for (int64_t at = start; at < end; ++at) {
-      X ahead[kColumns] = {};
-      const uint32_t after = at + 2 < end ? order[at + 2] : next;
-      if (at + 1 < end) load(next, ahead);
-      add(row, values);
-      KITH_UNROLL
-      for (int i = 0; i < kColumns; ++i) values[i] = ahead[i];
-      row = next;
-      next = after;
-    }
-  } else {
-    const auto prefetch = [&](int64_t at) {
-      if (at >= end) return;
-      const auto* const row = vectors<std::byte>(data - lane + int64_t{order[at]} * task.rows.stride);
-      constexpr int kLine = 128;
-      for (int byte = lane * kLine; byte < cols * static_cast<int>(sizeof(X)); byte += kCanonicalLanes * kLine) {
-        ptx::prefetch(row + byte);
-      }
-    };
-    prefetch(start + 1);
-    for (int64_t at = start; at < end; ++at) {
-      prefetch(at + 2);
-      const uint32_t row = order[at];
-      X values[kColumns];
-      load(row, values);
-      add(row, values);
+    for (int i = 0; i < kColumns; ++i) values[i] = ahead[i];
+    row = next;
+    next = after;
+  }
+  columns.write(task.runs.sums + run * task.cols + lane);
+  if (lane == 0) write_weight(task, blocks, run, end - start);
+}
+
+// Rows of a run on their way through shared memory, for one warp: a few are coming while one is read.
+template <typename X>
+class RowRing {
+ public:
+  static constexpr int kAhead = 2;
+  // Beside those on their way there are the one that the first half of the warp has and the one of the second.
+  static constexpr int kSlots = kAhead + 2;
+
+  static __host__ __device__ int slot_bytes(int64_t cols) {
+    return static_cast<int>(round_up(cols * static_cast<int64_t>(sizeof(X)), int64_t{16}));
+  }
+
+  __device__ RowRing(const SumsTask& task, std::byte* memory)
+      : data_(static_cast<const X*>(task.rows.data)),
+        stride_(task.rows.stride),
+        cols_(static_cast<int>(task.cols)),
+        bytes_(slot_bytes(task.cols)),
+        memory_(memory),
+        whole_(reinterpret_cast<uintptr_t>(task.rows.data) % 16 == 0 && stride_ * sizeof(X) % 16 == 0 &&
+               cols_ * sizeof(X) % 16 == 0) {}
+
+  // Begins to copy a row to the place of the i-th.
+  __device__ void fetch(int64_t i, uint32_t row) const {
+    const X* const from = data_ + int64_t{row} * stride_;
+    const auto thread = static_cast<int>(threadIdx.x);
+    X* const to = at(i);
+    if (whole_) {
+      constexpr int kValues = 16 / static_cast<int>(sizeof(X));
+      for (int c = thread * kValues; c < cols_; c += 32 * kValues) __pipeline_memcpy_async(to + c, from + c, 16);
+    } else {
+      for (int c = thread; c < cols_; c += 32) to[c] = from[c];
     }
   }
+  __device__ X* at(int64_t i) const { return vectors<X>(memory_ + i % kSlots * bytes_); }
+
+ private:
+  const X* const data_;
+  const int64_t stride_;
+  const int cols_;
+  const int bytes_;
+  std::byte* const memory_;
+  const bool whole_;
+};
+
+// A run of a warp, whose halves have a half of the columns each. The first goes one row ahead.
+template <int kColumns, typename X>
+__global__ void __launch_bounds__(32, kColumns <= 16   ? 16
+                                      : kColumns <= 24 ? 12
+                                      : kColumns <= 32 ? 8
+                                                       : 6)
+    wide_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
+  extern __shared__ __align__(16) std::byte memory[];
+  constexpr int kAhead = RowRing<X>::kAhead;
+  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
+  const int half = static_cast<int>(threadIdx.x) / kCanonicalLanes;
+  const int64_t run = blockIdx.x;
+  const int64_t start = task.runs.starts[run];
+  const int64_t count = task.runs.starts[run + 1] - start;
+  if (count == 0) return;
+  const uint32_t* const numbers = order + start;
+  const int first = half * kColumns * kCanonicalLanes + lane;
+  auto* const centre = vectors<double>(memory) + half * (kColumns * kCanonicalLanes) + lane;
+  const RowRing<X> ring(task, memory + sizeof(double) * 32 * kColumns);
   KITH_UNROLL
-  for (int i = 0; i < kColumns; ++i) {
-    const int col = i * kCanonicalLanes + lane;
-    if (kAll || col < cols) task.runs.sums[run * task.cols + col] = sums[i];
+  for (int i = 0; i < kAhead; ++i) {
+    if (i < count) ring.fetch(i, numbers[i]);
+    __pipeline_commit();
   }
-  if (lane == 0) {
-    const double before = goes_on ? task.sums.open[blocks.clusters * task.cols + run] : 0.0;
-    task.runs.weights[run] = before + static_cast<double>(end - start);  // whole numbers: exact
+  RunColumns<kColumns, false, X> columns(task, blocks, run, first, centre);
+  double passed_on = 0;  // by the first half: the sum of the row that the second has next
+  for (int64_t i = 0; i <= count; ++i) {
+    __syncwarp();  // whose place is taken now has been read
+    if (i + kAhead < count) ring.fetch(i + kAhead, numbers[i + kAhead]);
+    __pipeline_commit();
+    __pipeline_wait_prior(kAhead);
+    __syncwarp();
+    const int64_t mine = i - half;
+    double key = half == 0 ? 0.0 : passed_on;
+    if (mine >= 0 && mine < count) {
+      const X* const values = ring.at(mine) + first;
+      key = columns.add([&](int c) { return values[c * kCanonicalLanes]; }, key);
+      if (half == 1) write_key(task, numbers[mine], key, lane, 0xFFFF0000u);
+    }
+    passed_on = __shfl_xor_sync(kAllLanes, key, kCanonicalLanes);
   }
+  columns.write(task.runs.sums + run * task.cols + first);
+  if (threadIdx.x == 0) write_weight(task, blocks, run, count);
 }
 
 template <int kColumns>
 void launch_columns(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
-  const int64_t grid = divide_up(blocks.count * blocks.clusters, kRuns);
-  constexpr int kBytes = kRuns * kColumns * kCanonicalLanes * 8;
+  const int64_t grid = divide_up(blocks.count * blocks.clusters, 32 / kCanonicalLanes);
   visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
     const auto kernel = task.cols == kColumns * kCanonicalLanes ? run_sums_and_keys_kernel<kColumns, true, X>
                                                                 : run_sums_and_keys_kernel<kColumns, false, X>;
-    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-    launch(kernel, Grid::of(grid, 32).with_shared(kBytes), stream, task, blocks, order);
+    launch(kernel, Grid::of(grid, 32), stream, task, blocks, order);
+  });
+}
+
+template <int kColumns>
+void launch_wide_columns(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
+  visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
+    const int64_t bytes = array_bytes<double>(32 * kColumns) + RowRing<X>::kSlots * RowRing<X>::slot_bytes(task.cols);
+    launch(wide_sums_and_keys_kernel<kColumns, X>, Grid::of(blocks.count * blocks.clusters, 32).with_shared(bytes),
+           stream, task, blocks, order);
   });
 }
 
 void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,
                               cudaStream_t stream) {
   const int64_t columns = divide_up(task.cols, kCanonicalLanes);
-  static_assert(kMostKeyCols == 49 * kCanonicalLanes);
+  static_assert(kMostKeyCols == 2 * 48 * kCanonicalLanes);
   if (columns <= 8) return launch_columns<8>(task, blocks, order, stream);
   if (columns <= 16) return launch_columns<16>(task, blocks, order, stream);
-  if (columns <= 32) return launch_columns<32>(task, blocks, order, stream);
-  launch_columns<49>(task, blocks, order, stream);
+  if (columns <= 2 * 16) return launch_wide_columns<16>(task, blocks, order, stream);
+  if (columns <= 2 * 24) return launch_wide_columns<24>(task, blocks, order, stream);
+  if (columns <= 2 * 32) return launch_wide_columns<32>(task, blocks, order, stream);
+  launch_wide_columns<48>(task, blocks, order, stream);
 }
 
 // A thread for each centre and column; the one after the last column has the weights. Some runs' values are read before

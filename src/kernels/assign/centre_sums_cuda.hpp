@@ -1,10 +1,10 @@
 // The sums of centre_sums.hpp on the GPU, with the same bytes.
 //
 // Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
-// order of their numbers. A warp adds up a run, or sixteen threads where the rows' canonical keys to that centre are
-// wanted too, so that rows are read once for both; then a thread for each column and centre adds its
-// runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and
-// run, of which there are one for each 64 rows or so.
+// order of their numbers. A warp adds up a run, or sixteen threads, for wide rows twice that, where the rows'
+// canonical keys to that centre are wanted too, so that rows are read once for both; then a thread for each column and
+// centre adds its runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16
+// a column and run, of which there are one for each 64 rows or so.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
@@ -46,7 +46,7 @@ struct SumsTask {
   float* keys = nullptr;
   const float* centres = nullptr;
 };
-inline constexpr int64_t kMostKeyCols = 784;
+inline constexpr int64_t kMostKeyCols = 1536;
 
 // What is the same for all rows of a piece.
 struct SumBlocks {

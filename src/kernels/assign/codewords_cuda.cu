@@ -248,31 +248,34 @@ ProductTableLayout::ProductTableLayout(const CodeFormat& format)
   numbers = take<uint8_t>(parts * codewords);
 }
 
-void fill_product_tables(const ProductTableLayout& layout, const std::vector<NearestCodeword>& parts, std::byte* out) {
-  for (int64_t p = 0; p < layout.parts; ++p) {
-    const CompareTask& task = parts[static_cast<size_t>(p)].task();
-    // The bound of a value grows by what its lowest bits can change: a part of the same (|row| + |codeword|)^2.
-    const double grown = 1 + kNumberError / static_cast<double>(task.bound.quadratic);
-    ProductPart& facts = layout.facts.in(out)[p];
-    facts.count = static_cast<int32_t>(task.count);
-    facts.constant = static_cast<float>(static_cast<double>(task.bound.constant) * grown);
-    facts.linear = static_cast<float>(static_cast<double>(task.bound.linear) * grown);
-    facts.quadratic = static_cast<float>(static_cast<double>(task.bound.quadratic) * grown);
-    std::copy_n(task.origin, layout.cols, layout.origins.in(out) + p * layout.cols);
-    float* const groups = layout.groups.in(out) + p * layout.codewords * (layout.padded_cols + 1);
-    const int64_t wide = (layout.padded_cols + 1) * kGroup;
-    for (int64_t g = 0; g < divide_up(task.count, kGroup); ++g) {
-      const float* const from = task.groups + g * (layout.cols + 1) * kGroup;
-      float* const to = groups + g * wide;
-      std::copy_n(from, (layout.cols + 1) * kGroup, to);
-      std::fill(to + (layout.cols + 1) * kGroup, to + wide, 0.0f);
-      for (int64_t j = task.count - g * kGroup; j < kGroup; ++j) to[j] = kNoCodeword;
-    }
-    float* const words = layout.words.in(out) + p * layout.codewords * layout.cols;
-    for (int64_t w = 0; w < task.count; ++w)
-      std::copy_n(task.words + w * task.padded, layout.cols, words + w * layout.cols);
-    std::copy_n(task.number, task.count, layout.numbers.in(out) + p * layout.codewords);
+void fill_product_part(const ProductTableLayout& layout, int64_t p, const NearestCodeword& part, std::byte* out) {
+  const CompareTask& task = part.task();
+  // The bound of a value grows by what its lowest bits can change: a part of the same (|row| + |codeword|)^2.
+  const double grown = 1 + kNumberError / static_cast<double>(task.bound.quadratic);
+  ProductPart& facts = layout.facts.in(out)[p];
+  facts.count = static_cast<int32_t>(task.count);
+  facts.constant = static_cast<float>(static_cast<double>(task.bound.constant) * grown);
+  facts.linear = static_cast<float>(static_cast<double>(task.bound.linear) * grown);
+  facts.quadratic = static_cast<float>(static_cast<double>(task.bound.quadratic) * grown);
+  std::copy_n(task.origin, layout.cols, layout.origins.in(out) + p * layout.cols);
+  float* const groups = layout.groups.in(out) + p * layout.codewords * (layout.padded_cols + 1);
+  const int64_t wide = (layout.padded_cols + 1) * kGroup;
+  for (int64_t g = 0; g < divide_up(task.count, kGroup); ++g) {
+    const float* const from = task.groups + g * (layout.cols + 1) * kGroup;
+    float* const to = groups + g * wide;
+    std::copy_n(from, (layout.cols + 1) * kGroup, to);
+    std::fill(to + (layout.cols + 1) * kGroup, to + wide, 0.0f);
+    for (int64_t j = task.count - g * kGroup; j < kGroup; ++j) to[j] = kNoCodeword;
   }
+  float* const words = layout.words.in(out) + p * layout.codewords * layout.cols;
+  for (int64_t w = 0; w < task.count; ++w) {
+    std::copy_n(task.words + w * task.padded, layout.cols, words + w * layout.cols);
+  }
+  std::copy_n(task.number, task.count, layout.numbers.in(out) + p * layout.codewords);
+}
+
+void fill_product_tables(const ProductTableLayout& layout, const std::vector<NearestCodeword>& parts, std::byte* out) {
+  for (int64_t p = 0; p < layout.parts; ++p) fill_product_part(layout, p, parts[static_cast<size_t>(p)], out);
 }
 
 void launch_nearest_codewords(const ProductTableLayout& layout, const std::byte* tables,

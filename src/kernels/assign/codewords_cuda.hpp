@@ -43,7 +43,9 @@ struct ProductTableLayout : WorkspaceLayout {
   explicit ProductTableLayout(const CodeFormat& format);
 };
 
-// All that a kernel needs, into layout.bytes of host memory, to be copied to the device as they are.
+// All that a kernel needs, of one part or of all, into layout.bytes of host memory, to be copied to the device as they
+// are.
+void fill_product_part(const ProductTableLayout& layout, int64_t p, const NearestCodeword& part, std::byte* out);
 void fill_product_tables(const ProductTableLayout& layout, const std::vector<NearestCodeword>& parts, std::byte* out);
 
 struct NearestCodewordRows {

@@ -23,7 +23,6 @@ constexpr int64_t kTaskCols = 192;
 constexpr int64_t kDepth = 256;  // packed at a time
 constexpr int64_t kMostBlockRows = 6;
 constexpr int64_t kMostBlockCols = 64;
-constexpr int64_t kEnoughTasks = 16;
 constexpr int64_t kLeastDepth = 2048;  // of a part
 
 // A tile of C and what is multiplied for it, in the type V.
@@ -184,27 +183,58 @@ void AddScaled(double scale, const double* x, int64_t count, double* y) {
   for (; i < count; ++i) y[i] = std::fma(scale, x[i], y[i]);
 }
 
+// All rotations of some columns. They mostly follow each other upwards, so that the upper row of one is the lower of
+// the next: it stays in registers, and a row is read once and written once.
+template <int kVectors>
+HWY_INLINE void rotate_columns(const RowRotation* rotations, int64_t count, double* values, int64_t stride) {
+  if (count == 0) return;
+  int64_t kept_row = rotations[0].row + 1;
+  Doubles kept[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) kept[v] = hn::LoadU(F64(), values + kept_row * stride + v * kDoubles);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t row = rotations[r].row;
+    if (row + 1 != kept_row) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(kept[v], F64(), values + kept_row * stride + v * kDoubles);
+        kept[v] = hn::LoadU(F64(), values + (row + 1) * stride + v * kDoubles);
+      }
+    }
+    double* const x = values + row * stride;
+    const Doubles cosine = hn::Set(F64(), rotations[r].cosine);
+    const Doubles sine = hn::Set(F64(), rotations[r].sine);
+    const Doubles minus = hn::Set(F64(), -rotations[r].sine);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Doubles a = hn::LoadU(F64(), x + v * kDoubles);
+      hn::StoreU(fused(cosine, kept[v], hn::Mul(sine, a)), F64(), x + stride + v * kDoubles);
+      kept[v] = fused(cosine, a, hn::Mul(minus, kept[v]));
+    }
+    kept_row = row;
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(kept[v], F64(), values + kept_row * stride + v * kDoubles);
+}
+
 void RotateRows(const RowRotation* rotations, int64_t count, double* values, int64_t cols, int64_t stride) {
+  constexpr int kVectors = static_cast<int>(std::min<int64_t>(8, 32 / kDoubles));
+  int64_t i = 0;
+  for (; i + kVectors * kDoubles <= cols; i += kVectors * kDoubles) {
+    rotate_columns<kVectors>(rotations, count, values + i, stride);
+  }
+  for (; i + kDoubles <= cols; i += kDoubles) rotate_columns<1>(rotations, count, values + i, stride);
+  if (i == cols) return;
   for (int64_t r = 0; r < count; ++r) {
     const double c = rotations[r].cosine;
     const double s = rotations[r].sine;
     double* const x = values + rotations[r].row * stride;
     double* const y = x + stride;
-    const Doubles cosine = hn::Set(F64(), c);
-    const Doubles sine = hn::Set(F64(), s);
-    const Doubles minus = hn::Set(F64(), -s);
-    int64_t i = 0;
-    for (; i + kDoubles <= cols; i += kDoubles) {
-      const Doubles a = hn::LoadU(F64(), x + i);
-      const Doubles b = hn::LoadU(F64(), y + i);
-      hn::StoreU(fused(cosine, a, hn::Mul(minus, b)), F64(), x + i);
-      hn::StoreU(fused(cosine, b, hn::Mul(sine, a)), F64(), y + i);
-    }
-    for (; i < cols; ++i) {
-      const double a = x[i];
-      const double b = y[i];
-      x[i] = std::fma(c, a, -s * b);
-      y[i] = std::fma(c, b, s * a);
+    for (int64_t last = i; last < cols; ++last) {
+      const double a = x[last];
+      const double b = y[last];
+      x[last] = std::fma(c, a, -s * b);
+      y[last] = std::fma(c, b, s * a);
     }
   }
 }
@@ -223,6 +253,11 @@ HWY_EXPORT(Dot);
 HWY_EXPORT(AddScaled);
 HWY_EXPORT(RotateRows);
 
+int64_t product_parts(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms) {
+  return std::clamp<int64_t>(terms.tasks / (divide_up(rows, kTaskRows) * divide_up(cols, kTaskCols)), 1,
+                             std::max<int64_t>(1, divide_up(depth, kLeastDepth)));
+}
+
 namespace {
 
 void run_tile(const TileTask<double, double>& task, double* memory) { HWY_DYNAMIC_DISPATCH(DoubleTile)(task, memory); }
@@ -240,9 +275,8 @@ void mirror(DenseView<V> c) {
 // What a product takes beside its matrices.
 template <typename V>
 struct ProductMemory {
-  ProductMemory(int64_t rows, int64_t cols, int64_t depth, const Resources& resources)
-      : parts(std::clamp<int64_t>(kEnoughTasks / (divide_up(rows, kTaskRows) * divide_up(cols, kTaskCols)), 1,
-                                  std::max<int64_t>(1, divide_up(depth, kLeastDepth)))),
+  ProductMemory(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms, const Resources& resources)
+      : parts(product_parts(rows, cols, depth, terms)),
         sums(parts > 1 ? parts * rows * cols : 0, "parts of a product", resources),
         scratch(resources.threads() * TileScratch<V>::kValues, "a tile of a product", resources) {}
 
@@ -257,7 +291,7 @@ void multiply_any(DenseView<const T> a, DenseView<const T> b, DenseView<V> c, co
   if (c.rows == 0 || c.cols == 0) return;
   const int64_t down = divide_up(c.rows, kTaskRows);
   const int64_t across = divide_up(c.cols, kTaskCols);
-  const ProductMemory<V> memory(c.rows, c.cols, a.cols, resources);
+  const ProductMemory<V> memory(c.rows, c.cols, a.cols, terms, resources);
   if (resources.host_memory()->counts_only()) return;
   const int64_t parts = memory.parts;
   const HostArray<V>& sums = memory.sums;
@@ -313,11 +347,12 @@ void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<floa
 }
 
 template <typename T>
-Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources) {
-  return footprint_of<ProductMemory<T>>(resources, rows, cols, depth);
+Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources,
+                            const ProductTerms& terms) {
+  return footprint_of<ProductMemory<T>>(resources, rows, cols, depth, terms);
 }
-template Footprint product_footprint<float>(int64_t, int64_t, int64_t, const Resources&);
-template Footprint product_footprint<double>(int64_t, int64_t, int64_t, const Resources&);
+template Footprint product_footprint<float>(int64_t, int64_t, int64_t, const Resources&, const ProductTerms&);
+template Footprint product_footprint<double>(int64_t, int64_t, int64_t, const Resources&, const ProductTerms&);
 
 double dot(const double* x, const double* y, int64_t count) { return HWY_DYNAMIC_DISPATCH(Dot)(x, y, count); }
 

@@ -13,6 +13,7 @@
 
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
+#include "core/host_device.hpp"
 #include "core/memory_budget.hpp"
 
 #include <algorithm>
@@ -31,14 +32,15 @@ struct DenseView {
   int64_t row_step = 0;  // elements from one row to the next
   int64_t col_step = 1;
 
-  T& operator()(int64_t i, int64_t j) const { return data[i * row_step + j * col_step]; }
-  T* row(int64_t i) const { return data + i * row_step; }
-  DenseView transposed() const { return {data, cols, rows, col_step, row_step}; }
+  KITH_HOST_DEVICE T& operator()(int64_t i, int64_t j) const { return data[i * row_step + j * col_step]; }
+  KITH_HOST_DEVICE T* row(int64_t i) const { return data + i * row_step; }
+  KITH_HOST_DEVICE DenseView transposed() const { return {data, cols, rows, col_step, row_step}; }
   DenseView block(int64_t first_row, int64_t first_col, int64_t row_count, int64_t col_count) const {
     return {data + first_row * row_step + first_col * col_step, row_count, col_count, row_step, col_step};
   }
-  operator DenseView<const T>() const  // NOLINT(google-explicit-constructor): a view that reads
-      requires(!std::is_const_v<T>) {
+  template <typename Read>
+  requires(std::is_same_v<Read, const T> && !std::is_const_v<T>) operator DenseView<Read>()
+      const {  // NOLINT(google-explicit-constructor): a view that reads
     return {data, rows, cols, row_step, col_step};
   }
 };
@@ -69,7 +71,12 @@ struct ProductTerms {
   double scale = 1;        // of the product
   bool adds = false;       // to what C holds
   bool symmetric = false;  // the product is: half of it is computed and mirrored
+  int64_t tasks = 16;      // a long sum is cut into parts until there are so many, or no part is longer than it must be
 };
+
+// How many parts the columns of A are cut into, for C of that size: each has divide_up(depth, parts) of them. What a
+// GPU multiplies (dense_cuda.hpp) is cut in the same way.
+int64_t product_parts(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms);
 
 // C = A B, or C += A B; counts what it takes where resources do nothing else. C's rows are contiguous, and it shares no
 // memory with A or B.
@@ -83,7 +90,8 @@ void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<floa
 
 // What a product of that shape takes beside its matrices, summed in T.
 template <typename T>
-Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources);
+Footprint product_footprint(int64_t rows, int64_t cols, int64_t depth, const Resources& resources,
+                            const ProductTerms& terms = {});
 
 // Sums in 16 lanes and their tree (kernels/distance/canonical.hpp): the same bits with every instruction set.
 double dot(const double* x, const double* y, int64_t count);

@@ -122,40 +122,49 @@ struct Tridiagonal {
   std::vector<double> betas;
 };
 
+// What a reflection takes off the matrix is taken off a row when the next reflection reads it: one pass for both.
 Tridiagonal reduce(Dense& a, const Resources& resources) {
   const int64_t n = a.rows();
   const auto size = static_cast<size_t>(n);
   Tridiagonal t{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size)};
   std::vector<double> products(size);
+  std::vector<double> before(size);  // of the reflection before, which is still to be taken off
+  bool waits = false;
   for (int64_t k = 0; k < n; ++k) {
+    const auto take_off = [&](int64_t row) {
+      if (!waits) return;
+      const double* const v = a.row(k - 1) + k;
+      add_scaled(-v[row - k], before.data(), n - k, a.row(row) + k);
+      add_scaled(-before[static_cast<size_t>(row - k)], v, n - k, a.row(row) + k);
+    };
+    take_off(k);
     t.diagonal[static_cast<size_t>(k)] = a(k, k);
     if (k + 1 == n) break;
     double* const v = a.row(k) + k + 1;
     const int64_t count = n - k - 1;
+    double beta = 0;
     if (count == 1) {
       t.beside[static_cast<size_t>(k)] = v[0];
-      continue;
+    } else {
+      const double norm = std::sqrt(dot(v, v, count));
+      const double target = v[0] > 0 ? -norm : norm;
+      t.beside[static_cast<size_t>(k)] = target;
+      v[0] -= target;
+      const double squared = dot(v, v, count);
+      if (squared != 0) beta = 2 / squared;
     }
-    const double norm = std::sqrt(dot(v, v, count));
-    const double target = v[0] > 0 ? -norm : norm;
-    t.beside[static_cast<size_t>(k)] = target;
-    v[0] -= target;
-    const double squared = dot(v, v, count);
-    if (squared == 0) continue;  // beta stays 0
-    const double beta = 2 / squared;
     t.betas[static_cast<size_t>(k)] = beta;
     double* const w = products.data();
     for_rows(0, count, count * count, resources, [&](int64_t first, int64_t rows) {
-      for (int64_t i = first; i < first + rows; ++i) w[i] = beta * dot(a.row(k + 1 + i) + k + 1, v, count);
-    });
-    add_scaled(-0.5 * beta * dot(w, v, count), v, count, w);
-    for_rows(0, count, count * count, resources, [&](int64_t first, int64_t rows) {
       for (int64_t i = first; i < first + rows; ++i) {
-        double* const row = a.row(k + 1 + i) + k + 1;
-        add_scaled(-v[i], w, count, row);
-        add_scaled(-w[i], v, count, row);
+        take_off(k + 1 + i);
+        if (beta != 0) w[i] = beta * dot(a.row(k + 1 + i) + k + 1, v, count);
       }
     });
+    waits = beta != 0;
+    if (!waits) continue;
+    add_scaled(-0.5 * beta * dot(w, v, count), v, count, w);
+    std::swap(products, before);
   }
   return t;
 }
@@ -192,7 +201,7 @@ class Rotations {
   }
   void apply() {
     const int64_t n = z_.cols();
-    const int64_t width = std::clamp<int64_t>(kCacheDoubles / n / 8 * 8, 16, 256);
+    const int64_t width = std::clamp<int64_t>(kCacheDoubles / n / 32 * 32, 32, 256);
     const auto count = static_cast<int64_t>(kept_.size());
     ProgressMeter meter("eigenvectors", n, resources_);
     parallel_for(divide_up(n, width), meter, resources_, [&](int64_t task, int) {
@@ -365,35 +374,6 @@ Dense orthonormal_rows(Dense& matrix, const Resources& resources) {
     }
   });
   return result;
-}
-
-Dense polar_factor(DenseView<const double> m, const Resources& resources) {
-  const bool tall = m.rows > m.cols;
-  const DenseView<const double> wide = tall ? m.transposed() : m;  // rows <= cols
-  Dense squares(wide.rows, wide.rows, "a polar factor", resources);
-  multiply(wide, wide.transposed(), squares.view(), {.symmetric = true}, resources);
-  const SymmetricEigen left = symmetric_eigen(squares, resources);  // one in each row
-  Dense scaled(wide.rows, wide.cols, "a polar factor", resources);
-  multiply(left.vectors.read(), wide, scaled.view(), {}, resources);
-  const Dense right = orthonormal_rows(scaled, resources);
-  Dense result(m.rows, m.cols, "a polar factor", resources);
-  if (tall) {
-    multiply(right.read().transposed(), left.vectors.read(), result.view(), {}, resources);
-  } else {
-    multiply(left.vectors.read().transposed(), right.read(), result.view(), {}, resources);
-  }
-  return result;
-}
-
-Footprint polar_factor_footprint(int64_t rows, int64_t cols, const Resources& resources) {
-  const int64_t least = std::min(rows, cols);
-  const int64_t most = std::max(rows, cols);
-  const Footprint square = array_footprint<double>(least, least);
-  const Footprint matrix = array_footprint<double>(rows, cols);
-  return square.beside(product_footprint<double>(least, least, most, resources)
-                           .then(square)
-                           .then(matrix.beside(product_footprint<double>(least, most, least, resources)))
-                           .then(matrix.times(3).beside(product_footprint<double>(rows, cols, least, resources))));
 }
 
 }  // namespace kith

@@ -42,10 +42,11 @@ class ProductPassCuda final : public ProductPass {
     ProgressMeter meter("train codewords", 0, resources_);
     parallel_for(format.parts, meter, resources_, [&](int64_t p, int) {
       if (active[static_cast<size_t>(p)] == 0 && started_) return;
-      nearest_[static_cast<size_t>(p)].set(codewords + p * part_values, format.codewords(), format.part_cols());
+      NearestCodeword& nearest = nearest_[static_cast<size_t>(p)];
+      nearest.set(codewords + p * part_values, format.codewords(), format.part_cols());
+      fill_product_part(layout_, p, nearest, host_.data());
     });
     started_ = true;
-    fill_product_tables(layout_, nearest_, host_.data());
     context_->copy(tables_.data(), host_.data(), layout_.bytes);
     NearestCodewordRows all;
     all.values = rows_.data();

@@ -339,19 +339,24 @@ void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& sou
   const std::unique_ptr<ProductPass> pass = make_pass(sample, device, resources);
   for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
     pass->run(codewords, active, sums.data(), counts.data());
+    const auto has_empty = [&](int64_t p) {
+      const double* const own = memory.counts.data() + p * count;
+      return std::find(own, own + count, 0.0) != own + count;
+    };
     for (int64_t p = 0; p < format.parts; ++p) {
-      meter.add(1);
-      if (active[static_cast<size_t>(p)] == 0) continue;
-      float* const words = codewords + p * count * cols;
-      double* const part_sums = sums.data() + p * count * cols;
-      double* const part_counts = counts.data() + p * count;
-      if (std::find(part_counts, part_counts + count, 0.0) != part_counts + count) {
-        pass->get_labels(p, labels.data());
-        fill_empty(sample, p, words, labels.data(), part_sums, part_counts);
-      }
-      // Codewords that stay have the same rows again.
-      if (!move_codewords(count, cols, part_sums, part_counts, words)) active[static_cast<size_t>(p)] = 0;
+      if (active[static_cast<size_t>(p)] == 0 || !has_empty(p)) continue;
+      pass->get_labels(p, labels.data());
+      fill_empty(sample, p, codewords + p * count * cols, labels.data(), sums.data() + p * count * cols,
+                 counts.data() + p * count);
     }
+    parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
+      meter.add(1);
+      if (active[static_cast<size_t>(p)] == 0) return;
+      // Codewords that stay have the same rows again.
+      const bool moved = move_codewords(count, cols, memory.sums.data() + p * count * cols,
+                                        memory.counts.data() + p * count, codewords + p * count * cols);
+      if (!moved) active[static_cast<size_t>(p)] = 0;
+    });
     meter.poll();
     if (std::find(active.begin(), active.end(), 1) == active.end()) break;
   }
