@@ -40,6 +40,9 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   return cpu.vbmi ? 8 : 6;
 }
 
+// Queries of a list up to which comparing bytes takes less time than decoding it.
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 4; }
+
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
 constexpr PanelFormat kFormat = PanelFormat::f32;
@@ -83,7 +86,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     bounds_ = queries_.panels(0, packed(count), limits_.data());
   }
 
-  void load_rows(const uint8_t* codes, int64_t count) override {
+  void load_rows(const ListRows& rows) override {
+    const auto [codes, count, place, screen] = rows;
     const CodecView codec = tables_.model().codec->view();
     const int64_t width = shape_.rows_per_panel;
     const int64_t bytes = packed_bytes(kFormat, cols_);
@@ -172,21 +176,23 @@ class PanelListProduct final : public ListProduct, private PanelHits {
 
 }  // namespace
 
-ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu) {
+ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu,
+                                          bool screened) {
   constexpr int64_t kQueryBytes = 1 << 18;
   constexpr int64_t kPieceBytes = 1 << 19;
   constexpr int64_t kFewestRows = 64;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
-  const int64_t most = most_for_tables(model, cpu);
+  if (screened) shape.few_engine = ListEngine::bytes;
+  const int64_t most = screened ? most_for_bytes(cpu) : most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.few_queries = std::min({most, queries, shape.query_block});
   if (most >= shape.query_block) shape.engine = ListEngine::tables;
   // Those of one query's lists are filled together too.
-  if (shape.few_queries > 0) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
+  if (shape.few_queries > 0 && !screened) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
@@ -202,7 +208,7 @@ ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const C
 
 CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t queries) const {
   const bool rounded = engine == ListEngine::tiles && queries > few_queries && ListTables::rounds_words(model);
-  return {few_queries > 0, rounded};
+  return {few_queries > 0 && few_engine == ListEngine::tables, rounded};
 }
 
 bool ListTables::rounds_words(const IvfModel& model) {
@@ -215,6 +221,7 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources) {
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
+    case ListEngine::bytes: return make_byte_list_product(tables, shape, resources);
     case ListEngine::tables:
       return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)
                                                              : make_table_list_product(tables, shape, resources);

@@ -33,7 +33,7 @@ class CodeTableScan : public ListProduct {
   CodeTableScan(const CodeFormat& format, bool adds_norms, const ListProductShape& shape, const Resources& resources);
 
   void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
-  void load_rows(const uint8_t* codes, int64_t count) final;
+  void load_rows(const ListRows& rows) final;
   float offset(int64_t query) const final { return loaded_[first_ + query].offset; }
   float error(int64_t query) const final { return error_of(first_ + query); }
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) final;
@@ -109,8 +109,9 @@ float CodeTableScan::norm_of(int64_t row) const {
   return norm;
 }
 
-void CodeTableScan::load_rows(const uint8_t* codes, int64_t count) {
-  codes_ = codes;
+void CodeTableScan::load_rows(const ListRows& rows) {
+  const int64_t count = rows.count;
+  codes_ = rows.codes;
   rows_ = count;
   if (!adds_norms_) return;
   least_norm_ = kInfinity;

@@ -11,6 +11,7 @@
 #include "exact/range_loop.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/scan/list_scan.hpp"
+#include "ivf/scan/list_screen.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -26,6 +27,7 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <numeric>
 
 namespace kith {
 namespace {
@@ -102,10 +104,10 @@ Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t 
       .beside(working);
 }
 
-ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const PlanBudget& budget,
-                         const Resources& resources) {
+ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+                         const PlanBudget& budget, const Resources& resources) {
   ListsCpuPlan plan;
-  plan.scan = ListProductShape::choose(model, queries, budget.cpu);
+  plan.scan = ListProductShape::choose(model, queries, budget.cpu, screened);
   const Footprint threads = ListScan::footprint(model, plan.scan, resources)
                                 .times(budget.threads)
                                 .beside(footprint_of<ThreadScratch>(resources, wish.list_length));
@@ -119,17 +121,20 @@ ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t q
   return plan;
 }
 
-CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) {
-  return ListProductShape::choose(model, queries, cpu_extensions()).wanted_words(model, queries);
+CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool screened) {
+  return ListProductShape::choose(model, queries, cpu_extensions(), screened).wanted_words(model, queries);
 }
 
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
 Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
+  const bool screened = ListScreen::suits(model);  // perhaps
   const auto of = [&](int64_t count) {
-    return CodeWords::footprint(model.codec->format(), wanted_words(model, count))
+    return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
-            [&](const PlanBudget& budget) { return PlanWithin{plan_search(model, wish, count, budget, resources)}; },
+            [&](const PlanBudget& budget) {
+              return PlanWithin{plan_search(model, wish, count, screened, budget, resources)};
+            },
             resources));
   };
   return of(queries).then(of(1));
@@ -225,7 +230,7 @@ class CpuSearcher final : public ListSearcher {
         task_(task),
         resources_(resources),
         sizes_(wants_sizes(task) ? lists() : 0, "the lists' sizes", resources),
-        tables_(model(), origin_of(vectors), wanted_words(model(), queries), resources) {
+        tables_(model(), origin_of(vectors, queries), wanted_words(model(), queries, vectors.screened()), resources) {
     std::fill(sizes_.begin(), sizes_.end(), kNotCounted);
   }
 
@@ -238,7 +243,8 @@ class CpuSearcher final : public ListSearcher {
   }
 
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {
-    return {plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, budget, resources_)};
+    return {plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, vectors_.screened(), budget,
+                        resources_)};
   }
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override {
@@ -251,9 +257,12 @@ class CpuSearcher final : public ListSearcher {
   static bool wants_sizes(const IvfSearch& task) { return task.kept != nullptr && !task.most; }
   int64_t list_length() const { return task_.most ? kRangeListLength : task_.fewest; }
 
-  static std::vector<float> origin_of(const ListedVectors& vectors) {
+  // Where some lists are decoded.
+  static std::vector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
     const IvfModel& model = vectors.model();
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
+    const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
+    if (shape.engine_for(queries) == ListEngine::bytes) return {};
     return mean_of_vectors(vectors);
   }
 
@@ -468,17 +477,14 @@ int64_t count_kept_rows(const uint64_t* kept, int64_t rows) {
   return count;
 }
 
-}  // namespace
-
-void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
-  const DefaultFloatMode mode;
-  check_input(model, segments, queries, search.probes);
+void search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
+                    const NeighborsView& out, const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  check_input(model, vectors.segments(), queries, search.probes);
   if (search.k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", search.k));
   const ResultExit exit(model.metric);
   std::fill_n(out.ids, out.queries * out.k, exit.id(kPadding));
   std::fill_n(out.distances, out.queries * out.k, exit.distance(kPadding));
-  const ListedVectors vectors(model, segments);
   const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
   if (kept == 0 || queries.rows() == 0) return;
   IvfSearch task = search;
@@ -487,15 +493,28 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
   search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, out, resources);
 }
 
-RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                                const IvfSearch& search, const Resources& resources) {
-  const DefaultFloatMode mode;
-  check_input(model, segments, queries, search.probes);
-  const ListedVectors vectors(model, segments);
+RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
+                                    const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  check_input(model, vectors.segments(), queries, search.probes);
   if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
   return range_search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, resources);
+}
+
+}  // namespace
+
+void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
+  const DefaultFloatMode mode;
+  search_vectors(ListedVectors(model, segments), queries, search, out, resources);
+}
+
+RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                                const IvfSearch& search, const Resources& resources) {
+  const DefaultFloatMode mode;
+  return range_search_vectors(ListedVectors(model, segments), queries, search, resources);
 }
 
 namespace {
@@ -503,21 +522,50 @@ namespace {
 class ListsOnCpu final : public SearchableLists {
  public:
   ListsOnCpu(const IvfModel& model, const std::vector<SharedSegment>& segments, const Resources& resources)
-      : model_(model) {
+      : model_(model), shared_(segments) {
     for (const SharedSegment& segment : segments) segments_.push_back(segment->on(Device::cpu(), resources));
   }
 
   void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
               const Resources& resources) const override {
-    search_ivf(model_, segments_, queries, search, out, resources.with_device(Device::cpu()));
+    const DefaultFloatMode mode;
+    const Resources here = resources.with_device(Device::cpu());
+    search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search, out, here);
   }
   RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
                               const Resources& resources) const override {
-    return range_search_ivf(model_, segments_, queries, search, resources.with_device(Device::cpu()));
+    const DefaultFloatMode mode;
+    const Resources here = resources.with_device(Device::cpu());
+    return range_search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search,
+                                here);
   }
 
  private:
+  // All segments' screens, or none. Few queries of a list have them made, where there is room beside the search.
+  std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
+                                        const Resources& resources) const {
+    if (!search.prepares || !ListScreen::suits(model_)) return {};
+    const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
+    const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
+    std::vector<SharedScreen> screens;
+    for (const SharedSegment& segment : shared_) {
+      SharedScreen screen = find_list_screen(*segment);
+      if (screen == nullptr && makes) {
+        const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
+                                             [](int64_t sum, const Segment& one) { return sum + one->size(); });
+        const Footprint least =
+            search_ivf_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), resources);
+        const int64_t room = (resources.host_memory()->available() - least.host) / 2;
+        screen = get_list_screen(*segment, model_, room, resources);
+      }
+      if (screen == nullptr) return {};
+      screens.push_back(std::move(screen));
+    }
+    return screens;
+  }
+
   const IvfModel& model_;
+  const std::vector<SharedSegment>& shared_;
   std::vector<Segment> segments_;
 };
 

@@ -1,0 +1,177 @@
+#include "ivf/scan/list_screen.hpp"
+
+#include "core/divide.hpp"
+#include "core/infinity.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/panels/panel_packing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kTaskRows = 1 << 10;
+constexpr int64_t kDecoded = 16;  // vectors at a time
+constexpr uint32_t kSignBits = 0x80808080u;
+
+bool has_terms(const CodeFormat&, KeyKind kind) { return has_differences(kind); }
+bool has_scales(const CodeFormat& format, KeyKind kind) { return format.stores_values() || kind == KeyKind::cosine; }
+
+// A vector near those of a list without a centre: a mean of some.
+std::vector<float> mean_of_some(const IvfModel& model, const ListSegment& segment) {
+  constexpr int64_t kSample = 256;
+  const int64_t cols = model.cols();
+  std::vector<float> vector(static_cast<size_t>(cols));
+  std::vector<double> sums(static_cast<size_t>(cols), 0.0);
+  const int64_t count = std::min(kSample, segment.size());
+  for (int64_t i = 0; i < count; ++i) {
+    decode_rows_cpu(model.codec->view(), segment.code(segment.size() * i / count), 1, nullptr, vector.data());
+    for (size_t c = 0; c < sums.size(); ++c) sums[c] += static_cast<double>(vector[c]);
+  }
+  for (size_t c = 0; c < sums.size(); ++c) {
+    const double mean = count == 0 ? 0.0 : sums[c] / static_cast<double>(count);
+    vector[c] = std::isfinite(mean) ? static_cast<float>(mean) : 0.0f;
+  }
+  return vector;
+}
+
+}  // namespace
+
+bool ListScreen::suits(const IvfModel& model) {
+  const CodeFormat& format = model.codec->format();
+  const KeyKind kind = key_kind(model.metric);
+  const bool known = has_differences(kind) || kind == KeyKind::inner_product || kind == KeyKind::cosine;
+  const bool bytes = format.stores_values() || (format.steps_columns() && format.bits >= 4);
+  return known && bytes && format.cols <= kMostWeightColumns;
+}
+
+int64_t ListScreen::bytes_for(const IvfModel& model, int64_t size) {
+  const CodeFormat& format = model.codec->format();
+  const KeyKind kind = key_kind(model.metric);
+  const int64_t floats = (has_terms(format, kind) ? 1 : 0) + (has_scales(format, kind) ? 1 : 0);
+  if (!format.stores_values()) return array_bytes<float>(floats * size);
+  return size * round_up(format.cols, kFewestWeightColumns) + array_bytes<float>((floats + 1) * size);
+}
+
+ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const Resources& resources)
+    : kind_(key_kind(model.metric)),
+      stored_(model.codec->format().stores_values()),
+      cols_(model.cols()),
+      stride_(round_up(cols_, kFewestWeightColumns)) {
+  const CodeFormat& format = model.codec->format();
+  const int64_t size = segment.size();
+  if (stored_) rounded_ = HostArray<uint8_t>(size * stride_, "rounded vectors of lists", resources);
+  if (has_terms(format, kind_)) terms_ = HostArray<float>(size, "the lists' norms", resources);
+  if (has_scales(format, kind_)) scales_ = HostArray<float>(size, "the lists' norms", resources);
+  if (stored_) spreads_ = HostArray<float>(size, "rounded vectors of lists", resources);
+  if (stored_ && !model.has_centres()) {
+    origin_ =
+        kind_ == KeyKind::cosine ? std::vector<float>(static_cast<size_t>(cols_), 0.0f) : mean_of_some(model, segment);
+  }
+  if (bytes() == 0) return;
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", size, quiet);
+  parallel_for(divide_up(size, kTaskRows), meter, quiet, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kTaskRows, size);
+    int64_t list = segment.list_of(task * kTaskRows);
+    for (int64_t at = task * kTaskRows; at < end; ++list) {
+      const int64_t stop = std::min(end, segment.offsets()[list + 1]);
+      for (; at < stop; at += std::min(kDecoded, stop - at)) {
+        const int64_t until = std::min(at + kDecoded, stop);
+        if (stored_) {
+          round_floats(model, segment, list, at, until);
+        } else {
+          measure_codes(model, segment, list, at, until);
+        }
+      }
+    }
+  });
+}
+
+// Distances and products are those of y = x - origin. Its rounding, |y| 2^-24, and what the rounding of a query's
+// weights and sums take, which is less than |q| |y| 2^-12 together (byte_list_product.cpp), are in the spread.
+void ListScreen::round_floats(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin,
+                              int64_t end) {
+  std::vector<float> values(static_cast<size_t>(kDecoded * cols_));
+  decode_rows_cpu(model.codec->view(), segment.code(begin), end - begin, model.base_of(list), values.data());
+  const float* const origin = model.has_centres() ? model.centre(list) : origin_.data();
+  for (int64_t i = begin; i < end; ++i) {
+    float* const vector = values.data() + (i - begin) * cols_;
+    if (kind_ == KeyKind::cosine) {
+      const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(vector, cols_));
+      for (int64_t c = 0; c < cols_; ++c) vector[c] = static_cast<float>(vector[c] * inverse);
+    }
+    for (int64_t c = 0; c < cols_; ++c) vector[c] -= origin[c];
+    const double squared = canonical_squared_norm_cpu(vector, cols_);
+    uint8_t* const bytes = rounded_.data() + i * stride_;
+    std::fill_n(bytes, stride_, uint8_t{128});
+    const RoundedVector rounded = round_row(vector, cols_, 1, reinterpret_cast<int8_t*>(bytes), kSignBits);
+    const bool sure = squared < kLargestSquaredNorm && std::isfinite(rounded.residual);
+    scales_[i] = rounded.scale;
+    const double spread = (static_cast<double>(rounded.residual) + std::sqrt(squared) * 0x1p-12) * 1.001;
+    spreads_[i] = sure ? static_cast<float>(spread) : kInfinity;
+    // Rounded down, by more than all that is rounded relative to it.
+    if (terms_.size() > 0) terms_[i] = static_cast<float>(squared * (1 - 16 * kUnitRoundoff));
+  }
+}
+
+void ListScreen::measure_codes(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin,
+                               int64_t end) {
+  const CodecView codec = model.codec->view();
+  if (kind_ == KeyKind::cosine) {
+    std::vector<float> values(static_cast<size_t>(kDecoded * cols_));
+    decode_rows_cpu(codec, segment.code(begin), end - begin, model.base_of(list), values.data());
+    for (int64_t i = begin; i < end; ++i) {
+      const double squared = canonical_squared_norm_cpu(values.data() + (i - begin) * cols_, cols_);
+      scales_[i] = static_cast<float>(canonical_inverse_norm(squared));
+    }
+    return;
+  }
+  std::vector<uint8_t> codes(static_cast<size_t>(cols_));
+  const int32_t middle = middle_code(codec.format.bits);
+  for (int64_t i = begin; i < end; ++i) {
+    unpack_sub_codes(segment.code(i), cols_, codec.format.bits, codes.data());
+    double sum = 0;
+    for (int64_t c = 0; c < cols_; ++c) {
+      const double value = static_cast<double>(codec.steps[c]) * (codes[static_cast<size_t>(c)] - middle);
+      sum += value * value;
+    }
+    terms_[i] = static_cast<float>(sum);
+  }
+}
+
+ByteRows ListScreen::rows(int64_t first, int64_t count) const {
+  ByteRows rows;
+  rows.count = count;
+  rows.cols = stride_;
+  if (stored_) {
+    rows.bytes = rounded_.data() + first * stride_;
+    rows.stride = stride_;
+    rows.spreads = spreads_.data() + first;
+  }
+  if (terms_.size() > 0) rows.terms = terms_.data() + first;
+  if (scales_.size() > 0) rows.scales = scales_.data() + first;
+  if (scales_.size() > 0 && !stored_) rows.spreads = rows.scales;
+  return rows;
+}
+
+SharedScreen find_list_screen(const SegmentCopies& segment) {
+  return std::static_pointer_cast<const ListScreen>(segment.prepared().find(Device::cpu()));
+}
+
+SharedScreen get_list_screen(const SegmentCopies& segment, const IvfModel& model, int64_t room,
+                             const Resources& resources) {
+  if (SharedScreen ready = find_list_screen(segment)) return ready;
+  // Of a mapped file nothing is made: that would read all of it.
+  const Segment here = segment.on(Device::cpu(), resources);
+  const bool owned = here->bytes() >= here->size() * here->code_bytes();
+  if (!owned || ListScreen::bytes_for(model, here->size()) > room) return nullptr;
+  return std::static_pointer_cast<const ListScreen>(
+      segment.prepared().keep(Device::cpu(), std::make_shared<const ListScreen>(model, *here, resources)));
+}
+
+}  // namespace kith

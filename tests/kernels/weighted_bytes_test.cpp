@@ -1,0 +1,73 @@
+// Sums of weights and bytes against their definition, on every instruction set: what passes, and with which value.
+#include "kernels/lists/weighted_bytes.hpp"
+
+#include "core/random.hpp"
+#include "kernels/forced_target.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace kith {
+namespace {
+
+TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
+  const CounterRng rng(5, 0);
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {16, 17, 31, 48, 100, 128, 1536}) {
+      for (const int64_t count : {1, 3, 4, 23}) {
+        SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
+        std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));
+        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(rng.word(i));
+        std::vector<double> values(static_cast<size_t>(cols));
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = static_cast<double>(rng.word(7 * i + 1) % 20001) / 10000.0 - 1.0;
+        }
+        std::vector<float> terms(static_cast<size_t>(count));
+        std::vector<float> scales(static_cast<size_t>(count));
+        std::vector<float> spreads(static_cast<size_t>(count));
+        for (size_t i = 0; i < terms.size(); ++i) {
+          terms[i] = static_cast<float>(i) * 3;
+          scales[i] = 1 + static_cast<float>(i) / 8;
+          spreads[i] = static_cast<float>(i % 5);
+        }
+        std::vector<uint8_t> memory(static_cast<size_t>(weight_bytes(cols)));
+        const ByteWeights weights = round_weights(values.data(), cols, memory.data());
+        ASSERT_GT(weights.step, 0);
+        EXPECT_LE(weights.moved_by, weights.step * std::sqrt(static_cast<double>(cols)) * 0.51);
+        const ByteRows rows{bytes.data(), cols, count, cols, 100, terms.data(), scales.data(), spreads.data()};
+        std::vector<float> expected;
+        for (int64_t i = 0; i < count; ++i) {
+          double sum = 0;
+          for (int64_t c = 0; c < cols; ++c) {
+            const double weight = std::nearbyint(values[static_cast<size_t>(c)] / static_cast<double>(weights.step));
+            sum += weight * (static_cast<int>(bytes[static_cast<size_t>(i * cols + c)]) - 100);
+          }
+          const auto at = static_cast<size_t>(i);
+          expected.push_back(
+              static_cast<float>(terms[at] + scales[at] * (0.5 - static_cast<double>(weights.step) * sum)));
+        }
+        std::vector<float> found(static_cast<size_t>(count) + 4);
+        std::vector<uint32_t> numbers(found.size());
+        ByteRowsQuery query{weights, 0.5f, -weights.step, std::numeric_limits<float>::infinity(), 2.0f};
+        ASSERT_EQ(scan_weighted_bytes(rows, query, 7, found.data(), numbers.data()), count);
+        for (int64_t i = 0; i < count; ++i) {
+          const auto at = static_cast<size_t>(i);
+          EXPECT_EQ(numbers[at], static_cast<uint32_t>(7 + i));
+          EXPECT_NEAR(found[at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
+        }
+        query.limit = expected[static_cast<size_t>(count / 2)] + 0.25f;
+        const int64_t passed = scan_weighted_bytes(rows, query, 0, found.data(), numbers.data());
+        int64_t wanted = 0;
+        for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= query.limit;
+        EXPECT_EQ(passed, wanted);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
