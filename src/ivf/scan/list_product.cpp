@@ -43,6 +43,9 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 // Queries of a list up to which comparing bytes takes less time than decoding it.
 int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 4; }
 
+// The same of looking them up in tables that were filled once.
+int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : 8; }
+
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
 constexpr PanelFormat kFormat = PanelFormat::f32;
@@ -181,18 +184,28 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   constexpr int64_t kQueryBytes = 1 << 18;
   constexpr int64_t kPieceBytes = 1 << 19;
   constexpr int64_t kFewestRows = 64;
+  constexpr int64_t kMostTables = 128;
+  constexpr int64_t kTableBytes = 1 << 21;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
-  if (screened) shape.few_engine = ListEngine::bytes;
-  const int64_t most = screened ? most_for_bytes(cpu) : most_for_tables(model, cpu);
+  const bool terms = screened && model.codec->format().copies_codewords();
+  if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
+  const int64_t most = terms      ? most_for_terms(cpu)
+                       : screened ? most_for_bytes(cpu)
+                                  : most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.few_queries = std::min({most, queries, shape.query_block});
   if (most >= shape.query_block) shape.engine = ListEngine::tables;
   // Those of one query's lists are filled together too.
-  if (shape.few_queries > 0 && !screened) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
+  if (shape.few_queries > 0 && shape.uses_tables()) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
+  if (terms) {  // as many as stay near: queries come again in other lists
+    const int64_t table = model.codec->format().parts * model.codec->format().codewords() * 5;
+    shape.table_queries =
+        std::max(shape.table_queries, std::min({kMostTables, queries, kTableBytes / std::max<int64_t>(table, 1)}));
+  }
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
@@ -208,7 +221,7 @@ ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const C
 
 CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t queries) const {
   const bool rounded = engine == ListEngine::tiles && queries > few_queries && ListTables::rounds_words(model);
-  return {few_queries > 0 && few_engine == ListEngine::tables, rounded};
+  return {few_queries > 0 && uses_tables(), rounded};
 }
 
 bool ListTables::rounds_words(const IvfModel& model) {
@@ -221,6 +234,7 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources) {
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
+    case ListEngine::terms: return make_term_list_product(tables, shape, resources);
     case ListEngine::bytes: return make_byte_list_product(tables, shape, resources);
     case ListEngine::tables:
       return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)

@@ -9,6 +9,7 @@
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
 //   (kernels/lists/code_tables.hpp);
 //           additive codes that hold norms, or by inner product, too
+//   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp)
 //   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
 #pragma once
 
@@ -29,7 +30,7 @@ namespace kith {
 
 class ListScreen;
 
-enum class ListEngine : uint8_t { panels, tiles, tables, bytes };
+enum class ListEngine : uint8_t { panels, tiles, tables, bytes, terms };
 
 struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
@@ -46,6 +47,7 @@ struct ListProductShape {
   // What a search of up to so many queries wants of the codewords.
   CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 
+  bool uses_tables() const { return few_engine == ListEngine::tables || few_engine == ListEngine::terms; }
   ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? few_engine : engine; }
 };
 
@@ -60,6 +62,9 @@ class ListTables {
   KeyKind kind() const { return kind_; }
   // What is taken off the vectors of a list where the key is made of differences.
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
+
+  // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
+  const std::vector<float>& mean() const { return origin_; }
 
   // Of product codes, in the forms that were wanted; else null.
   const CodeWords::Forms* words() const { return words_; }
@@ -117,6 +122,8 @@ std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, co
 std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
                                                      const Resources& resources);
 std::unique_ptr<ListProduct> make_byte_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                    const Resources& resources);
+std::unique_ptr<ListProduct> make_term_list_product(const ListTables& tables, const ListProductShape& shape,
                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);

@@ -6,6 +6,8 @@
 //   scalar codes    the codes themselves; for distances the sum of (step * (code - middle))^2 of each vector, for
 //   cosine
 //                   1 / |x|
+//   product codes   of residuals r: |r|^2 + 2 (centre - origin) r for distances, the origin being the centres' mean; for
+//                   cosine |x|, of whole vectors too
 //
 // Made by the first search of few queries and kept with the segment, where the memory limit has room. A search without
 // it decodes lists.
@@ -14,6 +16,7 @@
 // nothing. Cost of making it: a few ns a value.
 #pragma once
 
+#include "core/cpu_extensions.hpp"
 #include "ivf/segment/segment_copies.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/lists/weighted_bytes.hpp"
@@ -31,25 +34,30 @@ class ListScreen final : public PreparedSegment {
  public:
   ListScreen(const IvfModel& model, const ListSegment& segment, const Resources& resources);
   // Whether such lists are searched by it.
-  static bool suits(const IvfModel& model);
+  static bool suits(const IvfModel& model, const CpuExtensions& cpu);
   static int64_t bytes_for(const IvfModel& model, int64_t size);
 
   int64_t bytes() const override { return rounded_.bytes() + terms_.bytes() + scales_.bytes() + spreads_.bytes(); }
-  // Of a list without a centre.
+  // Of a list without a centre; of product codes the centres' mean.
   const std::vector<float>& origin() const { return origin_; }
 
-  // From a place of the segment on, with the bytes of stored floats; those of scalar codes are where they lie.
+  // From a place of the segment on; of scalar codes without their bytes, which are where they lie.
   ByteRows rows(int64_t first, int64_t count) const;
+  // Of product codes.
+  const float* terms(int64_t first) const { return terms_.data() + first; }
   float spread(int64_t place) const { return spreads_.size() == 0 ? inverse_or_one(place) : spreads_[place]; }
   float term(int64_t place) const { return terms_.size() == 0 ? 0.0f : terms_[place]; }
 
  private:
   float inverse_or_one(int64_t place) const { return scales_.size() == 0 ? 0.0f : scales_[place]; }
-  void round_floats(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin, int64_t end);
-  void measure_codes(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin, int64_t end);
+  // Both return the length of the longest.
+  double round_floats(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin, int64_t end);
+  void measure_words(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin, int64_t end);
+  double measure_codes(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin, int64_t end);
 
   const KeyKind kind_;
   const bool stored_;
+  const bool product_;
   const int64_t cols_;
   const int64_t stride_;
   std::vector<float> origin_;
@@ -57,6 +65,7 @@ class ListScreen final : public PreparedSegment {
   HostArray<float> terms_;
   HostArray<float> scales_;
   HostArray<float> spreads_;
+  float longest_ = 0;  // of all vectors' bytes, or codes, less the middle
 };
 
 using SharedScreen = std::shared_ptr<const ListScreen>;

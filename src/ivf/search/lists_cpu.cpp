@@ -128,7 +128,7 @@ CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool scre
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
 Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  const bool screened = ListScreen::suits(model);  // perhaps
+  const bool screened = ListScreen::suits(model, cpu_extensions());  // perhaps
   const auto of = [&](int64_t count) {
     return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
@@ -260,6 +260,7 @@ class CpuSearcher final : public ListSearcher {
   // Where some lists are decoded.
   static std::vector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
     const IvfModel& model = vectors.model();
+    if (vectors.screened() && model.codec->format().copies_codewords()) return vectors.screen(0)->origin();
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
     const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
     if (shape.engine_for(queries) == ListEngine::bytes) return {};
@@ -544,7 +545,7 @@ class ListsOnCpu final : public SearchableLists {
   // All segments' screens, or none. Few queries of a list have them made, where there is room beside the search.
   std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
                                         const Resources& resources) const {
-    if (!search.prepares || !ListScreen::suits(model_)) return {};
+    if (!search.prepares || !ListScreen::suits(model_, cpu_extensions())) return {};
     const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
     const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
     std::vector<SharedScreen> screens;

@@ -82,7 +82,8 @@ HWY_EXPORT(ScanWeightedBytes);
 ByteWeights round_weights(const double* values, int64_t cols, void* out) {
   double largest = 0;
   for (int64_t c = 0; c < cols; ++c) largest = std::max(largest, std::abs(values[c]));
-  ByteWeights rounded{out, 0, 0, 0};
+  ByteWeights rounded;
+  rounded.weights = out;
   const auto most = static_cast<double>(largest_weight(cols));
   // A step that f32 holds well; with less, weights are zeros.
   const bool tiny = !(largest > 1e-30);
@@ -91,6 +92,7 @@ ByteWeights round_weights(const double* values, int64_t cols, void* out) {
   const int64_t padded = weight_bytes(cols) / 2;
   const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
   double squares = 0;
+  int64_t lows = 0;
   std::memset(out, 0, static_cast<size_t>(2 * padded));
   const bool planes = cpu_extensions().dotprod;
   auto* const words = static_cast<int16_t*>(out);
@@ -107,11 +109,14 @@ ByteWeights round_weights(const double* values, int64_t cols, void* out) {
       const int32_t upper = (weight + 64) >> 7;
       high[at] = static_cast<int8_t>(upper);
       low[at] = static_cast<int8_t>(weight - upper * 128);
+      lows += low[at] * low[at];
+      rounded.high_sum += upper;
     } else {
       words[at] = static_cast<int16_t>(weight);
     }
   }
   rounded.moved_by = std::sqrt(squares) * (1 + 1e-6) + 1e-30 * static_cast<double>(cols);
+  rounded.low = std::sqrt(static_cast<double>(lows));
   return rounded;
 }
 
