@@ -22,9 +22,11 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
         std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));
         for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(rng.word(i));
-        std::vector<double> values(static_cast<size_t>(cols));
+        std::vector<float> values(static_cast<size_t>(cols));
+        std::vector<float> placed(static_cast<size_t>(weight_bytes(cols) / 2), 0.0f);
         for (size_t i = 0; i < values.size(); ++i) {
-          values[i] = static_cast<double>(rng.word(7 * i + 1) % 20001) / 10000.0 - 1.0;
+          values[i] = static_cast<float>(rng.word(7 * i + 1) % 20001) / 10000.0f - 1.0f;
+          placed[static_cast<size_t>(weight_place(static_cast<int64_t>(i), cols))] = values[i];
         }
         std::vector<float> terms(static_cast<size_t>(count));
         std::vector<float> scales(static_cast<size_t>(count));
@@ -35,7 +37,7 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
           spreads[i] = static_cast<float>(i % 5);
         }
         std::vector<uint8_t> memory(static_cast<size_t>(weight_bytes(cols)));
-        const ByteWeights weights = round_weights(values.data(), cols, memory.data());
+        const ByteWeights weights = round_weights(placed.data(), cols, memory.data());
         ASSERT_GT(weights.step, 0);
         EXPECT_LE(weights.moved_by, weights.step * std::sqrt(static_cast<double>(cols)) * 0.51);
         const ByteRows rows{bytes.data(), cols, count, cols, 100, static_cast<float>(255 * std::sqrt(cols)), terms.data(), scales.data(), spreads.data()};
@@ -43,7 +45,7 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         for (int64_t i = 0; i < count; ++i) {
           double sum = 0;
           for (int64_t c = 0; c < cols; ++c) {
-            const double weight = std::nearbyint(values[static_cast<size_t>(c)] / static_cast<double>(weights.step));
+            const double weight = std::nearbyint(values[static_cast<size_t>(c)] * (1 / weights.step));
             sum += weight * (static_cast<int>(bytes[static_cast<size_t>(i * cols + c)]) - 100);
           }
           const auto at = static_cast<size_t>(i);

@@ -32,10 +32,17 @@ namespace {
 
 constexpr int64_t kBlockBytes = 1 << 14;  // of rows that queries are compared with in turn
 
-double length(const double* values, int64_t cols) {
-  double sum = 0;
-  for (int64_t c = 0; c < cols; ++c) sum += values[c] * values[c];
-  return std::sqrt(sum);
+// A sum over columns, in lanes that do not wait for each other.
+template <typename Of>
+double sum_over(int64_t cols, const Of& of) {
+  constexpr int64_t kLanes = 4;
+  double sums[kLanes] = {};
+  int64_t c = 0;
+  for (; c + kLanes <= cols; c += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) sums[j] += of(c + j);
+  }
+  for (; c < cols; ++c) sums[0] += of(c);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 class ByteListProduct final : public ListProduct {
@@ -52,19 +59,20 @@ class ByteListProduct final : public ListProduct {
         weights_(shape.few_queries * weight_bytes(padded_), "the queries' weights", resources),
         facts_(shape.few_queries, "the queries' weights", resources),
         values_(2 * padded_, "the queries' weights", resources),
+        floats_(padded_, "the queries' weights", resources),
         unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources) {
     std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
     std::fill(values_.begin(), values_.end(), 0.0);
     if (stored_ || only_counts(resources)) return;
     const auto middle = static_cast<double>(middle_code(codec_.format.bits));
     double* const zeros = zeros_of_codes();
-    double squares = 0;
     for (int64_t c = 0; c < cols_; ++c) {
       zeros[c] = static_cast<double>(codec_.bases[c]) + middle * static_cast<double>(codec_.steps[c]);
-      squares += static_cast<double>(codec_.steps[c]) * static_cast<double>(codec_.steps[c]);
     }
-    zero_length_ = length(zeros, cols_);
-    longest_ = middle * std::sqrt(squares);
+    zero_length_ = std::sqrt(sum_over(cols_, [&](int64_t c) { return zeros[c] * zeros[c]; }));
+    longest_ = middle * std::sqrt(sum_over(cols_, [&](int64_t c) {
+                 return static_cast<double>(codec_.steps[c]) * static_cast<double>(codec_.steps[c]);
+               }));
     longest_code_ = middle * std::sqrt(static_cast<double>(cols_));
   }
 
@@ -147,7 +155,13 @@ class ByteListProduct final : public ListProduct {
   // Weights of values(), with whatever they are multiplied by.
   void set_weights(int64_t i, int64_t cols, double times) {
     Facts& facts = facts_[i];
-    facts.weights = round_weights(values(), cols, weights_.data() + i * weight_bytes(padded_));
+    float* const floats = floats_.data();
+    const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
+    const double* const w = values();
+    for (int64_t c = 0; c < whole; ++c) floats[c] = static_cast<float>(w[c]);
+    if (whole < cols) std::fill_n(floats + whole, kFewestWeightColumns, 0.0f);
+    for (int64_t c = whole; c < cols; ++c) floats[weight_place(c, cols)] = static_cast<float>(w[c]);
+    facts.weights = round_weights(floats, cols, weights_.data() + i * weight_bytes(padded_));
     facts.factor = static_cast<float>(times) * facts.weights.step;
   }
   // Nothing is certain: everything passes.
@@ -164,24 +178,27 @@ class ByteListProduct final : public ListProduct {
     const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
     const double* const zeros = zeros_of_codes();
     const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre_length_);  // |d|
-    double squares = 0;
-    double product = 0;
     double* const w = values();
     Facts& facts = facts_[i];
-    if (has_differences(kind_)) {
-      for (int64_t c = 0; c < cols_; ++c) {
-        const double a = static_cast<double>(query[c]) - (centre_ == nullptr ? 0.0f : centre_[c]) - zeros[c];
-        squares += a * a;
-        w[c] = a * static_cast<double>(codec_.steps[c]);
-      }
+    // w holds a, or q, and then its product with the steps.
+    if (!has_differences(kind_)) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) * inverse;
+    } else if (centre_ == nullptr) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - zeros[c];
     } else {
       for (int64_t c = 0; c < cols_; ++c) {
-        const double q = static_cast<double>(query[c]) * inverse;
-        squares += q * q;
-        product += q * ((centre_ == nullptr ? 0.0f : centre_[c]) + zeros[c]);
-        w[c] = q * static_cast<double>(codec_.steps[c]);
+        w[c] = static_cast<double>(query[c]) - static_cast<double>(centre_[c]) - zeros[c];
       }
     }
+    const double squares = sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; });
+    double product = 0;  // q (c + z)
+    if (!has_differences(kind_)) {
+      product = sum_over(cols_, [&](int64_t c) { return w[c] * zeros[c]; });
+      if (centre_ != nullptr) {
+        product += sum_over(cols_, [&](int64_t c) { return w[c] * static_cast<double>(centre_[c]); });
+      }
+    }
+    for (int64_t c = 0; c < cols_; ++c) w[c] *= static_cast<double>(codec_.steps[c]);
     const double all = zero_length_ + longest_ + centre_length_;
     if (!(squares < kLargestSquaredNorm && all * all < kLargestSquaredNorm)) return give_up(i, cols);
     const double a = std::sqrt(squares);
@@ -211,17 +228,16 @@ class ByteListProduct final : public ListProduct {
     const float* const query = queries_ + numbers_[i] * cols_;
     const bool differences = has_differences(kind_);
     const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
-    double squares = 0;
-    double product = 0;
-    double origins = 0;
     double* const w = values();
-    for (int64_t c = 0; c < cols_; ++c) {
-      const auto o = static_cast<double>(origin[c]);
-      w[c] = differences ? static_cast<double>(query[c]) - o : static_cast<double>(query[c]) * inverse;
-      squares += w[c] * w[c];
-      product += w[c] * o;
-      origins += o * o;
+    if (differences) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - static_cast<double>(origin[c]);
+    } else {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) * inverse;
     }
+    const double squares = sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; });
+    const double origins = differences ? 0.0 : canonical_squared_norm_cpu(origin, cols_);
+    const double product =
+        differences ? 0.0 : sum_over(cols_, [&](int64_t c) { return w[c] * static_cast<double>(origin[c]); });
     if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i, padded_);
     const double a = std::sqrt(squares);
     Facts& facts = facts_[i];
@@ -263,6 +279,7 @@ class ByteListProduct final : public ListProduct {
   HostArray<uint8_t> weights_;
   HostArray<Facts> facts_;
   HostArray<double> values_;  // of a query as it is rounded; then zeros_of_codes()
+  HostArray<float> floats_;   // the same in f32
   HostArray<uint8_t> unpacked_;
   double zero_length_ = 0;   // |z|
   double longest_ = 0;       // R

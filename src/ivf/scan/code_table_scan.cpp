@@ -17,6 +17,17 @@ namespace {
 constexpr int64_t kNobody = -1;
 constexpr double kRounding = 1e-6;  // of limits in steps, relative to what they are made of
 
+// Which sums are not above start + slope * term; a NaN passes. Returns whether any is.
+[[gnu::always_inline]] inline uint32_t passes_of(const uint16_t* sums, const float* terms, float start, float slope,
+                                                 int64_t count, uint32_t* passes) {
+  uint32_t any = 0;
+  for (int64_t j = 0; j < count; ++j) {
+    passes[j] = !(static_cast<float>(sums[j]) > start + slope * terms[j]);
+    any |= passes[j];
+  }
+  return any;
+}
+
 }  // namespace
 
 CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms terms, const ListProductShape& shape,
@@ -50,7 +61,10 @@ void CodeTableScan::load_rows(const ListRows& rows) {
   const int64_t count = rows.count;
   codes_ = rows.codes;
   rows_ = count;
-  if (terms_kind_ != Terms::none) terms_ = rows.screen->terms(rows.first);
+  if (terms_kind_ != Terms::none) {
+    terms_ = rows.screen->terms(rows.first);
+    largest_term_ = rows.screen->largest_term();
+  }
   if (!adds_norms_) return;
   least_norm_ = kInfinity;
   most_norm_ = 0;
@@ -156,7 +170,8 @@ CodeTableScan::TermLimit CodeTableScan::term_limit(int64_t query, float limit, c
     slope = -1 / rounded.step;
   }
   if (!(std::abs(start) < 1e30 && std::abs(slope) < 1e30)) return {};
-  return {static_cast<float>(start + 2 + kRounding * std::abs(start)), static_cast<float>(slope), true};
+  const double sizes = std::abs(start) + std::abs(slope) * static_cast<double>(largest_term_);
+  return {static_cast<float>(start + 2 + kRounding * sizes), static_cast<float>(slope), true};
 }
 
 void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* limits, ListHits& hits) {
@@ -177,17 +192,10 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
     for (int64_t i = 0; i < count; ++i) {
       if (!own[i].screens) continue;
       sum_transposed(format_, block, bytes(first + i), sums);
-      uint8_t passes[kColumnVectors];
-      uint8_t any = 0;
-      const float start = own[i].start;
-      const float slope = own[i].slope;
-      const float* const terms = terms_ + at;
-      for (int64_t j = 0; j < here; ++j) {
-        const float term = slope * terms[j];
-        // A NaN passes.
-        passes[j] = !(static_cast<float>(sums[j]) > start + term + static_cast<float>(kRounding) * std::abs(term));
-        any |= passes[j];
-      }
+      uint32_t passes[kColumnVectors];
+      const uint32_t any = here == kColumnVectors
+                               ? passes_of(sums, terms_ + at, own[i].start, own[i].slope, kColumnVectors, passes)
+                               : passes_of(sums, terms_ + at, own[i].start, own[i].slope, here, passes);
       if (any == 0) continue;
       uint32_t* const rows = hits.rows + i * hits.stride;
       for (int64_t j = 0; j < here; ++j) {

@@ -89,6 +89,7 @@ class CodeTableScan : public ListProduct {
   const CodeFormat format_;
   const bool adds_norms_;
   const Terms terms_kind_;
+  float largest_term_ = 0;
   const float* terms_ = nullptr;              // of the vectors loaded
   float spread_errors_[kHitQueries] = {};     // of the vectors that passed, where a norm divides
   std::vector<int64_t> owners_;               // of the tables: queries of the batch

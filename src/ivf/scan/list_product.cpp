@@ -37,6 +37,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
+  if (!model.has_centres() && !cpu.amx) return cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
   return cpu.vbmi ? 8 : 6;
 }
 
@@ -44,7 +45,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 4; }
 
 // The same of looking them up in tables that were filled once.
-int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : 8; }
+int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 8; }
 
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
@@ -184,28 +185,28 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   constexpr int64_t kQueryBytes = 1 << 18;
   constexpr int64_t kPieceBytes = 1 << 19;
   constexpr int64_t kFewestRows = 64;
-  constexpr int64_t kMostTables = 128;
-  constexpr int64_t kTableBytes = 1 << 21;
+  constexpr int64_t kMostTables = 256;
+  constexpr int64_t kTableBytes = 1 << 22;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
   const bool terms = screened && model.codec->format().copies_codewords();
   if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
-  const int64_t most = terms      ? most_for_terms(cpu)
-                       : screened ? most_for_bytes(cpu)
-                                  : most_for_tables(model, cpu);
+  // Tables of a query that serve all its lists are kept, as many as stay near. Of more queries they are filled again.
+  const int64_t table_bytes = std::max<int64_t>(model.codec->format().parts * model.codec->format().codewords() * 5, 1);
+  const int64_t kept_tables = terms ? std::min({kMostTables, queries, kTableBytes / table_bytes}) : 0;
+  const int64_t most = terms && queries <= kept_tables ? most_for_terms(cpu)
+                       : terms                         ? std::min<int64_t>(most_for_terms(cpu), 6)
+                       : screened                      ? most_for_bytes(cpu)
+                                                       : most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.few_queries = std::min({most, queries, shape.query_block});
-  if (most >= shape.query_block) shape.engine = ListEngine::tables;
+  if (most >= shape.query_block) shape.engine = shape.few_engine;
   // Those of one query's lists are filled together too.
   if (shape.few_queries > 0 && shape.uses_tables()) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
-  if (terms) {  // as many as stay near: queries come again in other lists
-    const int64_t table = model.codec->format().parts * model.codec->format().codewords() * 5;
-    shape.table_queries =
-        std::max(shape.table_queries, std::min({kMostTables, queries, kTableBytes / std::max<int64_t>(table, 1)}));
-  }
+  shape.table_queries = std::max(shape.table_queries, kept_tables);
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }

@@ -129,6 +129,7 @@ ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const 
       }
     }
   });
+  for (const float term : terms_) largest_term_ = std::max(largest_term_, std::abs(term));
   longest_ = static_cast<float>(*std::max_element(longest.begin(), longest.end()) * 1.001);
 }
 

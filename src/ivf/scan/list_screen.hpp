@@ -45,6 +45,7 @@ class ListScreen final : public PreparedSegment {
   ByteRows rows(int64_t first, int64_t count) const;
   // Of product codes.
   const float* terms(int64_t first) const { return terms_.data() + first; }
+  float largest_term() const { return largest_term_; }  // of all
   float spread(int64_t place) const { return spreads_.size() == 0 ? inverse_or_one(place) : spreads_[place]; }
   float term(int64_t place) const { return terms_.size() == 0 ? 0.0f : terms_[place]; }
 
@@ -65,6 +66,7 @@ class ListScreen final : public PreparedSegment {
   HostArray<float> terms_;
   HostArray<float> scales_;
   HostArray<float> spreads_;
+  float largest_term_ = 0;
   float longest_ = 0;  // of all vectors' bytes, or codes, less the middle
 };
 

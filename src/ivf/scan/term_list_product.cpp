@@ -27,7 +27,8 @@ class TermListProduct final : public CodeTableScan {
         words_(*tables.words()),
         cols_(format().cols),
         differences_(has_differences(tables.kind())),
-        moved_(cols_, "lookup tables", resources) {}
+        moved_(cols_, "lookup tables", resources),
+        lengths_(static_cast<size_t>(shape.table_queries), 0.0) {}
 
   void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists, int64_t count) override {
     start_lists();
@@ -52,26 +53,28 @@ class TermListProduct final : public CodeTableScan {
 
   void load_query(const float* query, double inverse, const float* centre, uint32_t number, Loaded& one) {
     const std::vector<float>& mean = tables_.mean();
-    double moved = 0;    // A^2
-    double apart = 0;    // D^2
-    double product = 0;  // q c
-    double centres = 0;
-    for (int64_t c = 0; c < cols_; ++c) {
-      const auto q = static_cast<double>(query[c]) * inverse;
-      const double of_centre = centre == nullptr ? 0.0 : static_cast<double>(centre[c]);
-      const double a = differences_ ? q - static_cast<double>(mean[static_cast<size_t>(c)]) : q;
-      const double far = q - of_centre;
-      moved += a * a;
-      apart += far * far;
-      product += q * of_centre;
-      centres += of_centre * of_centre;
-    }
     one.table = table_of(number, [&](float* table) { fill(query, inverse, mean, table); });
+    const double moved = lengths_[static_cast<size_t>(one.table)];  // A^2
+    double apart = moved;                                           // D^2
+    double product = 0;                                             // q c
+    double centres = 0;
+    if (centre != nullptr) {
+      centres = canonical_squared_norm_cpu(centre, cols_);
+      if (differences_) {
+        const uint32_t row = 0;
+        float key = 0;
+        canonical_keys_cpu(KeyKind::squared_l2, {query, 0}, MatrixView(centre, 1, cols_), &row, 1, &key);
+        apart = static_cast<double>(key);
+      } else {
+        canonical_products_cpu(query, centre, 1, cols_, &product);
+        product *= inverse;
+      }
+    }
     one.tilt = one.constant = 0;
     const double a = std::sqrt(moved);
     const double largest = words_.largest;
     const double centre_norm = std::sqrt(centres);
-    const double all = a + largest + centre_norm + std::sqrt(apart);
+    const double all = a + largest + centre_norm + std::sqrt(apart * 1.001);
     if (!(all * all < kLargestSquaredNorm)) {
       one.offset = 0;
       one.error = one.tilt = kInfinity;
@@ -84,7 +87,7 @@ class TermListProduct final : public CodeTableScan {
     double error = scale * a * largest * (product_error(sum_roundings(format().part_cols())) + parts * u) +
                    static_cast<double>(format().parts) * underflow_error(format().part_cols());
     if (differences_) {
-      const double far = std::sqrt(apart) + largest;
+      const double far = 1.001 * std::sqrt(apart) + largest;
       const double from_mean = a + std::sqrt(apart);  // at least |c - m|
       error += parts * u * (largest * largest + 2 * from_mean * largest) + 4 * u * far * far + 2 * far * held + held * held;
       one.offset = static_cast<float>(apart);
@@ -100,20 +103,23 @@ class TermListProduct final : public CodeTableScan {
     one.error = static_cast<float>(32 * u);
   }
 
-  void fill(const float* query, double inverse, const std::vector<float>& mean, float* table) const {
+  void fill(const float* query, double inverse, const std::vector<float>& mean, float* entries) {
     for (int64_t c = 0; c < cols_; ++c) {
       const auto q = static_cast<double>(query[c]) * inverse;
       moved_[c] = static_cast<float>(differences_ ? q - static_cast<double>(mean[static_cast<size_t>(c)]) : q);
     }
     const float* const asked = moved_.data();
-    fill_code_tables(format(), {words_.columns.data(), nullptr}, &asked, 1, differences_ ? -2.0f : -1.0f, &table);
+    fill_code_tables(format(), {words_.columns.data(), nullptr}, &asked, 1, differences_ ? -2.0f : -1.0f, &entries);
+    lengths_[static_cast<size_t>((entries - table(0)) / this->entries())] =
+        canonical_squared_norm_cpu(moved_.data(), cols_) * 1.001;
   }
 
   const ListTables& tables_;
   const CodeWords::Forms& words_;
   const int64_t cols_;
   const bool differences_;
-  HostArray<float> moved_;
+  HostArray<float> moved_;        // a query less the mean
+  std::vector<double> lengths_;  // A^2 of each table's query
 };
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "kernels/panels/instruction_family.hpp"
 
 #include <cmath>
-#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {
@@ -70,6 +69,61 @@ int64_t ScanWeightedBytes(const ByteRows& rows, const ByteRowsQuery& query, uint
   return found;
 }
 
+using F32 = hn::ScalableTag<float>;
+using W32 = hn::RebindToSigned<F32>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+static_assert(kFewestWeightColumns % kFloats == 0);
+// Added to a small number it leaves a whole one, which the low bits of the sum hold.
+constexpr float kWholeFloat = 0x1.8p23f;
+
+float LargestWeight(const float* values, int64_t padded) {
+  const F32 d;
+  auto largest = hn::Zero(d);
+  for (int64_t c = 0; c < padded; c += kFloats) largest = hn::Max(largest, hn::Abs(hn::LoadU(d, values + c)));
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+// Whole vectors of values to weights, as planes or words. What is lost is measured in f32, with room for its roundings.
+void RoundWeights(const float* values, int64_t padded, bool planes, float inverse, ByteWeights& rounded, void* out) {
+  const F32 d;
+  const W32 di;
+  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int16_t, F32> d16;
+  const auto step = hn::Set(d, rounded.step);
+  const auto times = hn::Set(d, inverse);
+  const auto whole = hn::Set(d, kWholeFloat);
+  auto* const words = static_cast<int16_t*>(out);
+  auto* const high = static_cast<int8_t*>(out);
+  int8_t* const low = high + padded;
+  auto squares = hn::Zero(d);
+  auto lows = hn::Zero(d);
+  auto sum = hn::Zero(di);
+  auto high_sum = hn::Zero(di);
+  for (int64_t c = 0; c < padded; c += kFloats) {
+    const auto value = hn::LoadU(d, values + c);
+    const auto near = hn::Sub(hn::MulAdd(value, times, whole), whole);
+    const auto lost = hn::NegMulAdd(step, near, value);
+    squares = hn::MulAdd(lost, lost, squares);
+    const auto weight = hn::ConvertTo(di, near);
+    sum = hn::Add(sum, weight);
+    if (!planes) {
+      hn::StoreU(hn::DemoteTo(d16, weight), d16, words + c);
+      continue;
+    }
+    const auto upper = hn::ShiftRight<7>(hn::Add(weight, hn::Set(di, 64)));
+    const auto rest = hn::Sub(weight, hn::ShiftLeft<7>(upper));
+    high_sum = hn::Add(high_sum, upper);
+    const auto lower = hn::ConvertTo(d, rest);
+    lows = hn::MulAdd(lower, lower, lows);
+    hn::StoreU(hn::DemoteTo(d8, upper), d8, high + c);
+    hn::StoreU(hn::DemoteTo(d8, rest), d8, low + c);
+  }
+  rounded.sum = hn::GetLane(hn::SumOfLanes(di, sum));
+  rounded.high_sum = hn::GetLane(hn::SumOfLanes(di, high_sum));
+  rounded.moved_by = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares))));
+  rounded.low = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, lows)))) * 1.001;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -79,44 +133,23 @@ namespace kith {
 
 HWY_EXPORT(ScanWeightedBytes);
 
-ByteWeights round_weights(const double* values, int64_t cols, void* out) {
-  double largest = 0;
-  for (int64_t c = 0; c < cols; ++c) largest = std::max(largest, std::abs(values[c]));
+HWY_EXPORT(LargestWeight);
+HWY_EXPORT(RoundWeights);
+
+ByteWeights round_weights(const float* values, int64_t cols, void* out) {
+  const int64_t padded = weight_bytes(cols) / 2;
+  const float largest = HWY_DYNAMIC_DISPATCH(LargestWeight)(values, padded);
   ByteWeights rounded;
   rounded.weights = out;
-  const auto most = static_cast<double>(largest_weight(cols));
+  const auto most = static_cast<float>(largest_weight(cols));
   // A step that f32 holds well; with less, weights are zeros.
-  const bool tiny = !(largest > 1e-30);
-  rounded.step = tiny ? 0.0f : static_cast<float>(largest / most * (1 + 0x1p-20));
-  const double inverse = tiny ? 0.0 : 1 / static_cast<double>(rounded.step);
-  const int64_t padded = weight_bytes(cols) / 2;
-  const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
-  double squares = 0;
-  int64_t lows = 0;
-  std::memset(out, 0, static_cast<size_t>(2 * padded));
-  const bool planes = cpu_extensions().dotprod;
-  auto* const words = static_cast<int16_t*>(out);
-  auto* const high = static_cast<int8_t*>(out);
-  int8_t* const low = high + padded;
-  for (int64_t c = 0; c < cols; ++c) {
-    const auto weight = static_cast<int32_t>(std::lrint(values[c] * inverse));
-    const double lost = values[c] - static_cast<double>(rounded.step) * weight;
-    squares += lost * lost;
-    rounded.sum += weight;
-    // The last columns, where they fill no vector, are read as the end of one that begins before.
-    const int64_t at = c < whole ? c : c + kFewestWeightColumns - (cols - whole);
-    if (planes) {
-      const int32_t upper = (weight + 64) >> 7;
-      high[at] = static_cast<int8_t>(upper);
-      low[at] = static_cast<int8_t>(weight - upper * 128);
-      lows += low[at] * low[at];
-      rounded.high_sum += upper;
-    } else {
-      words[at] = static_cast<int16_t>(weight);
-    }
-  }
-  rounded.moved_by = std::sqrt(squares) * (1 + 1e-6) + 1e-30 * static_cast<double>(cols);
-  rounded.low = std::sqrt(static_cast<double>(lows));
+  const bool tiny = !(largest > 1e-30f);
+  rounded.step = tiny ? 0.0f : largest / most * (1 + 0x1p-20f);
+  HWY_DYNAMIC_DISPATCH(RoundWeights)
+  (values, padded, cpu_extensions().dotprod, tiny ? 0.0f : 1 / rounded.step, rounded, out);
+  // A difference is rounded relative to the value, squares and their sum to themselves; those below 2^-126 may be lost.
+  const double length = std::sqrt(static_cast<double>(cols));
+  rounded.moved_by = rounded.moved_by * 1.001 + length * (static_cast<double>(largest) * 0x1p-23 + 0x1p-62);
   return rounded;
 }
 
