@@ -54,18 +54,27 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         }
         std::vector<float> found(static_cast<size_t>(count) + 4);
         std::vector<uint32_t> numbers(found.size());
-        ByteRowsQuery query{weights, 0.5f, -weights.step, std::numeric_limits<float>::infinity(), 2.0f};
-        ASSERT_EQ(scan_weighted_bytes(rows, query, 7, found.data(), numbers.data()), count);
-        for (int64_t i = 0; i < count; ++i) {
-          const auto at = static_cast<size_t>(i);
-          EXPECT_EQ(numbers[at], static_cast<uint32_t>(7 + i));
-          EXPECT_NEAR(found[at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
-        }
-        query.limit = expected[static_cast<size_t>(count / 2)] + 0.25f;
-        const int64_t passed = scan_weighted_bytes(rows, query, 0, found.data(), numbers.data());
+        const float half = expected[static_cast<size_t>(count / 2)] + 0.25f;
         int64_t wanted = 0;
-        for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= query.limit;
-        EXPECT_EQ(passed, wanted);
+        for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
+        for (const int64_t together : {1, 2, 3, 4, 7}) {  // of which the last has a limit
+          std::vector<std::vector<float>> found(7, std::vector<float>(static_cast<size_t>(count) + 4));
+          std::vector<std::vector<uint32_t>> numbers(7, std::vector<uint32_t>(static_cast<size_t>(count) + 4));
+          std::vector<ByteRowsQuery> queries;
+          for (int64_t q = 0; q < together; ++q) {
+            const bool limited = q + 1 == together && together > 1;
+            queries.push_back({weights, 0.5f, -weights.step, limited ? half : std::numeric_limits<float>::infinity(),
+                               2.0f, found[static_cast<size_t>(q)].data(), numbers[static_cast<size_t>(q)].data()});
+          }
+          scan_weighted_bytes(rows, 7, queries.data(), together);
+          ASSERT_EQ(queries[0].found, count);
+          for (int64_t i = 0; i < count; ++i) {
+            const auto at = static_cast<size_t>(i);
+            EXPECT_EQ(numbers[0][at], static_cast<uint32_t>(7 + i));
+            EXPECT_NEAR(found[0][at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
+          }
+          if (together > 1) EXPECT_EQ(queries.back().found, wanted);
+        }
       }
     }
   }

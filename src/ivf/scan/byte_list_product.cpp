@@ -107,18 +107,22 @@ class ByteListProduct final : public ListProduct {
   float error(int64_t query) const override { return facts_[query].error; }
 
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) override {
-    for (int64_t i = 0; i < count; ++i) hits.counts[i] = 0;
+    ByteRowsQuery queries[kHitQueries];
+    for (int64_t i = 0; i < count; ++i) {
+      const Facts& facts = facts_[group + i];
+      queries[i] = {facts.weights,
+                    facts.constant,
+                    facts.factor,
+                    limits[i] + facts.least_error,
+                    facts.tilt,
+                    hits.values + i * hits.stride,
+                    hits.rows + i * hits.stride};
+    }
     for (int64_t first = 0; first < rows_.count; first += block_rows_) {
       const ByteRows block = block_of(first, std::min(block_rows_, rows_.count - first));
-      for (int64_t i = 0; i < count; ++i) {
-        const Facts& facts = facts_[group + i];
-        const int64_t at = i * hits.stride + hits.counts[i];
-        const ByteRowsQuery query{facts.weights, facts.constant, facts.factor, limits[i] + facts.least_error,
-                                  facts.tilt};
-        hits.counts[i] +=
-            scan_weighted_bytes(block, query, static_cast<uint32_t>(first), hits.values + at, hits.rows + at);
-      }
+      scan_weighted_bytes(block, static_cast<uint32_t>(first), queries, count);
     }
+    for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
     for (int64_t i = 0; i < count; ++i) set_error(facts_[group + i], hits.rows + i * hits.stride, hits.counts[i]);
   }
 

@@ -42,7 +42,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 4; }
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 64 : 4; }
 
 // The same of looking them up in tables that were filled once.
 int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 8; }

@@ -45,28 +45,27 @@ HWY_INLINE void sum_rows(const uint8_t* const (&rows)[kRows], const int16_t* wei
   for (int r = 0; r < kRows; ++r) sums[r] = hn::GetLane(hn::SumOfLanes(I32(), hn::Add(even[r], odd[r])));
 }
 
-int64_t ScanWeightedBytes(const ByteRows& rows, const ByteRowsQuery& query, uint32_t first, float* values,
-                          uint32_t* numbers) {
-  const auto* const weights = static_cast<const int16_t*>(query.weights.weights);
-  const int32_t shift = rows.zero * query.weights.sum;
-  int64_t found = 0;
+void ScanWeightedBytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
   for (int64_t i = 0; i < rows.count; i += kRows) {
     const int64_t here = std::min<int64_t>(kRows, rows.count - i);
     const uint8_t* of[kRows];
     for (int r = 0; r < kRows; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
-    int32_t sums[kRows];
-    sum_rows(of, weights, rows.cols, sums);
-    for (int64_t r = 0; r < here; ++r) {
-      float value = query.constant + query.factor * static_cast<float>(sums[r] - shift);
-      if (rows.scales != nullptr) value *= rows.scales[i + r];
-      if (rows.terms != nullptr) value += rows.terms[i + r];
-      const float least = rows.spreads == nullptr ? value : value - query.tilt * rows.spreads[i + r];
-      values[found] = value;
-      numbers[found] = first + static_cast<uint32_t>(i + r);
-      found += !(least > query.limit);  // a NaN passes
+    for (int64_t q = 0; q < query_count; ++q) {
+      ByteRowsQuery& query = queries[q];
+      int32_t sums[kRows];
+      sum_rows(of, static_cast<const int16_t*>(query.weights.weights), rows.cols, sums);
+      const int32_t shift = rows.zero * query.weights.sum;
+      for (int64_t r = 0; r < here; ++r) {
+        float value = query.constant + query.factor * static_cast<float>(sums[r] - shift);
+        if (rows.scales != nullptr) value *= rows.scales[i + r];
+        if (rows.terms != nullptr) value += rows.terms[i + r];
+        const float least = rows.spreads == nullptr ? value : value - query.tilt * rows.spreads[i + r];
+        query.values[query.found] = value;
+        query.numbers[query.found] = first + static_cast<uint32_t>(i + r);
+        query.found += !(least > query.limit);  // a NaN passes
+      }
     }
   }
-  return found;
 }
 
 using F32 = hn::ScalableTag<float>;
@@ -153,12 +152,11 @@ ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   return rounded;
 }
 
-int64_t scan_weighted_bytes(const ByteRows& rows, const ByteRowsQuery& query, uint32_t first, float* values,
-                            uint32_t* numbers) {
+void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
 #if defined(KITH_ARM)
-  if (cpu_extensions().dotprod) return scan_weighted_bytes_dotprod(rows, query, first, values, numbers);
+  if (cpu_extensions().dotprod) return scan_weighted_bytes_dotprod(rows, first, queries, query_count);
 #endif
-  return HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, query, first, values, numbers);
+  HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, first, queries, query_count);
 }
 
 }  // namespace kith
