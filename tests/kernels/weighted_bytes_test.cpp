@@ -52,8 +52,6 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
           expected.push_back(
               static_cast<float>(terms[at] + scales[at] * (0.5 - static_cast<double>(weights.step) * sum)));
         }
-        std::vector<float> found(static_cast<size_t>(count) + 4);
-        std::vector<uint32_t> numbers(found.size());
         const float half = expected[static_cast<size_t>(count / 2)] + 0.25f;
         int64_t wanted = 0;
         for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
@@ -73,7 +71,9 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
             EXPECT_EQ(numbers[0][at], static_cast<uint32_t>(7 + i));
             EXPECT_NEAR(found[0][at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
           }
-          if (together > 1) EXPECT_EQ(queries.back().found, wanted);
+          if (together > 1) {
+            EXPECT_EQ(queries.back().found, wanted);
+          }
         }
       }
     }

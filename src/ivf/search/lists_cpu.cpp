@@ -128,8 +128,7 @@ CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool scre
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
 Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  const bool screened = ListScreen::suits(model, cpu_extensions());  // perhaps
-  const auto of = [&](int64_t count) {
+  const auto of = [&](int64_t count, bool screened) {
     return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
             [&](const PlanBudget& budget) {
@@ -137,7 +136,9 @@ Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t que
             },
             resources));
   };
-  return of(queries).then(of(1));
+  const Footprint plain = of(queries, false).then(of(1, false));
+  if (!ListScreen::suits(model, cpu_extensions())) return plain;
+  return plain.then(of(queries, true)).then(of(1, true));  // there may be screens
 }
 
 // A vector near those of a list without a centre.
