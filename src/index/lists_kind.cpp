@@ -70,6 +70,12 @@ class ListsState final : public IndexState {
                             });
   }
 
+  int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
+    const int64_t lists = model_->lists();
+    const int64_t asked = probes_for(probes);
+    return asked < lists && kept_decide(kept(), live, asked, lists) ? lists : probes;
+  }
+
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     const HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
     if (only_counts(resources)) {  // which were found, and a table of places

@@ -281,6 +281,24 @@ RowScorer ListScan::scorer(int64_t query) {
   };
 }
 
+void ListScan::compare(int64_t query, const uint32_t* places, int64_t count) {
+  CandidateList& candidates = context_.lists[query];
+  const RowScorer score = scorer(query);
+  uint32_t rows[kScored];
+  float keys[kScored];
+  for (int64_t first = 0; first < count; first += kScored) {
+    const int64_t here = std::min(kScored, count - first);
+    std::copy_n(places + first, here, rows);
+    score(rows, here, keys);
+    for (int64_t i = 0; i < here; ++i) {
+      if (keys[i] > candidates.limit()) continue;  // a NaN stays
+      if (!candidates.has_room()) context_.user.make_room(&candidates, query, 0, slot_, score);
+      candidates.push_exact(keys[i], rows[i]);
+    }
+    context_.meter.checkpoint();
+  }
+}
+
 void ListScan::finish(int64_t query) { context_.user.finish(&context_.lists[query], query, 0, slot_, scorer(query)); }
 
 }  // namespace kith

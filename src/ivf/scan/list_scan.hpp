@@ -145,6 +145,8 @@ class ListScan {
   void run(const ListTask* tasks, int64_t count);
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
+  // Puts the keys of these vectors, by their places, on the query's list: nothing is ruled out before.
+  void compare(int64_t query, const uint32_t* places, int64_t count);
   // Hands the query's list to the user.
   void finish(int64_t query);
 

@@ -1,5 +1,7 @@
 // The search of lists on the CPU: lists are ranked, each list's queries brought together, and lists scanned for all of
 // them at once (list_scan.hpp), the nearest ones first.
+#include <kith/knn.hpp>
+
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -13,6 +15,7 @@
 #include "ivf/scan/list_scan.hpp"
 #include "ivf/scan/list_screen.hpp"
 #include "ivf/search/list_loop.hpp"
+#include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/select/smallest_values.hpp"
@@ -160,6 +163,55 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
   return mean;
 }
 
+// Whether all lists are searched for few of their vectors.
+bool keeps_few(const ListedVectors& vectors, const IvfSearch& task, int64_t kept) {
+  constexpr int64_t kFew = 8;
+  return task.kept != nullptr && task.probes == vectors.model().lists() && kept * kFew <= vectors.size();
+}
+
+// The places of the `kept` vectors that a filter keeps: a pass over the rows of all.
+HostArray<uint32_t> find_kept(const ListedVectors& vectors, const uint64_t* bits, int64_t kept,
+                              const Resources& resources) {
+  HostArray<uint32_t> places(kept + 1, "the kept vectors", resources);  // the last is written over
+  int64_t found = 0;
+  for (size_t s = 0; s < vectors.segments().size(); ++s) {
+    const ListSegment& segment = *vectors.segments()[s];
+    const uint32_t* const rows = segment.rows();
+    const auto base = static_cast<uint32_t>(vectors.base(s));
+    for (int64_t i = 0; i < segment.size(); ++i) {
+      places[found] = base + static_cast<uint32_t>(i);
+      found += static_cast<int64_t>(keeps(bits, rows[i]));
+    }
+  }
+  return places;
+}
+
+// The nearest of few kept vectors: an exact search of what they are decoded to, in the order of their rows. False, and
+// nothing is done, where there is no room for that or keys are made from norms that codes hold.
+bool search_kept(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& task, int64_t kept,
+                 const NeighborsView& out, const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  constexpr int64_t kRoom = 8 << 20;  // for the search of them
+  const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
+  if (!keeps_few(vectors, task, kept) || has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
+      2 * (bytes + kRoom) > resources.host_memory()->available()) {
+    return false;
+  }
+  const HostArray<uint32_t> places = find_kept(vectors, task.kept, kept, resources);
+  const HostArray<uint64_t> sorted(kept, "the kept vectors", resources);
+  for (int64_t i = 0; i < kept; ++i) sorted[i] = static_cast<uint64_t>(vectors.row_of(places[i])) << 32 | places[i];
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t i = 0; i < kept; ++i) places[i] = static_cast<uint32_t>(sorted[i]);
+  const HostArray<float> decoded(kept * model.cols(), "the kept vectors", resources);
+  vectors.decode(places.data(), kept, decoded.data());  // which leaves their rows there
+  const KnnParams params{.k = task.k, .metric = model.metric, .check_finite = false};
+  knn(queries, MatrixView(decoded.data(), kept, model.cols()), out, params, resources);
+  for (int64_t i = 0; i < out.queries * out.k; ++i) {
+    if (out.ids[i] >= 0) out.ids[i] = places[out.ids[i]];
+  }
+  return true;
+}
+
 // Keeps the k best of each list.
 class NearestUser final : public CandidateUser {
  public:
@@ -225,14 +277,18 @@ std::unique_ptr<ListsBackend> make_cpu_backend(const CpuSearcher& search, int64_
 // A search on the CPU: what its rounds share.
 class CpuSearcher final : public ListSearcher {
  public:
-  // The task says how many vectors a query's lists must hold where nearest ones are wanted.
-  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t queries, const Resources& resources)
+  // The task says how many vectors a query's lists must hold where nearest ones are wanted. `kept`: how many the filter
+  // keeps, where there is one.
+  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t kept, int64_t queries,
+              const Resources& resources)
       : vectors_(vectors),
         task_(task),
+        kept_(kept),
         resources_(resources),
         sizes_(wants_sizes(task) ? lists() : 0, "the lists' sizes", resources),
         tables_(model(), origin_of(vectors, queries), wanted_words(model(), queries, vectors.screened()), resources) {
     std::fill(sizes_.begin(), sizes_.end(), kNotCounted);
+    if (compares_kept()) places_ = find_kept(vectors, task.kept, kept, resources);
   }
 
   const IvfSearch& task() const override { return task_; }
@@ -255,6 +311,11 @@ class CpuSearcher final : public ListSearcher {
  private:
   friend class CpuBackend;
 
+  // Whether the kept vectors are compared one by one, in the place of all lists: few are kept of them.
+  bool compares_kept() const {
+    return keeps_few(vectors_, task_, kept_) &&
+           array_bytes<uint32_t>(kept_) <= resources_.host_memory()->available() / 4;
+  }
   static bool wants_sizes(const IvfSearch& task) { return task.kept != nullptr && !task.most; }
   int64_t list_length() const { return task_.most ? kRangeListLength : task_.fewest; }
 
@@ -270,7 +331,9 @@ class CpuSearcher final : public ListSearcher {
 
   const ListedVectors& vectors_;
   const IvfSearch task_;
+  const int64_t kept_;
   const Resources& resources_;
+  HostArray<uint32_t> places_;  // of the kept vectors, where they are compared one by one
   const HostArray<int64_t> sizes_;  // kept vectors of each list that was ranked, where a filter leaves some out
   const ListTables tables_;
 };
@@ -301,6 +364,7 @@ class CpuBackend final : public ListsBackend {
   }
 
   std::vector<uint32_t> rank() override {
+    if (search_.places_.size() > 0) return {};
     if (model_.has_centres()) {
       rank_lists(model_.metric, model_.centres.view(),
                  MatrixView(memory_.queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
@@ -349,6 +413,12 @@ class CpuBackend final : public ListsBackend {
     std::vector<std::unique_ptr<ListScan>> scans;
     for (int slot = 0; slot < resources_.threads(); ++slot) {
       scans.push_back(std::make_unique<ListScan>(context, plan_.scan, slot, resources_));
+    }
+    if (search_.places_.size() > 0) {
+      return parallel_for(probes_.queries, meter, resources_, [&](int64_t query, int slot) {
+        scans[static_cast<size_t>(slot)]->compare(query, search_.places_.data(), search_.kept_);
+        scans[static_cast<size_t>(slot)]->finish(query);
+      });
     }
     for (const ProbePart part : {ProbePart::first, ProbePart::rest}) {
       const ListVisits visits = invert_probes(probes_, part, model_.lists(), resources_);
@@ -492,7 +562,8 @@ void search_vectors(const ListedVectors& vectors, const MatrixView& queries, con
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
   task.fewest = std::min(search.k, kept);
-  search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, out, resources);
+  if (search_kept(vectors, queries, task, kept, out, resources)) return;
+  search_lists(CpuSearcher(vectors, task, kept, queries.rows(), resources), queries, out, resources);
 }
 
 RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
@@ -502,7 +573,8 @@ RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixVi
   if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
-  return range_search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, resources);
+  const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
+  return range_search_lists(CpuSearcher(vectors, task, kept, queries.rows(), resources), queries, resources);
 }
 
 }  // namespace
