@@ -158,14 +158,17 @@ class ByteListProduct final : public ListProduct {
 
   // Weights of values(), with whatever they are multiplied by.
   void set_weights(int64_t i, int64_t cols, double times) {
-    Facts& facts = facts_[i];
     float* const floats = floats_.data();
     const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
     const double* const w = values();
     for (int64_t c = 0; c < whole; ++c) floats[c] = static_cast<float>(w[c]);
     if (whole < cols) std::fill_n(floats + whole, kFewestWeightColumns, 0.0f);
     for (int64_t c = whole; c < cols; ++c) floats[weight_place(c, cols)] = static_cast<float>(w[c]);
-    facts.weights = round_weights(floats, cols, weights_.data() + i * weight_bytes(padded_));
+    round_floats(i, cols, times);
+  }
+  void round_floats(int64_t i, int64_t cols, double times) {
+    Facts& facts = facts_[i];
+    facts.weights = round_weights(floats_.data(), cols, weights_.data() + i * weight_bytes(padded_));
     facts.factor = static_cast<float>(times) * facts.weights.step;
   }
   // Nothing is certain: everything passes.
@@ -232,20 +235,24 @@ class ByteListProduct final : public ListProduct {
     const float* const query = queries_ + numbers_[i] * cols_;
     const bool differences = has_differences(kind_);
     const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
-    double* const w = values();
+    // Rounded to f32, which moves it by less than the spread has room for.
+    float* const w = floats_.data();
+    std::fill(w + cols_, w + padded_, 0.0f);
     if (differences) {
-      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - static_cast<double>(origin[c]);
+      for (int64_t c = 0; c < cols_; ++c) w[c] = query[c] - origin[c];
+    } else if (kind_ == KeyKind::cosine) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<float>(query[c] * inverse);
     } else {
-      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) * inverse;
+      std::copy_n(query, cols_, w);
     }
-    const double squares = sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; });
+    const double squares = canonical_squared_norm_cpu(w, cols_);
     const double origins = differences ? 0.0 : canonical_squared_norm_cpu(origin, cols_);
-    const double product =
-        differences ? 0.0 : sum_over(cols_, [&](int64_t c) { return w[c] * static_cast<double>(origin[c]); });
+    double product = 0;
+    if (!differences) canonical_products_cpu(w, origin, 1, cols_, &product);
     if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i, padded_);
     const double a = std::sqrt(squares);
     Facts& facts = facts_[i];
-    set_weights(i, padded_, differences ? -2 : -1);
+    round_floats(i, padded_, differences ? -2 : -1);
     facts.constant = 0;
     facts.tilt = static_cast<float>((differences ? 2.02 : 1.01) * std::max(a, facts.weights.moved_by * 0x1p12) + 1e-30);
     const double small = underflow_error(cols_);
