@@ -42,7 +42,7 @@ CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms te
       sums_(shape.table_queries * entries(), "lookup tables", resources),
       bytes_(shape.table_queries * table_bytes_, "lookup tables", resources),
       rounded_(shape.table_queries, "lookup tables", resources),
-      loaded_(shape.table_queries, "lookup tables", resources),
+      loaded_(shape.loaded_queries, "lookup tables", resources),
       steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
       values_(shape.piece_rows, "sums of codes", resources) {}
 

@@ -205,8 +205,8 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   shape.few_queries = std::min({most, queries, shape.query_block});
   if (most >= shape.query_block) shape.engine = shape.few_engine;
   // Those of one query's lists are filled together too.
-  if (shape.few_queries > 0 && shape.uses_tables()) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
-  shape.table_queries = std::max(shape.table_queries, kept_tables);
+  if (shape.few_queries > 0 && shape.uses_tables()) shape.loaded_queries = std::max(shape.few_queries, kTablesTogether);
+  shape.table_queries = terms ? std::max(kept_tables, shape.few_queries) : shape.loaded_queries;
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }

@@ -36,7 +36,8 @@ struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
   ListEngine few_engine = ListEngine::tables;  // for few queries
   int64_t few_queries = 0;                     // up to so many
-  int64_t table_queries = 0;               // tables filled together, of one list or several
+  int64_t table_queries = 0;               // tables that are held
+  int64_t loaded_queries = 0;              // queries loaded together, of one list or several, for tables
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;                  // vectors loaded at a time
@@ -99,7 +100,7 @@ class ListProduct {
  public:
   virtual ~ListProduct() = default;
 
-  // The queries of a list; tables take those of several lists together, as many as ListProductShape::table_queries.
+  // The queries of a list; tables take those of several lists together, as many as ListProductShape::loaded_queries.
   virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
                             int64_t count) = 0;
   // The list whose queries are meant from now on, of those that were given.

@@ -410,14 +410,16 @@ class CpuBackend final : public ListsBackend {
                                   user,
                                   task_.kept,
                                   meter};
-    std::vector<std::unique_ptr<ListScan>> scans;
-    for (int slot = 0; slot < resources_.threads(); ++slot) {
-      scans.push_back(std::make_unique<ListScan>(context, plan_.scan, slot, resources_));
-    }
+    std::vector<std::unique_ptr<ListScan>> scans(static_cast<size_t>(resources_.threads()));
+    const auto scan_of = [&](int slot) -> ListScan& {  // made by the thread that first has work
+      std::unique_ptr<ListScan>& scan = scans[static_cast<size_t>(slot)];
+      if (scan == nullptr) scan = std::make_unique<ListScan>(context, plan_.scan, slot, resources_);
+      return *scan;
+    };
     if (search_.places_.size() > 0) {
       return parallel_for(probes_.queries, meter, resources_, [&](int64_t query, int slot) {
-        scans[static_cast<size_t>(slot)]->compare(query, search_.places_.data(), search_.kept_);
-        scans[static_cast<size_t>(slot)]->finish(query);
+        scan_of(slot).compare(query, search_.places_.data(), search_.kept_);
+        scan_of(slot).finish(query);
       });
     }
     for (const ProbePart part : {ProbePart::first, ProbePart::rest}) {
@@ -430,13 +432,33 @@ class CpuBackend final : public ListsBackend {
         const int64_t first = groups.back();
         groups.push_back(first + ListScan::together(plan_.scan, tasks.data() + first, std::min(most, count - first)));
       }
-      parallel_for(static_cast<int64_t>(groups.size()) - 1, meter, resources_, [&](int64_t group, int slot) {
+      const auto run_group = [&](int64_t group, int slot) {
         const int64_t first = groups[static_cast<size_t>(group)];
-        scans[static_cast<size_t>(slot)]->run(tasks.data() + first, groups[static_cast<size_t>(group) + 1] - first);
-      });
+        scan_of(slot).run(tasks.data() + first, groups[static_cast<size_t>(group) + 1] - first);
+      };
+      const int64_t group_count = static_cast<int64_t>(groups.size()) - 1;
+      if (is_short(tasks)) {
+        for (int64_t group = 0; group < group_count; ++group) run_group(group, 0);
+      } else {
+        parallel_for(group_count, meter, resources_, run_group);
+      }
     }
-    parallel_for(probes_.queries, meter, resources_,
-                 [&](int64_t query, int slot) { scans[static_cast<size_t>(slot)]->finish(query); });
+    if (probes_.queries == 1) return scan_of(0).finish(0);
+    parallel_for(probes_.queries, meter, resources_, [&](int64_t query, int slot) { scan_of(slot).finish(query); });
+  }
+
+  // Whether waking threads would take longer than the scan.
+  bool is_short(const std::vector<ListTask>& tasks) const {
+    constexpr int64_t kShortCompared = 1 << 23;  // values of queries and vectors
+    constexpr int64_t kShortDecoded = 1 << 20;
+    int64_t values = 0;
+    int64_t decoded = 0;
+    for (const ListTask& task : tasks) {
+      const int64_t rows = (task.end - task.first) * model_.cols();
+      values += rows * task.queries.count;
+      if (plan_.scan.engine_for(task.queries.count) != plan_.scan.few_engine) decoded += rows;
+    }
+    return values <= kShortCompared && decoded <= kShortDecoded;
   }
 
   // Of the lists that were ranked and not counted yet: a search of one query does not look at every list.
