@@ -187,13 +187,14 @@ HostArray<uint32_t> find_kept(const ListedVectors& vectors, const uint64_t* bits
 }
 
 // The nearest of few kept vectors: an exact search of what they are decoded to, in the order of their rows. False, and
-// nothing is done, where there is no room for that or keys are made from norms that codes hold.
+// nothing is done, where there is no room for that, keys are made from norms that codes hold, or fewer than k are kept,
+// of which an exact search would warn.
 bool search_kept(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& task, int64_t kept,
                  const NeighborsView& out, const Resources& resources) {
   const IvfModel& model = vectors.model();
   constexpr int64_t kRoom = 8 << 20;  // for the search of them
   const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
-  if (!keeps_few(vectors, task, kept) || has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
+  if (!keeps_few(vectors, task, kept) || kept < task.k || has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
       2 * (bytes + kRoom) > resources.host_memory()->available()) {
     return false;
   }
