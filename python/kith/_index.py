@@ -49,6 +49,7 @@ class Index:
     prepare : bool, default True
         Keep a copy laid out for the device, on a CPU of dimension + 8 to 5 * dimension + 20 bytes a row (the page
         "What is fast when"), where the memory limit has room for twice that. Faster searches of ``"Flat"``.
+        Lists keep what few queries are compared with on a CPU: 4 bytes a vector, of floats a byte a value.
     expected_rows : int, optional
         How many vectors the index will hold: ``"IVF"`` without a number makes the root of it lists. By default that of
         the vectors it is trained on.

@@ -233,10 +233,15 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
 
 // The same of what most people pass, in less time: an array of numpy's, a plain number, few results. None for all else.
 nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::handle k, nb::handle device,
-                        nb::handle threads) {
+                        nb::handle threads, nb::handle probes, nb::handle refine) {
   const PlainRows rows(queries);
   const std::optional<int64_t> count = plain_number(k);
-  if (!rows.view() || !count) return nb::none();
+  const auto or_default = [](nb::handle given) { return given.is_none() ? std::optional<int64_t>(0) : plain_number(given); };
+  const std::optional<int64_t> lists = or_default(probes);
+  const std::optional<int64_t> times = or_default(refine);
+  if (!rows.view() || !count || !lists || !times) return nb::none();
+  // What is out of range is refused by the other way, in its words.
+  if ((*lists < 1 && !probes.is_none()) || (*times < 1 && !refine.is_none())) return nb::none();
   const std::optional<PlainSettings> settings = plain_settings(device, threads);
   if (!settings || !PlainNeighbors::suits(rows.view()->rows(), *count)) return nb::none();
   KnnParams params;
@@ -244,7 +249,8 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
   params.validate();
   const PlainNeighbors found(rows.view()->rows(), *count, rows.single());
   Call call(*settings);
-  call.run([&] { self.index.search(*rows.view(), found.view(), {.k = *count}, call.resources()); });
+  const SearchParams wanted{.k = *count, .probes = *lists, .refine = *times};
+  call.run([&] { self.index.search(*rows.view(), found.view(), wanted, call.resources()); });
   return found.take();
 }
 
@@ -373,9 +379,9 @@ void bind_index(nb::module_& module) {
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
-           nb::arg("threads").none(),
-           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object) "
-                   "-> " KITH_PY_NEIGHBORS),
+           nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(),
+           nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object, "
+                   "probes: object, refine: object) -> " KITH_PY_NEIGHBORS),
            "The same, quickly, of an array of numpy's and a number; None where they are something else.")
       .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
            nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),

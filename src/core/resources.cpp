@@ -52,7 +52,8 @@ Resources::Resources() : Resources(ResourceOptions{}) {}
 Resources::Resources(ResourceOptions options) {
   options.validate();
   apply_cpu_target_from_environment();
-  const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // Asked once: the system reads a file for it, which takes longer than a small search.
+  static const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   pool_ = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : hardware);
   host_memory_ = std::make_shared<MemoryBudget>("host", options.host_memory_limit);
   device_memory_ = std::make_shared<DeviceBudgets>(options.device_memory_limit);

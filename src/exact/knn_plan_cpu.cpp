@@ -61,8 +61,9 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
-  return (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8 &&
-         is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
+  const bool u8 = (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8;
+  const bool i8 = cpu.dotprod && shape.base_dtype == DType::i8 && shape.query_dtype == DType::i8;
+  return (u8 || i8) && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
 }
 
 // Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace kith {
@@ -26,12 +27,15 @@ constexpr int64_t kAlone = 4;        // a row by itself takes as long as so many
 
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
 
-// False where some value is no byte.
-bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
+// False where some value is no such byte. T: uint8_t or int8_t.
+template <typename T>
+bool to_bytes(const float* values, int64_t cols, T* out) {
+  constexpr auto kLeast = static_cast<float>(std::numeric_limits<T>::min());
+  constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
   bool whole = true;
   for (int64_t c = 0; c < cols; ++c) {
-    const float value = std::min(std::max(0.0f, values[c]), 255.0f);  // a NaN becomes zero
-    out[c] = static_cast<uint8_t>(value);
+    const float value = std::min(std::max(kLeast, values[c]), kMost);  // a NaN becomes the least
+    out[c] = static_cast<T>(value);
     whole &= static_cast<float>(out[c]) == values[c];
   }
   return whole;
@@ -211,7 +215,8 @@ class TileScan {
   // Whether rows of bytes are multiplied as they are, with the queries that are bytes too.
   static bool takes_bytes(CpuScanner& scanner) {
     const MatrixView& base = scanner.base();
-    return has_byte_scan() && base.dtype() == DType::u8 && is_product(scanner.kind()) &&
+    const bool bytes = base.dtype() == DType::u8 || base.dtype() == DType::i8;
+    return bytes && has_byte_scan(base.dtype()) && is_product(scanner.kind()) &&
            base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
   }
 
@@ -242,7 +247,9 @@ class TileScan {
   void scan_rows(int64_t query, const MatrixView& rows, float* facts) {
     uint8_t bytes[kMostDotColumns];
     const CanonicalQuery own = scanner_.canonical(query);
-    if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
+    const bool is_signed = rows.dtype() == DType::i8;
+    if (takes_bytes_ && (is_signed ? to_bytes(own.values, rows.cols(), reinterpret_cast<int8_t*>(bytes))
+                                   : to_bytes(own.values, rows.cols(), bytes))) {
       const double scale = scanner_.kind() == KeyKind::cosine ? own.inverse_norm : 1.0;
       scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, facts);
     } else {

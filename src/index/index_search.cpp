@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <initializer_list>
 #include <string_view>
 
@@ -69,6 +70,30 @@ class IdFilter {
   HostArray<uint64_t> bits_;
   RowFilter filter_;
 };
+
+// The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there twice.
+// `of_rows`: the same filter in stored rows.
+int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t stored, const Resources& resources) {
+  const auto* const bytes = static_cast<const uint8_t*>(given.data());
+  int64_t count = 0;
+  switch (given.form()) {
+    case RowFilter::Form::rows: return only_counts(resources) ? 0 : KeptRows(of_rows, stored, resources).count();
+    case RowFilter::Form::mask: return given.size() - std::count(bytes, bytes + given.size(), uint8_t{0});
+    case RowFilter::Form::bits:
+      for (int64_t i = 0; i < given.size() / 8; ++i) count += std::popcount(bytes[i]);
+      for (int64_t i = given.size() / 8 * 8; i < given.size(); ++i) count += bytes[i / 8] >> (i % 8) & 1;
+      return count;
+    default: return given.size();
+  }
+}
+
+// The lists that a search looks at: more than were asked for where the caller's filter keeps few rows.
+int64_t probes_of(const IndexState& state, int64_t probes, const RowFilter& given, const IdFilter& filter,
+                  const LiveRows& live, const Resources& resources) {
+  if (given.form() == RowFilter::Form::none) return probes;
+  return state.probes_with_filter(
+      probes, [&] { return count_kept(given, filter.of_rows(), live.stored(), resources); }, live.count());
+}
 
 // InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that keeps
 // vectors for a second look itself.
@@ -221,6 +246,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     const IdFilter filter(params.filter, version->ids, used);
     SearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
+    of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);
     if (params.refine_from != nullptr) {
       const FileVectors vectors(*params.refine_from, *version, own, used);
       const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
@@ -251,6 +277,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     const IdFilter filter(params.filter, version->ids, used);
     RangeSearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
+    of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);
     RangeNeighbors found = state->range_search(narrowed.view(), of_rows, used);
     if (only_counts(used)) return found;
     rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);

@@ -52,7 +52,7 @@ class ListsState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    const IvfSearch wanted{.k = params.k, .probes = probes_for(params.probes)};
+    const IvfSearch wanted{.k = params.k, .probes = probes_for(params.probes), .prepares = params_.prepare};
     search_somewhere(queries, out.space, wanted, params.filter, resources,
                      [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                        lists.search(asked, all, out, resources);
@@ -61,11 +61,19 @@ class ListsState final : public IndexState {
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
-    const IvfSearch wanted{.probes = probes_for(params.probes), .most = key_of(params_.metric, params.radius)};
+    const IvfSearch wanted{.probes = probes_for(params.probes),
+                           .most = key_of(params_.metric, params.radius),
+                           .prepares = params_.prepare};
     return search_somewhere(queries, MemorySpace::host(), wanted, params.filter, resources,
                             [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                               return lists.range_search(asked, all, resources);
                             });
+  }
+
+  int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
+    const int64_t lists = model_->lists();
+    const int64_t asked = probes_for(probes);
+    return asked < lists && kept_decide(kept(), live, asked, lists) ? lists : probes;
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {

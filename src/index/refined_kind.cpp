@@ -155,6 +155,10 @@ class RefinedState final : public IndexState {
 
   bool refines() const override { return true; }
 
+  int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
+    return inner_->probes_with_filter(probes, kept, live);
+  }
+
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     const bool counts = only_counts(resources);

@@ -162,6 +162,10 @@ class TransformedState final : public IndexState {
         inner_(std::move(inner)),
         params_(params) {}
 
+  int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
+    return inner_->probes_with_filter(probes, kept, live);
+  }
+
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     if (only_counts(resources)) {

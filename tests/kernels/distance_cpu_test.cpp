@@ -106,6 +106,36 @@ TEST(DistanceCpu, TheFastScanGivesSumsAndNorms) {
   }
 }
 
+// The same of signed bytes, where there is a scan of them.
+TEST(DistanceCpu, TheScanOfSignedBytesIsExact) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    if (!has_byte_scan(DType::i8)) continue;
+    for (const int64_t cols : {24, 31, 32, 127, 130}) {
+      const auto query = reference::make_bytes(1, cols, 5);
+      const auto base = reference::make_bytes(9, cols, 6);
+      const MatrixView rows(base.row(0), DType::i8, {9, cols, cols});
+      std::vector<float> apart(9), products(9), squares(9);
+      scan_byte_rows_cpu(KeyKind::squared_l2, query.row(0), 1, rows, apart.data(), nullptr);
+      scan_byte_rows_cpu(KeyKind::inner_product, query.row(0), 0.5f, rows, products.data(), squares.data());
+      for (size_t i = 0; i < 9; ++i) {
+        int64_t difference = 0, product = 0, square = 0;
+        for (int64_t c = 0; c < cols; ++c) {
+          const int64_t q = static_cast<int8_t>(query.row(0)[c]);
+          const int64_t x = static_cast<int8_t>(base.row(static_cast<int64_t>(i))[c]);
+          difference += (q - x) * (q - x);
+          product += q * x;
+          square += x * x;
+        }
+        ASSERT_EQ(apart[i], static_cast<float>(difference)) << cols << " columns, row " << i;
+        ASSERT_EQ(products[i], 0.5f * static_cast<float>(product)) << cols << " columns, row " << i;
+        ASSERT_EQ(squares[i], static_cast<float>(square)) << cols << " columns, row " << i;
+      }
+    }
+  }
+}
+
 // Whole numbers below 2^24 are exact.
 TEST(DistanceCpu, TheScanOfBytesIsExact) {
   for (const std::string& target : cpu_targets()) {

@@ -4,14 +4,82 @@
 
 #include "core/host_array.hpp"
 #include "core/typed_row.hpp"
+#include "core/ordered_key.hpp"
+#include "core/within_limits.hpp"
 #include "exact/search_footprint.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/select/smallest_values.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kBlockRows = 1 << 16;
+// Queries and lists that are ranked one query after the other, without the plans and lists of an exact search, which
+// take longer than the scan of so few centres.
+constexpr int64_t kFewRanked = 4;
+constexpr int64_t kFewLists = 4096;
+
+// Memory of rank_one.
+struct FewRanked {
+  FewRanked(int64_t lists, const Resources& resources)
+      : values(lists + kPlacesPast, "the queries' lists", resources),
+        facts(lists, "the queries' lists", resources),
+        places(lists + kPlacesPast, "the queries' lists", resources),
+        keys(lists, "the queries' lists", resources),
+        neighbors(lists, "the queries' lists", resources) {}
+
+  HostArray<float> values;
+  HostArray<float> facts;
+  HostArray<uint32_t> places;
+  HostArray<float> keys;
+  HostArray<uint64_t> neighbors;
+};
+
+bool ranks_few(Metric metric, int64_t queries, int64_t lists) {
+  const KeyKind kind = key_kind(metric);
+  return queries <= kFewRanked && lists <= kFewLists && (has_differences(kind) || kind == KeyKind::inner_product);
+}
+
+// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a value
+// is not finite.
+bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes, const FewRanked& memory,
+              int32_t* lists) {
+  const int64_t count = centres.rows();
+  const bool differences = has_differences(kind);
+  float* const values = memory.values.data();
+  scan_rows_cpu(differences ? KeyKind::squared_l2 : kind, query, centres, values,
+                differences ? nullptr : memory.facts.data());
+  const double relative = product_error(centres.cols());
+  double error = underflow_error(centres.cols());  // beside what is relative to the value
+  if (!differences) {
+    double longest = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = -values[i];
+      longest = memory.facts[i] <= longest ? longest : static_cast<double>(memory.facts[i]);  // a NaN stays
+    }
+    const double squared = canonical_squared_norm_cpu(query, centres.cols());
+    if (!(squared < kLargestSquaredNorm && longest < kLargestSquaredNorm)) return false;
+    error += 1.01 * relative * std::sqrt(squared) * std::sqrt(longest * 1.01 + error);
+  }
+  float sums = 0;
+  for (int64_t i = 0; i < count; ++i) sums += values[i] - values[i];
+  if (!(sums == 0.0f) || !(relative < 0.01)) return false;
+  const auto kth = static_cast<double>(rank_value(values, count, probes));
+  const double most = differences ? (kth + error) * (1 + 3 * relative) + error : kth + 2.01 * error;
+  const int64_t near = places_up_to(values, count, static_cast<float>(most * (1 + (most > 0 ? 0x1p-20 : -0x1p-20))),
+                                    memory.places.data());
+  canonical_keys_cpu(kind, {query, 0}, centres, memory.places.data(), near, memory.keys.data());
+  uint64_t* const found = memory.neighbors.data();
+  for (int64_t i = 0; i < near; ++i) found[i] = pack_neighbor(ordered_key(memory.keys[i]), memory.places[i]);
+  std::sort(found, found + near);
+  for (int64_t i = 0; i < probes; ++i) lists[i] = static_cast<int32_t>(row_of(found[i]));
+  return true;
+}
 
 // What an exact search of the centres finds for a block of queries.
 struct RankedBlock {
@@ -31,8 +99,10 @@ Footprint rank_footprint(int64_t queries, int64_t probes, const Resources& resou
   return footprint_of<RankedBlock>(resources, queries, probes);
 }
 
-void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
-                const Resources& resources) {
+namespace {
+
+void rank_by_search(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
+                    const Resources& resources) {
   const Resources quiet = resources.with_progress({});
   if (queries.rows() == 0) return;
   const RankedBlock block(queries.rows(), probes, quiet);
@@ -49,9 +119,25 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
   }
 }
 
+}  // namespace
+
+void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
+                const Resources& resources) {
+  if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !only_counts(resources)) {
+    const FewRanked memory(centres.rows(), resources);
+    int64_t done = 0;
+    while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, memory,
+                                             lists + done * probes)) {
+      ++done;
+    }
+    if (done == queries.rows()) return;
+  }
+  rank_by_search(metric, centres, queries, probes, lists, resources);
+}
+
 void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                   const Resources& resources) {
-  rank_lists(metric, centres, rows, 1, lists, resources);
+  rank_by_search(metric, centres, rows, 1, lists, resources);
   // A row that is not finite, where nobody has asked for a check, has no nearest list.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }

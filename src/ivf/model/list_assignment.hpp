@@ -19,7 +19,7 @@ namespace kith {
 void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                   const Resources& resources);
 
-// The first `probes` lists of each query, at most as many as there are.
+// The first `probes` lists of each query, f32 in host memory, at most as many as there are.
 void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
                 const Resources& resources);
 

@@ -37,8 +37,15 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
+  if (!model.has_centres() && !cpu.amx) return cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
   return cpu.vbmi ? 8 : 6;
 }
+
+// Queries of a list up to which comparing bytes takes less time than decoding it.
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 64 : 4; }
+
+// The same of looking them up in tables that were filled once.
+int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 8; }
 
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
@@ -83,7 +90,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     bounds_ = queries_.panels(0, packed(count), limits_.data());
   }
 
-  void load_rows(const uint8_t* codes, int64_t count) override {
+  void load_rows(const ListRows& rows) override {
+    const auto [codes, count, place, screen] = rows;
     const CodecView codec = tables_.model().codec->view();
     const int64_t width = shape_.rows_per_panel;
     const int64_t bytes = packed_bytes(kFormat, cols_);
@@ -172,21 +180,33 @@ class PanelListProduct final : public ListProduct, private PanelHits {
 
 }  // namespace
 
-ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu) {
+ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu,
+                                          bool screened) {
   constexpr int64_t kQueryBytes = 1 << 18;
   constexpr int64_t kPieceBytes = 1 << 19;
   constexpr int64_t kFewestRows = 64;
+  constexpr int64_t kMostTables = 256;
+  constexpr int64_t kTableBytes = 1 << 22;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
-  const int64_t most = most_for_tables(model, cpu);
+  const bool terms = screened && model.codec->format().copies_codewords();
+  if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
+  // Tables of a query that serve all its lists are kept, as many as stay near. Of more queries they are filled again.
+  const int64_t table_bytes = std::max<int64_t>(model.codec->format().parts * model.codec->format().codewords() * 5, 1);
+  const int64_t kept_tables = terms ? std::min({kMostTables, queries, kTableBytes / table_bytes}) : 0;
+  const int64_t most = terms && queries <= kept_tables ? most_for_terms(cpu)
+                       : terms                         ? std::min<int64_t>(most_for_terms(cpu), 6)
+                       : screened                      ? most_for_bytes(cpu)
+                                                       : most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.few_queries = std::min({most, queries, shape.query_block});
-  if (most >= shape.query_block) shape.engine = ListEngine::tables;
+  if (most >= shape.query_block) shape.engine = shape.few_engine;
   // Those of one query's lists are filled together too.
-  if (shape.few_queries > 0) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
+  if (shape.few_queries > 0 && shape.uses_tables()) shape.loaded_queries = std::max(shape.few_queries, kTablesTogether);
+  shape.table_queries = terms ? std::max(kept_tables, shape.few_queries) : shape.loaded_queries;
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
@@ -202,7 +222,7 @@ ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const C
 
 CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t queries) const {
   const bool rounded = engine == ListEngine::tiles && queries > few_queries && ListTables::rounds_words(model);
-  return {few_queries > 0, rounded};
+  return {few_queries > 0 && uses_tables(), rounded};
 }
 
 bool ListTables::rounds_words(const IvfModel& model) {
@@ -215,6 +235,8 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources) {
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
+    case ListEngine::terms: return make_term_list_product(tables, shape, resources);
+    case ListEngine::bytes: return make_byte_list_product(tables, shape, resources);
     case ListEngine::tables:
       return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)
                                                              : make_table_list_product(tables, shape, resources);

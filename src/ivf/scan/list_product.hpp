@@ -9,6 +9,8 @@
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
 //   (kernels/lists/code_tables.hpp);
 //           additive codes that hold norms, or by inner product, too
+//   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp)
+//   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
 #pragma once
 
 #include <kith/resources.hpp>
@@ -26,23 +28,28 @@
 
 namespace kith {
 
-enum class ListEngine : uint8_t { panels, tiles, tables };
+class ListScreen;
+
+enum class ListEngine : uint8_t { panels, tiles, tables, bytes, terms };
 
 struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
-  int64_t few_queries = 0;                 // up to so many take tables
-  int64_t table_queries = 0;               // tables filled together, of one list or several
+  ListEngine few_engine = ListEngine::tables;  // for few queries
+  int64_t few_queries = 0;                     // up to so many
+  int64_t table_queries = 0;               // tables that are held
+  int64_t loaded_queries = 0;              // queries loaded together, of one list or several, for tables
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;                  // vectors loaded at a time
 
-  // For up to so many queries.
-  static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu);
+  // For up to so many queries. `screened`: every segment has its ListScreen.
+  static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu, bool screened);
 
   // What a search of up to so many queries wants of the codewords.
   CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 
-  ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? ListEngine::tables : engine; }
+  bool uses_tables() const { return few_engine == ListEngine::tables || few_engine == ListEngine::terms; }
+  ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? few_engine : engine; }
 };
 
 // What all threads share: the model, and its codewords in the forms that engines want.
@@ -56,6 +63,9 @@ class ListTables {
   KeyKind kind() const { return kind_; }
   // What is taken off the vectors of a list where the key is made of differences.
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
+
+  // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
+  const std::vector<float>& mean() const { return origin_; }
 
   // Of product codes, in the forms that were wanted; else null.
   const CodeWords::Forms* words() const { return words_; }
@@ -78,19 +88,27 @@ struct ListQueries {
   bool operator==(const ListQueries&) const = default;
 };
 
+// Vectors of a list in a segment.
+struct ListRows {
+  const uint8_t* codes = nullptr;
+  int64_t count = 0;
+  int64_t first = 0;                   // place in the segment
+  const ListScreen* screen = nullptr;  // the segment's, or null
+};
+
 class ListProduct {
  public:
   virtual ~ListProduct() = default;
 
-  // The queries of a list; tables take those of several lists together, as many as ListProductShape::table_queries.
+  // The queries of a list; tables take those of several lists together, as many as ListProductShape::loaded_queries.
   virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
                             int64_t count) = 0;
   // The list whose queries are meant from now on, of those that were given.
   virtual void use_list(int64_t) {}
   // Vectors of the same list.
-  virtual void load_rows(const uint8_t* codes, int64_t count) = 0;
+  virtual void load_rows(const ListRows& rows) = 0;
   virtual float offset(int64_t query) const = 0;
-  // For the vectors loaded; infinite where nothing is certain.
+  // For the vectors loaded, or those of them that passed the last scan; infinite where nothing is certain.
   virtual float error(int64_t query) const = 0;
   // Values up to limits[i] + error(first + i) of up to kHitQueries queries from `first`, a multiple of it, on.
   virtual void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) = 0;
@@ -104,6 +122,10 @@ std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, co
                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
                                                      const Resources& resources);
+std::unique_ptr<ListProduct> make_byte_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                    const Resources& resources);
+std::unique_ptr<ListProduct> make_term_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                    const Resources& resources);
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
 

@@ -79,8 +79,9 @@ ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists,
   return visits;
 }
 
-ListedVectors::ListedVectors(const IvfModel& model, const std::vector<Segment>& segments)
-    : model_(model), segments_(segments), bases_{0} {
+ListedVectors::ListedVectors(const IvfModel& model, const std::vector<Segment>& segments,
+                             std::vector<SharedScreen> screens)
+    : model_(model), segments_(segments), screens_(std::move(screens)), bases_{0} {
   for (const Segment& segment : segments) bases_.push_back(bases_.back() + segment->size());
 }
 
@@ -137,14 +138,14 @@ Footprint ListScan::footprint(const IvfModel& model, const ListProductShape& sha
     const Memory memory(shape, model.cols(), counting);
     std::unique_ptr<ListProduct> few;
     std::unique_ptr<ListProduct> many;
-    if (shape.few_queries > 0) few = make_list_product(ListEngine::tables, tables, shape, counting);
-    if (shape.engine != ListEngine::tables) many = make_list_product(shape.engine, tables, shape, counting);
+    if (shape.few_queries > 0) few = make_list_product(shape.few_engine, tables, shape, counting);
+    if (shape.engine != shape.few_engine || shape.few_queries == 0) many = make_list_product(shape.engine, tables, shape, counting);
   });
 }
 
 ListProduct& ListScan::product_for(const ListTask& task) {
   const ListEngine engine = shape_.engine_for(task.queries.count);
-  std::unique_ptr<ListProduct>& product = engine == ListEngine::tables ? few_ : many_;
+  std::unique_ptr<ListProduct>& product = engine == shape_.engine ? many_ : few_;
   if (product == nullptr) product = make_list_product(engine, context_.tables, shape_, resources_);
   return *product;
 }
@@ -183,7 +184,8 @@ void ListScan::scan(const ListTask& task) {
   const auto [numbers, query_count, list] = task.queries;
   float limits[kHitQueries];
   for (int64_t first = task.first; first < task.end; first += shape_.piece_rows) {
-    product_->load_rows(segment.code(first), std::min(shape_.piece_rows, task.end - first));
+    product_->load_rows({segment.code(first), std::min(shape_.piece_rows, task.end - first), first,
+                         context_.vectors.screen(task.segment)});
     for (int64_t group = 0; group < query_count; group += kHitQueries) {
       const int64_t count = std::min(kHitQueries, query_count - group);
       for (int64_t i = 0; i < count; ++i) {
@@ -277,6 +279,24 @@ RowScorer ListScan::scorer(int64_t query) {
                          keys + first);
     }
   };
+}
+
+void ListScan::compare(int64_t query, const uint32_t* places, int64_t count) {
+  CandidateList& candidates = context_.lists[query];
+  const RowScorer score = scorer(query);
+  uint32_t rows[kScored];
+  float keys[kScored];
+  for (int64_t first = 0; first < count; first += kScored) {
+    const int64_t here = std::min(kScored, count - first);
+    std::copy_n(places + first, here, rows);
+    score(rows, here, keys);
+    for (int64_t i = 0; i < here; ++i) {
+      if (keys[i] > candidates.limit()) continue;  // a NaN stays
+      if (!candidates.has_room()) context_.user.make_room(&candidates, query, 0, slot_, score);
+      candidates.push_exact(keys[i], rows[i]);
+    }
+    context_.meter.checkpoint();
+  }
 }
 
 void ListScan::finish(int64_t query) { context_.user.finish(&context_.lists[query], query, 0, slot_, scorer(query)); }

@@ -19,6 +19,7 @@
 #include "core/parallel_for.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/scan/list_product.hpp"
+#include "ivf/scan/list_screen.hpp"
 #include "ivf/segment/list_segment.hpp"
 #include "kernels/lists/list_hits.hpp"
 #include "kernels/select/candidate_list.hpp"
@@ -68,10 +69,13 @@ Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists);
 // The segments of an index, and the places of their vectors.
 class ListedVectors {
  public:
-  ListedVectors(const IvfModel& model, const std::vector<Segment>& segments);
+  // `screens`: of each segment, or none.
+  ListedVectors(const IvfModel& model, const std::vector<Segment>& segments, std::vector<SharedScreen> screens = {});
 
   const IvfModel& model() const { return model_; }
   const std::vector<Segment>& segments() const { return segments_; }
+  bool screened() const { return !screens_.empty(); }
+  const ListScreen* screen(size_t segment) const { return screened() ? screens_[segment].get() : nullptr; }
   int64_t size() const { return bases_.back(); }
   // The place of a segment's first vector.
   int64_t base(size_t segment) const { return bases_[segment]; }
@@ -90,6 +94,7 @@ class ListedVectors {
 
   const IvfModel& model_;
   const std::vector<Segment>& segments_;
+  std::vector<SharedScreen> screens_;
   std::vector<int64_t> bases_;
 };
 
@@ -140,6 +145,8 @@ class ListScan {
   void run(const ListTask* tasks, int64_t count);
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
+  // Puts the keys of these vectors, by their places, on the query's list: nothing is ruled out before.
+  void compare(int64_t query, const uint32_t* places, int64_t count);
   // Hands the query's list to the user.
   void finish(int64_t query);
 

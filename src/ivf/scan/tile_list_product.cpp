@@ -92,7 +92,8 @@ class TileListProduct final : public ListProduct {
     }
   }
 
-  void load_rows(const uint8_t* codes, int64_t count) override {
+  void load_rows(const ListRows& rows) override {
+    const auto [codes, count, place, screen] = rows;
     const CodecView codec = tables_.model().codec->view();
     const int64_t code_bytes = codec.format.bytes();
     rows_ = count;

@@ -1,5 +1,7 @@
 // The search of lists on the CPU: lists are ranked, each list's queries brought together, and lists scanned for all of
 // them at once (list_scan.hpp), the nearest ones first.
+#include <kith/knn.hpp>
+
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -11,7 +13,9 @@
 #include "exact/range_loop.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/scan/list_scan.hpp"
+#include "ivf/scan/list_screen.hpp"
 #include "ivf/search/list_loop.hpp"
+#include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/select/smallest_values.hpp"
@@ -26,6 +30,7 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <numeric>
 
 namespace kith {
 namespace {
@@ -102,10 +107,10 @@ Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t 
       .beside(working);
 }
 
-ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const PlanBudget& budget,
-                         const Resources& resources) {
+ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+                         const PlanBudget& budget, const Resources& resources) {
   ListsCpuPlan plan;
-  plan.scan = ListProductShape::choose(model, queries, budget.cpu);
+  plan.scan = ListProductShape::choose(model, queries, budget.cpu, screened);
   const Footprint threads = ListScan::footprint(model, plan.scan, resources)
                                 .times(budget.threads)
                                 .beside(footprint_of<ThreadScratch>(resources, wish.list_length));
@@ -119,20 +124,24 @@ ListsCpuPlan plan_search(const IvfModel& model, const ListsWish& wish, int64_t q
   return plan;
 }
 
-CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) {
-  return ListProductShape::choose(model, queries, cpu_extensions()).wanted_words(model, queries);
+CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool screened) {
+  return ListProductShape::choose(model, queries, cpu_extensions(), screened).wanted_words(model, queries);
 }
 
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
 Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  const auto of = [&](int64_t count) {
-    return CodeWords::footprint(model.codec->format(), wanted_words(model, count))
+  const auto of = [&](int64_t count, bool screened) {
+    return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
-            [&](const PlanBudget& budget) { return PlanWithin{plan_search(model, wish, count, budget, resources)}; },
+            [&](const PlanBudget& budget) {
+              return PlanWithin{plan_search(model, wish, count, screened, budget, resources)};
+            },
             resources));
   };
-  return of(queries).then(of(1));
+  const Footprint plain = of(queries, false).then(of(1, false));
+  if (!ListScreen::suits(model, cpu_extensions())) return plain;
+  return plain.then(of(queries, true)).then(of(1, true));  // there may be screens
 }
 
 // A vector near those of a list without a centre.
@@ -152,6 +161,56 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
     mean[static_cast<size_t>(c)] = std::isfinite(value) ? static_cast<float>(value) : 0.0f;
   }
   return mean;
+}
+
+// Whether all lists are searched for few of their vectors.
+bool keeps_few(const ListedVectors& vectors, const IvfSearch& task, int64_t kept) {
+  constexpr int64_t kFew = 8;
+  return task.kept != nullptr && task.probes == vectors.model().lists() && kept * kFew <= vectors.size();
+}
+
+// The places of the `kept` vectors that a filter keeps: a pass over the rows of all.
+HostArray<uint32_t> find_kept(const ListedVectors& vectors, const uint64_t* bits, int64_t kept,
+                              const Resources& resources) {
+  HostArray<uint32_t> places(kept + 1, "the kept vectors", resources);  // the last is written over
+  int64_t found = 0;
+  for (size_t s = 0; s < vectors.segments().size(); ++s) {
+    const ListSegment& segment = *vectors.segments()[s];
+    const uint32_t* const rows = segment.rows();
+    const auto base = static_cast<uint32_t>(vectors.base(s));
+    for (int64_t i = 0; i < segment.size(); ++i) {
+      places[found] = base + static_cast<uint32_t>(i);
+      found += static_cast<int64_t>(keeps(bits, rows[i]));
+    }
+  }
+  return places;
+}
+
+// The nearest of few kept vectors: an exact search of what they are decoded to, in the order of their rows. False, and
+// nothing is done, where there is no room for that, keys are made from norms that codes hold, or fewer than k are kept,
+// of which an exact search would warn.
+bool search_kept(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& task, int64_t kept,
+                 const NeighborsView& out, const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  constexpr int64_t kRoom = 8 << 20;  // for the search of them
+  const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
+  if (!keeps_few(vectors, task, kept) || kept < task.k || has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
+      2 * (bytes + kRoom) > resources.host_memory()->available()) {
+    return false;
+  }
+  const HostArray<uint32_t> places = find_kept(vectors, task.kept, kept, resources);
+  const HostArray<uint64_t> sorted(kept, "the kept vectors", resources);
+  for (int64_t i = 0; i < kept; ++i) sorted[i] = static_cast<uint64_t>(vectors.row_of(places[i])) << 32 | places[i];
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t i = 0; i < kept; ++i) places[i] = static_cast<uint32_t>(sorted[i]);
+  const HostArray<float> decoded(kept * model.cols(), "the kept vectors", resources);
+  vectors.decode(places.data(), kept, decoded.data());  // which leaves their rows there
+  const KnnParams params{.k = task.k, .metric = model.metric, .check_finite = false};
+  knn(queries, MatrixView(decoded.data(), kept, model.cols()), out, params, resources);
+  for (int64_t i = 0; i < out.queries * out.k; ++i) {
+    if (out.ids[i] >= 0) out.ids[i] = places[out.ids[i]];
+  }
+  return true;
 }
 
 // Keeps the k best of each list.
@@ -219,14 +278,18 @@ std::unique_ptr<ListsBackend> make_cpu_backend(const CpuSearcher& search, int64_
 // A search on the CPU: what its rounds share.
 class CpuSearcher final : public ListSearcher {
  public:
-  // The task says how many vectors a query's lists must hold where nearest ones are wanted.
-  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t queries, const Resources& resources)
+  // The task says how many vectors a query's lists must hold where nearest ones are wanted. `kept`: how many the filter
+  // keeps, where there is one.
+  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t kept, int64_t queries,
+              const Resources& resources)
       : vectors_(vectors),
         task_(task),
+        kept_(kept),
         resources_(resources),
         sizes_(wants_sizes(task) ? lists() : 0, "the lists' sizes", resources),
-        tables_(model(), origin_of(vectors), wanted_words(model(), queries), resources) {
+        tables_(model(), origin_of(vectors, queries), wanted_words(model(), queries, vectors.screened()), resources) {
     std::fill(sizes_.begin(), sizes_.end(), kNotCounted);
+    if (compares_kept()) places_ = find_kept(vectors, task.kept, kept, resources);
   }
 
   const IvfSearch& task() const override { return task_; }
@@ -238,7 +301,8 @@ class CpuSearcher final : public ListSearcher {
   }
 
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {
-    return {plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, budget, resources_)};
+    return {plan_search(model(), {list_length(), round.slots, task_.k}, round.queries, vectors_.screened(), budget,
+                        resources_)};
   }
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override {
@@ -248,18 +312,29 @@ class CpuSearcher final : public ListSearcher {
  private:
   friend class CpuBackend;
 
+  // Whether the kept vectors are compared one by one, in the place of all lists: few are kept of them.
+  bool compares_kept() const {
+    return keeps_few(vectors_, task_, kept_) &&
+           array_bytes<uint32_t>(kept_) <= resources_.host_memory()->available() / 4;
+  }
   static bool wants_sizes(const IvfSearch& task) { return task.kept != nullptr && !task.most; }
   int64_t list_length() const { return task_.most ? kRangeListLength : task_.fewest; }
 
-  static std::vector<float> origin_of(const ListedVectors& vectors) {
+  // Where some lists are decoded.
+  static std::vector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
     const IvfModel& model = vectors.model();
+    if (vectors.screened() && model.codec->format().copies_codewords()) return vectors.screen(0)->origin();
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
+    const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
+    if (shape.engine_for(queries) == ListEngine::bytes) return {};
     return mean_of_vectors(vectors);
   }
 
   const ListedVectors& vectors_;
   const IvfSearch task_;
+  const int64_t kept_;
   const Resources& resources_;
+  HostArray<uint32_t> places_;  // of the kept vectors, where they are compared one by one
   const HostArray<int64_t> sizes_;  // kept vectors of each list that was ranked, where a filter leaves some out
   const ListTables tables_;
 };
@@ -290,6 +365,7 @@ class CpuBackend final : public ListsBackend {
   }
 
   std::vector<uint32_t> rank() override {
+    if (search_.places_.size() > 0) return {};
     if (model_.has_centres()) {
       rank_lists(model_.metric, model_.centres.view(),
                  MatrixView(memory_.queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
@@ -335,9 +411,17 @@ class CpuBackend final : public ListsBackend {
                                   user,
                                   task_.kept,
                                   meter};
-    std::vector<std::unique_ptr<ListScan>> scans;
-    for (int slot = 0; slot < resources_.threads(); ++slot) {
-      scans.push_back(std::make_unique<ListScan>(context, plan_.scan, slot, resources_));
+    std::vector<std::unique_ptr<ListScan>> scans(static_cast<size_t>(resources_.threads()));
+    const auto scan_of = [&](int slot) -> ListScan& {  // made by the thread that first has work
+      std::unique_ptr<ListScan>& scan = scans[static_cast<size_t>(slot)];
+      if (scan == nullptr) scan = std::make_unique<ListScan>(context, plan_.scan, slot, resources_);
+      return *scan;
+    };
+    if (search_.places_.size() > 0) {
+      return parallel_for(probes_.queries, meter, resources_, [&](int64_t query, int slot) {
+        scan_of(slot).compare(query, search_.places_.data(), search_.kept_);
+        scan_of(slot).finish(query);
+      });
     }
     for (const ProbePart part : {ProbePart::first, ProbePart::rest}) {
       const ListVisits visits = invert_probes(probes_, part, model_.lists(), resources_);
@@ -349,13 +433,33 @@ class CpuBackend final : public ListsBackend {
         const int64_t first = groups.back();
         groups.push_back(first + ListScan::together(plan_.scan, tasks.data() + first, std::min(most, count - first)));
       }
-      parallel_for(static_cast<int64_t>(groups.size()) - 1, meter, resources_, [&](int64_t group, int slot) {
+      const auto run_group = [&](int64_t group, int slot) {
         const int64_t first = groups[static_cast<size_t>(group)];
-        scans[static_cast<size_t>(slot)]->run(tasks.data() + first, groups[static_cast<size_t>(group) + 1] - first);
-      });
+        scan_of(slot).run(tasks.data() + first, groups[static_cast<size_t>(group) + 1] - first);
+      };
+      const int64_t group_count = static_cast<int64_t>(groups.size()) - 1;
+      if (is_short(tasks)) {
+        for (int64_t group = 0; group < group_count; ++group) run_group(group, 0);
+      } else {
+        parallel_for(group_count, meter, resources_, run_group);
+      }
     }
-    parallel_for(probes_.queries, meter, resources_,
-                 [&](int64_t query, int slot) { scans[static_cast<size_t>(slot)]->finish(query); });
+    if (probes_.queries == 1) return scan_of(0).finish(0);
+    parallel_for(probes_.queries, meter, resources_, [&](int64_t query, int slot) { scan_of(slot).finish(query); });
+  }
+
+  // Whether waking threads would take longer than the scan.
+  bool is_short(const std::vector<ListTask>& tasks) const {
+    constexpr int64_t kShortCompared = 1 << 23;  // values of queries and vectors
+    constexpr int64_t kShortDecoded = 1 << 20;
+    int64_t values = 0;
+    int64_t decoded = 0;
+    for (const ListTask& task : tasks) {
+      const int64_t rows = (task.end - task.first) * model_.cols();
+      values += rows * task.queries.count;
+      if (plan_.scan.engine_for(task.queries.count) != plan_.scan.few_engine) decoded += rows;
+    }
+    return values <= kShortCompared && decoded <= kShortDecoded;
   }
 
   // Of the lists that were ranked and not counted yet: a search of one query does not look at every list.
@@ -468,34 +572,46 @@ int64_t count_kept_rows(const uint64_t* kept, int64_t rows) {
   return count;
 }
 
-}  // namespace
-
-void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
-                const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
-  const DefaultFloatMode mode;
-  check_input(model, segments, queries, search.probes);
+void search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
+                    const NeighborsView& out, const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  check_input(model, vectors.segments(), queries, search.probes);
   if (search.k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", search.k));
   const ResultExit exit(model.metric);
   std::fill_n(out.ids, out.queries * out.k, exit.id(kPadding));
   std::fill_n(out.distances, out.queries * out.k, exit.distance(kPadding));
-  const ListedVectors vectors(model, segments);
   const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
   if (kept == 0 || queries.rows() == 0) return;
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
   task.fewest = std::min(search.k, kept);
-  search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, out, resources);
+  if (search_kept(vectors, queries, task, kept, out, resources)) return;
+  search_lists(CpuSearcher(vectors, task, kept, queries.rows(), resources), queries, out, resources);
+}
+
+RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
+                                    const Resources& resources) {
+  const IvfModel& model = vectors.model();
+  check_input(model, vectors.segments(), queries, search.probes);
+  if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
+  IvfSearch task = search;
+  task.probes = std::min(search.probes, model.lists());
+  const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
+  return range_search_lists(CpuSearcher(vectors, task, kept, queries.rows(), resources), queries, resources);
+}
+
+}  // namespace
+
+void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
+                const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
+  const DefaultFloatMode mode;
+  search_vectors(ListedVectors(model, segments), queries, search, out, resources);
 }
 
 RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                 const IvfSearch& search, const Resources& resources) {
   const DefaultFloatMode mode;
-  check_input(model, segments, queries, search.probes);
-  const ListedVectors vectors(model, segments);
-  if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
-  IvfSearch task = search;
-  task.probes = std::min(search.probes, model.lists());
-  return range_search_lists(CpuSearcher(vectors, task, queries.rows(), resources), queries, resources);
+  return range_search_vectors(ListedVectors(model, segments), queries, search, resources);
 }
 
 namespace {
@@ -503,21 +619,50 @@ namespace {
 class ListsOnCpu final : public SearchableLists {
  public:
   ListsOnCpu(const IvfModel& model, const std::vector<SharedSegment>& segments, const Resources& resources)
-      : model_(model) {
+      : model_(model), shared_(segments) {
     for (const SharedSegment& segment : segments) segments_.push_back(segment->on(Device::cpu(), resources));
   }
 
   void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
               const Resources& resources) const override {
-    search_ivf(model_, segments_, queries, search, out, resources.with_device(Device::cpu()));
+    const DefaultFloatMode mode;
+    const Resources here = resources.with_device(Device::cpu());
+    search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search, out, here);
   }
   RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
                               const Resources& resources) const override {
-    return range_search_ivf(model_, segments_, queries, search, resources.with_device(Device::cpu()));
+    const DefaultFloatMode mode;
+    const Resources here = resources.with_device(Device::cpu());
+    return range_search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search,
+                                here);
   }
 
  private:
+  // All segments' screens, or none. Few queries of a list have them made, where there is room beside the search.
+  std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
+                                        const Resources& resources) const {
+    if (!search.prepares || !ListScreen::suits(model_, cpu_extensions())) return {};
+    const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
+    const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
+    std::vector<SharedScreen> screens;
+    for (const SharedSegment& segment : shared_) {
+      SharedScreen screen = find_list_screen(*segment);
+      if (screen == nullptr && makes) {
+        const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
+                                             [](int64_t sum, const Segment& one) { return sum + one->size(); });
+        const Footprint least =
+            search_ivf_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), resources);
+        const int64_t room = (resources.host_memory()->available() - least.host) / 2;
+        screen = get_list_screen(*segment, model_, room, resources);
+      }
+      if (screen == nullptr) return {};
+      screens.push_back(std::move(screen));
+    }
+    return screens;
+  }
+
   const IvfModel& model_;
+  const std::vector<SharedSegment>& shared_;
   std::vector<Segment> segments_;
 };
 

@@ -1,4 +1,4 @@
-// Rows of bytes compared with a query of bytes, with ARM's UDOT: sixteen products an instruction, four rows at a time,
+// Rows of bytes, u8 or i8, compared with a query of such, with ARM's UDOT and SDOT: sixteen products an instruction, four rows at a time,
 // whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three operations for 16 bytes of a
 // row.
 #include "core/cpu_target.hpp"
@@ -22,23 +22,35 @@ struct DotSums {
   uint32x4_t squares[kRows];
 };
 
-template <DotKind kKind>
+inline uint32x4_t dot_signed(uint32x4_t sum, uint8x16_t a, uint8x16_t b) {
+  return vreinterpretq_u32_s32(
+      vdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+}
+
+template <DotKind kKind, bool kSigned>
 inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& square) {
   if constexpr (kKind == DotKind::differences) {
-    const uint8x16_t apart = vabdq_u8(q, x);
+    // Of signed bytes it is at most 255 too, which the same bits hold.
+    const uint8x16_t apart = kSigned ? vreinterpretq_u8_s8(vabdq_s8(vreinterpretq_s8_u8(q), vreinterpretq_s8_u8(x)))
+                                     : vabdq_u8(q, x);
     value = vdotq_u32(value, apart, apart);
+  } else if constexpr (kSigned) {
+    value = dot_signed(value, q, x);
+    if constexpr (kKind == DotKind::products_and_squares) square = dot_signed(square, x, x);
   } else {
     value = vdotq_u32(value, q, x);
     if constexpr (kKind == DotKind::products_and_squares) square = vdotq_u32(square, x, x);
   }
 }
 
+// All are below 2^31.
 inline float32x4_t add_lanes(const uint32x4_t (&sums)[kRows]) {
-  return vcvtq_f32_u32(vpaddq_u32(vpaddq_u32(sums[0], sums[1]), vpaddq_u32(sums[2], sums[3])));
+  const uint32x4_t all = vpaddq_u32(vpaddq_u32(sums[0], sums[1]), vpaddq_u32(sums[2], sums[3]));
+  return vcvtq_f32_s32(vreinterpretq_s32_u32(all));
 }
 
 // The last bytes are read with those before them, which `mask` makes zero on both sides.
-template <DotKind kKind>
+template <DotKind kKind, bool kSigned>
 void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64_t cols, uint8x16_t mask,
                 DotSums& sums) {
 #pragma GCC unroll 4
@@ -47,13 +59,13 @@ void scan_group(const uint8_t* query, const uint8_t* const (&rows)[kRows], int64
   for (; c + kBytes <= cols; c += kBytes) {
     const uint8x16_t q = vld1q_u8(query + c);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) step<kKind>(q, vld1q_u8(rows[r] + c), sums.values[r], sums.squares[r]);
+    for (int r = 0; r < kRows; ++r) step<kKind, kSigned>(q, vld1q_u8(rows[r] + c), sums.values[r], sums.squares[r]);
   }
   if (c == cols) return;
   const uint8x16_t q = vandq_u8(vld1q_u8(query + cols - kBytes), mask);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    step<kKind>(q, vandq_u8(vld1q_u8(rows[r] + cols - kBytes), mask), sums.values[r], sums.squares[r]);
+    step<kKind, kSigned>(q, vandq_u8(vld1q_u8(rows[r] + cols - kBytes), mask), sums.values[r], sums.squares[r]);
   }
 }
 
@@ -63,7 +75,7 @@ uint8x16_t mask_of_last(int64_t cols) {
   return vld1q_u8(real);
 }
 
-template <DotKind kKind>
+template <DotKind kKind, bool kSigned>
 void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
   const auto* const data = static_cast<const uint8_t*>(base.data());
   const uint8x16_t mask = mask_of_last(base.cols());
@@ -71,7 +83,7 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
     const uint8_t* rows[kRows];
     for (int64_t r = 0; r < kRows; ++r) rows[r] = data + std::min(first + r, base.rows() - 1) * base.row_stride();
     DotSums sums;
-    scan_group<kKind>(query, rows, base.cols(), mask, sums);
+    scan_group<kKind, kSigned>(query, rows, base.cols(), mask, sums);
     const float32x4_t products = vmulq_n_f32(add_lanes(sums.values), scale);
     const float32x4_t squares = add_lanes(sums.squares);
     if (first + kRows <= base.rows()) {
@@ -89,11 +101,14 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
 
 }  // namespace
 
-bool has_byte_scan() { return cpu_extensions().dotprod; }
+bool has_byte_scan(DType) { return cpu_extensions().dotprod; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
+  visit_dots(kind, facts, [&](auto tag) {
+    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, facts);
+    scan<tag.kind, false>(query, scale, base, values, facts);
+  });
 }
 
 }  // namespace kith

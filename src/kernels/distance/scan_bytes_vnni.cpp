@@ -100,7 +100,7 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 
 }  // namespace
 
-bool has_byte_scan() { return cpu_extensions().vnni; }
+bool has_byte_scan(DType dtype) { return dtype == DType::u8 && cpu_extensions().vnni; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
@@ -113,7 +113,7 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 
 namespace kith {
 
-bool has_byte_scan() { return false; }
+bool has_byte_scan(DType) { return false; }
 void scan_byte_rows_cpu(KeyKind, const uint8_t*, float, const MatrixView&, float*, float*) {}
 
 }  // namespace kith

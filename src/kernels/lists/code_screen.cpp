@@ -295,6 +295,14 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
   }
 }
 
+void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* block) {
+  HWY_DYNAMIC_DISPATCH(TransposeBlock)(format.bytes(), codes, count, block);
+}
+
+void sum_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
+  sum_block(format, block, tables, sums);
+}
+
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums) {
   const int64_t bytes = format.bytes();
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];

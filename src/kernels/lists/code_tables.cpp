@@ -77,7 +77,25 @@ HWY_INLINE void fill_part(const float* values, int64_t width, const float* colum
 HWY_INLINE void fill_part(const float* query, float factor, int64_t width, const float* columns, const float* squares,
                           int64_t count, float* table) {
   const F32 d;
-  for (int64_t w = 0; w < count; w += kFloats) {
+  constexpr int64_t kTogether = 4;  // vectors of words, which do not wait for each other
+  int64_t w = 0;
+  for (; w + kTogether * kFloats <= count; w += kTogether * kFloats) {
+    hn::Vec<F32> sums[kTogether];
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kTogether; ++i) {
+      sums[i] = squares == nullptr ? hn::Zero(d) : hn::LoadU(d, squares + w + i * kFloats);
+    }
+    for (int64_t c = 0; c < width; ++c) {
+      const auto value = hn::Set(d, factor * query[c]);
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < kTogether; ++i) {
+        sums[i] = hn::MulAdd(value, hn::LoadU(d, columns + c * count + w + i * kFloats), sums[i]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kTogether; ++i) hn::StoreU(sums[i], d, table + w + i * kFloats);
+  }
+  for (; w < count; w += kFloats) {
     auto sum = squares == nullptr ? hn::Zero(d) : hn::LoadU(d, squares + w);
     for (int64_t c = 0; c < width; ++c) {
       sum = hn::MulAdd(hn::Set(d, factor * query[c]), hn::LoadU(d, columns + c * count + w), sum);

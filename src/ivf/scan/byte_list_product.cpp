@@ -1,0 +1,317 @@
+// A piece of a list for few queries, from one byte a column (list_screen.hpp): nothing is decoded.
+//
+// Scalar codes: with m the middle code of a column, z = base + step m, and x = c + z + step (code - m) + d, where d is
+// what the roundings of the held vector add, |d| <= 1.01 u (2 |z + ...| + |c|),
+//
+//   |q - x|^2 = |a|^2 - 2 sum a step (code - m) + sum (step (code - m))^2     within 2 (|a| + R + |d|) |d|
+//   -q x      = -q (c + z) - sum q step (code - m)                            within |q| |d|
+//
+// with a = q - c - z, and R the largest length of step (code - m). Weights are a step, or q step, rounded by e:
+// the sums are within |e| C, with C the largest length of code - m.
+//
+// Stored floats: with y = x - o, rounded to bytes and moved by r at most, and a = q - o,
+//
+//   |q - x|^2 = |a|^2 - 2 a y + |y|^2,    -q x = -q o - q y
+//
+// and a y is within |a| r + |e| (|y| + r) of what is added up. The screen's spread is r + |y| 2^-12, and a query's tilt
+// max(|a|, |e| 2^12): their product bounds both terms and all roundings relative to |a| |y|.
+#include "core/divide.hpp"
+#include "core/infinity.hpp"
+#include "ivf/scan/list_product.hpp"
+#include "ivf/scan/list_screen.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/lists/weighted_bytes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBlockBytes = 1 << 14;  // of rows that queries are compared with in turn
+
+// A sum over columns, in lanes that do not wait for each other.
+template <typename Of>
+double sum_over(int64_t cols, const Of& of) {
+  constexpr int64_t kLanes = 4;
+  double sums[kLanes] = {};
+  int64_t c = 0;
+  for (; c + kLanes <= cols; c += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) sums[j] += of(c + j);
+  }
+  for (; c < cols; ++c) sums[0] += of(c);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+class ByteListProduct final : public ListProduct {
+ public:
+  ByteListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
+      : tables_(tables),
+        codec_(tables.model().codec->view()),
+        kind_(tables.kind()),
+        cols_(codec_.format.cols),
+        padded_(round_up(cols_, kFewestWeightColumns)),
+        stored_(codec_.format.stores_values()),
+        unpacks_(!stored_ && (codec_.format.bits != 8 || cols_ < kFewestWeightColumns)),
+        block_rows_(round_up(std::max<int64_t>(kBlockBytes / padded_, 16), 4)),
+        weights_(shape.few_queries * weight_bytes(padded_), "the queries' weights", resources),
+        facts_(shape.few_queries, "the queries' weights", resources),
+        values_(2 * padded_, "the queries' weights", resources),
+        floats_(padded_, "the queries' weights", resources),
+        unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources) {
+    std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
+    std::fill(values_.begin(), values_.end(), 0.0);
+    if (stored_ || only_counts(resources)) return;
+    const auto middle = static_cast<double>(middle_code(codec_.format.bits));
+    double* const zeros = zeros_of_codes();
+    for (int64_t c = 0; c < cols_; ++c) {
+      zeros[c] = static_cast<double>(codec_.bases[c]) + middle * static_cast<double>(codec_.steps[c]);
+    }
+    zero_length_ = std::sqrt(sum_over(cols_, [&](int64_t c) { return zeros[c] * zeros[c]; }));
+    longest_ = middle * std::sqrt(sum_over(cols_, [&](int64_t c) {
+                 return static_cast<double>(codec_.steps[c]) * static_cast<double>(codec_.steps[c]);
+               }));
+    longest_code_ = middle * std::sqrt(static_cast<double>(cols_));
+  }
+
+  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists, int64_t) override {
+    const auto [numbers, count, list] = lists[0];
+    list_ = list;
+    centre_ = stored_ ? nullptr : tables_.model().base_of(list);
+    centre_length_ = centre_ == nullptr ? 0.0 : std::sqrt(canonical_squared_norm_cpu(centre_, cols_));
+    queries_ = queries;
+    inverse_norms_ = inverse_norms;
+    numbers_ = numbers;
+    count_ = count;
+    ready_ = nullptr;
+    if (!stored_) {
+      for (int64_t i = 0; i < count; ++i) load_code_query(i);
+    }
+  }
+
+  void load_rows(const ListRows& rows) override {
+    rows_ = rows;
+    if (!stored_ || rows.screen == ready_) return;
+    // Stored floats: segments of a list without a centre have origins of their own.
+    const bool loaded = ready_ != nullptr && tables_.model().has_centres();
+    ready_ = rows.screen;
+    if (loaded) return;
+    const float* const origin =
+        tables_.model().has_centres() ? tables_.model().centre(list_) : rows.screen->origin().data();
+    for (int64_t i = 0; i < count_; ++i) load_float_query(i, origin);
+  }
+
+  float offset(int64_t query) const override { return facts_[query].offset; }
+  float error(int64_t query) const override { return facts_[query].error; }
+
+  void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) override {
+    ByteRowsQuery queries[kHitQueries];
+    for (int64_t i = 0; i < count; ++i) {
+      const Facts& facts = facts_[group + i];
+      queries[i] = {facts.weights,
+                    facts.constant,
+                    facts.factor,
+                    limits[i] + facts.least_error,
+                    facts.tilt,
+                    hits.values + i * hits.stride,
+                    hits.rows + i * hits.stride};
+    }
+    for (int64_t first = 0; first < rows_.count; first += block_rows_) {
+      const ByteRows block = block_of(first, std::min(block_rows_, rows_.count - first));
+      scan_weighted_bytes(block, static_cast<uint32_t>(first), queries, count);
+    }
+    for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
+    for (int64_t i = 0; i < count; ++i) set_error(facts_[group + i], hits.rows + i * hits.stride, hits.counts[i]);
+  }
+
+ private:
+  struct Facts {
+    ByteWeights weights;
+    float constant = 0;
+    float factor = 0;
+    float offset = 0;
+    float least_error = 0;  // without what a vector's spread adds
+    float tilt = 0;
+    float error = 0;  // of those that passed last
+  };
+
+  double* values() const { return values_.data(); }
+  double* zeros_of_codes() const { return values_.data() + padded_; }
+
+  ByteRows block_of(int64_t first, int64_t count) const {
+    ByteRows block = rows_.screen->rows(rows_.first + first, count);
+    if (stored_) return block;
+    const uint8_t* const codes = rows_.codes + first * codec_.format.bytes();
+    block.zero = middle_code(codec_.format.bits);
+    block.bytes = codes;
+    block.stride = block.cols = cols_;
+    if (!unpacks_) return block;
+    for (int64_t i = 0; i < count; ++i) {
+      unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, codec_.format.bits, unpacked_.data() + i * padded_);
+    }
+    block.bytes = unpacked_.data();
+    block.stride = block.cols = padded_;
+    return block;
+  }
+
+  // Weights of values(), with whatever they are multiplied by.
+  void set_weights(int64_t i, int64_t cols, double times) {
+    float* const floats = floats_.data();
+    const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
+    const double* const w = values();
+    for (int64_t c = 0; c < whole; ++c) floats[c] = static_cast<float>(w[c]);
+    if (whole < cols) std::fill_n(floats + whole, kFewestWeightColumns, 0.0f);
+    for (int64_t c = whole; c < cols; ++c) floats[weight_place(c, cols)] = static_cast<float>(w[c]);
+    round_floats(i, cols, times);
+  }
+  void round_floats(int64_t i, int64_t cols, double times) {
+    Facts& facts = facts_[i];
+    facts.weights = round_weights(floats_.data(), cols, weights_.data() + i * weight_bytes(padded_));
+    facts.factor = static_cast<float>(times) * facts.weights.step;
+  }
+  // Nothing is certain: everything passes.
+  void give_up(int64_t i, int64_t cols) {
+    std::fill_n(values(), cols, 0.0);
+    set_weights(i, cols, 0);
+    facts_[i].offset = facts_[i].constant = facts_[i].tilt = 0;
+    facts_[i].least_error = kInfinity;
+  }
+
+  void load_code_query(int64_t i) {
+    const float* const query = queries_ + numbers_[i] * cols_;
+    const int64_t cols = unpacks_ ? padded_ : cols_;
+    const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
+    const double* const zeros = zeros_of_codes();
+    const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre_length_);  // |d|
+    double* const w = values();
+    Facts& facts = facts_[i];
+    // w holds a, or q, and then its product with the steps.
+    if (!has_differences(kind_)) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) * inverse;
+    } else if (centre_ == nullptr) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - zeros[c];
+    } else {
+      for (int64_t c = 0; c < cols_; ++c) {
+        w[c] = static_cast<double>(query[c]) - static_cast<double>(centre_[c]) - zeros[c];
+      }
+    }
+    const double squares = sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; });
+    double product = 0;  // q (c + z)
+    if (!has_differences(kind_)) {
+      product = sum_over(cols_, [&](int64_t c) { return w[c] * zeros[c]; });
+      if (centre_ != nullptr) {
+        product += sum_over(cols_, [&](int64_t c) { return w[c] * static_cast<double>(centre_[c]); });
+      }
+    }
+    for (int64_t c = 0; c < cols_; ++c) w[c] *= static_cast<double>(codec_.steps[c]);
+    const double all = zero_length_ + longest_ + centre_length_;
+    if (!(squares < kLargestSquaredNorm && all * all < kLargestSquaredNorm)) return give_up(i, cols);
+    const double a = std::sqrt(squares);
+    const bool differences = has_differences(kind_);
+    set_weights(i, cols, differences ? -2 : -1);
+    const double moved = facts.weights.moved_by * longest_code_;
+    facts.tilt = 0;
+    facts.constant = 0;
+    if (differences) {
+      const double far = a + longest_;
+      facts.offset = static_cast<float>(squares);
+      facts.least_error =
+          static_cast<float>(1.01 * (2 * moved + 12 * kUnitRoundoff * far * far + 2 * (far + held) * held));
+      return;
+    }
+    const double error = 1.01 * (moved + 12 * kUnitRoundoff * a * all + a * held) + underflow_error(cols_);
+    facts.offset = static_cast<float>(-product);
+    facts.least_error = static_cast<float>(error);
+    if (kind_ != KeyKind::cosine) return;
+    facts.constant = facts.offset;
+    facts.offset = 1;
+    facts.least_error = static_cast<float>(32 * kUnitRoundoff);
+    facts.tilt = static_cast<float>(error * 1.01);
+  }
+
+  void load_float_query(int64_t i, const float* origin) {
+    const float* const query = queries_ + numbers_[i] * cols_;
+    const bool differences = has_differences(kind_);
+    const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
+    // Rounded to f32, which moves it by less than the spread has room for.
+    float* const w = floats_.data();
+    std::fill(w + cols_, w + padded_, 0.0f);
+    if (differences) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = query[c] - origin[c];
+    } else if (kind_ == KeyKind::cosine) {
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<float>(query[c] * inverse);
+    } else {
+      std::copy_n(query, cols_, w);
+    }
+    const double squares = canonical_squared_norm_cpu(w, cols_);
+    const double origins = differences ? 0.0 : canonical_squared_norm_cpu(origin, cols_);
+    double product = 0;
+    if (!differences) canonical_products_cpu(w, origin, 1, cols_, &product);
+    if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i, padded_);
+    const double a = std::sqrt(squares);
+    Facts& facts = facts_[i];
+    round_floats(i, padded_, differences ? -2 : -1);
+    facts.constant = 0;
+    facts.tilt = static_cast<float>((differences ? 2.02 : 1.01) * std::max(a, facts.weights.moved_by * 0x1p12) + 1e-30);
+    const double small = underflow_error(cols_);
+    if (differences) {
+      facts.offset = static_cast<float>(squares);
+      facts.least_error = static_cast<float>(16 * kUnitRoundoff * squares + small);
+    } else {
+      const double one = kind_ == KeyKind::cosine ? 1.0 : 0.0;
+      facts.offset = static_cast<float>(one - product);
+      facts.least_error = static_cast<float>(32 * kUnitRoundoff * (one + a * std::sqrt(origins)) + small);
+    }
+  }
+
+  // Of the vectors that passed: their largest spread counts, and what their terms were rounded down by.
+  void set_error(Facts& facts, const uint32_t* rows, int64_t count) const {
+    facts.error = facts.least_error;
+    if (facts.tilt == 0 && !stored_) return;
+    float spread = 0;
+    float term = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      spread = std::max(spread, rows_.screen->spread(rows_.first + rows[i]));
+      term = std::max(term, stored_ ? rows_.screen->term(rows_.first + rows[i]) : 0.0f);
+    }
+    facts.error += (facts.tilt * spread + term * static_cast<float>(32 * kUnitRoundoff)) * 1.001f;
+  }
+
+  const ListTables& tables_;
+  const CodecView codec_;
+  const KeyKind kind_;
+  const int64_t cols_;
+  const int64_t padded_;
+  const bool stored_;
+  const bool unpacks_;
+  const int64_t block_rows_;
+  HostArray<uint8_t> weights_;
+  HostArray<Facts> facts_;
+  HostArray<double> values_;  // of a query as it is rounded; then zeros_of_codes()
+  HostArray<float> floats_;   // the same in f32
+  HostArray<uint8_t> unpacked_;
+  double zero_length_ = 0;   // |z|
+  double longest_ = 0;       // R
+  double longest_code_ = 0;  // C
+  // Of the list and its queries.
+  int64_t list_ = 0;
+  const float* centre_ = nullptr;
+  double centre_length_ = 0;
+  const float* queries_ = nullptr;
+  const double* inverse_norms_ = nullptr;
+  const uint32_t* numbers_ = nullptr;
+  int64_t count_ = 0;
+  const ListScreen* ready_ = nullptr;  // whose origin the queries were loaded for
+  ListRows rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<ListProduct> make_byte_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                    const Resources& resources) {
+  return std::make_unique<ByteListProduct>(tables, shape, resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,235 @@
+#include "ivf/scan/code_table_scan.hpp"
+
+#include "core/cpu_target.hpp"
+#include "ivf/scan/list_screen.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/lists/code_screen.hpp"
+#include "kernels/select/smallest_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kNobody = -1;
+constexpr double kRounding = 1e-6;  // of limits in steps, relative to what they are made of
+
+// Which sums are not above start + slope * term; a NaN passes. Returns whether any is.
+[[gnu::always_inline]] inline uint32_t passes_of(const uint16_t* sums, const float* terms, float start, float slope,
+                                                 int64_t count, uint32_t* passes) {
+  uint32_t any = 0;
+  for (int64_t j = 0; j < count; ++j) {
+    passes[j] = !(static_cast<float>(sums[j]) > start + slope * terms[j]);
+    any |= passes[j];
+  }
+  return any;
+}
+
+}  // namespace
+
+CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms terms, const ListProductShape& shape,
+                             const Resources& resources)
+    : format_(format),
+      adds_norms_(adds_norms),
+      terms_kind_(terms),
+      owners_(static_cast<size_t>(shape.table_queries), kNobody),
+      used_(static_cast<size_t>(shape.table_queries), 0),
+      table_bytes_(screen_table_bytes(format)),
+      screens_(has_code_screen(format, cpu_extensions())),
+      sums_(shape.table_queries * entries(), "lookup tables", resources),
+      bytes_(shape.table_queries * table_bytes_, "lookup tables", resources),
+      rounded_(shape.table_queries, "lookup tables", resources),
+      loaded_(shape.loaded_queries, "lookup tables", resources),
+      steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
+      values_(shape.piece_rows, "sums of codes", resources) {}
+
+void CodeTableScan::round_table(int64_t i) {
+  if (screens_) rounded_[i] = round_code_tables(format_, table(i), bytes_.data() + i * table_bytes_);
+}
+
+float CodeTableScan::norm_of(int64_t row) const {
+  if (!adds_norms_) return 0;
+  float norm;  // behind whole bytes
+  std::memcpy(&norm, codes_ + row * format_.bytes() + format_.parts, sizeof norm);
+  return norm;
+}
+
+void CodeTableScan::load_rows(const ListRows& rows) {
+  const int64_t count = rows.count;
+  codes_ = rows.codes;
+  rows_ = count;
+  if (terms_kind_ != Terms::none) {
+    terms_ = rows.screen->terms(rows.first);
+    largest_term_ = rows.screen->largest_term();
+  }
+  if (!adds_norms_) return;
+  least_norm_ = kInfinity;
+  most_norm_ = 0;
+  bool sure = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto norm = static_cast<double>(norm_of(i));
+    least_norm_ = std::min(least_norm_, norm);
+    most_norm_ = std::max(most_norm_, norm);
+    sure = sure && norm >= 0 && norm < kLargestSquaredNorm;
+  }
+  // A norm takes part in as many roundings as a part's entry.
+  norm_error_ =
+      sure ? static_cast<float>(1.01 * static_cast<double>(format_.parts + 4) * kUnitRoundoff * most_norm_) : kInfinity;
+}
+
+void CodeTableScan::start_lists() {
+  if (!cleared_) {
+    std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
+    std::fill(rounded_.begin(), rounded_.end(), ByteTables());
+    cleared_ = true;
+  }
+  firsts_.assign(1, 0);
+  first_ = 0;
+  ++call_;
+}
+
+void CodeTableScan::scan(int64_t group, int64_t count, const float* limits, ListHits& hits) {
+  const int64_t first = first_ + group;
+  if (terms_kind_ != Terms::none) return scan_with_terms(first, count, limits, hits);
+  ScreenQuery screened[kHitQueries];
+  int64_t numbers[kHitQueries];
+  int64_t screened_count = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t* const rows = hits.rows + i * hits.stride;
+    const double most = most_steps(first + i, limits[i], hits);
+    hits.counts[i] = 0;
+    if (most < 0) continue;  // a lower bound of all is above the limit
+    if (most == kInfinity) {
+      std::iota(rows, rows + rows_, 0u);
+      add_up(first + i, limits[i], rows_, i, hits);
+      continue;
+    }
+    numbers[screened_count] = i;
+    screened[screened_count++] = {bytes(first + i), static_cast<uint16_t>(std::min(most, 65535.0)), rows, 0};
+  }
+  screen_codes(format_, codes_, rows_, screened, screened_count);
+  for (int64_t j = 0; j < screened_count; ++j) {
+    add_up(first + numbers[j], limits[numbers[j]], screened[j].found, numbers[j], hits);
+  }
+}
+
+// Steps of bytes that a value within the limit has at most. Infinite where bytes exclude nothing.
+double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hits) {
+  const float error = error_of(query);
+  const ByteTables& rounded = rounded_[loaded_[query].table];
+  if (!screens_ || !(rounded.step > 0) || !(error < kInfinity)) return kInfinity;
+  const float most = limit + error;
+  // One more for the roundings of this line.
+  if (most < kInfinity) {
+    return (static_cast<double>(most) - rounded.least - least_norm_) / rounded.step * (1 + 0x1p-40) + 1;
+  }
+  if (!has_code_sums(format_) || hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
+  return steps_that_hold(query, hits.enough, false);
+}
+
+// Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have values
+// below their steps and one for each part, and keys within the error of these. Norms are apart by so much.
+double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_terms) {
+  const ByteTables& rounded = rounded_[loaded_[query].table];
+  sum_codes(format_, codes_, rows_, bytes(query), steps_.data());
+  const auto inverse = static_cast<float>(with_terms ? 1 / rounded.step : 0.0);
+  const float* const terms = with_terms ? terms_ : values_.data();
+  float largest = 0;
+  for (int64_t i = 0; with_terms && i < rows_; ++i) largest = std::max(largest, std::abs(terms[i] * inverse));
+  for (int64_t i = 0; i < rows_; ++i) {
+    values_[i] = static_cast<float>(steps_[i]) + (with_terms ? terms[i] * inverse : 0.0f);
+  }
+  return static_cast<double>(rank_value(values_.data(), rows_, enough)) + static_cast<double>(format_.parts) + 2 +
+         1e-6 * static_cast<double>(largest) +
+         (2 * static_cast<double>(error_of(query)) + most_norm_ - least_norm_) / rounded.step * (1 + 0x1p-40);
+}
+
+// A vector's sum T, of which `least + step * bytes` is a lower bound, counts where T + term <= limit, or, divided by the
+// norm, (T + constant) / norm <= limit: either way the bytes of vector i may add up to start + slope * term[i] at most.
+CodeTableScan::TermLimit CodeTableScan::term_limit(int64_t query, float limit, const ListHits& hits) {
+  const Loaded& own = loaded_[query];
+  const ByteTables& rounded = rounded_[own.table];
+  const bool divides = terms_kind_ == Terms::divisors;
+  const float error = error_of(query);
+  const float most = limit + error;
+  if (!screens_ || !has_code_sums(format_) || !(rounded.step > 0) || !(error < kInfinity) || !(own.tilt < kInfinity)) {
+    return {};
+  }
+  double start = kInfinity;
+  double slope = 0;
+  if (most < kInfinity) {
+    const double of_sum =
+        divides ? static_cast<double>(own.tilt) - static_cast<double>(own.constant) : static_cast<double>(most);
+    start = (of_sum - rounded.least) / rounded.step;
+    slope = (divides ? static_cast<double>(most) : -1.0) / rounded.step;
+  } else if (!divides && hits.enough > 0 && rows_ >= 2 * hits.enough) {
+    start = steps_that_hold(query, hits.enough, true);
+    slope = -1 / rounded.step;
+  }
+  if (!(std::abs(start) < 1e30 && std::abs(slope) < 1e30)) return {};
+  const double sizes = std::abs(start) + std::abs(slope) * static_cast<double>(largest_term_);
+  return {static_cast<float>(start + 2 + kRounding * sizes), static_cast<float>(slope), true};
+}
+
+void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* limits, ListHits& hits) {
+  TermLimit own[kHitQueries];
+  int64_t found[kHitQueries];
+  bool any_screened = false;
+  for (int64_t i = 0; i < count; ++i) {
+    own[i] = term_limit(first + i, limits[i], hits);
+    any_screened = any_screened || own[i].screens;
+    found[i] = own[i].screens ? 0 : rows_;
+    if (!own[i].screens) std::iota(hits.rows + i * hits.stride, hits.rows + i * hits.stride + rows_, 0u);
+  }
+  alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
+  uint16_t sums[kColumnVectors];
+  for (int64_t at = 0; any_screened && at < rows_; at += kColumnVectors) {
+    const int64_t here = std::min(kColumnVectors, rows_ - at);
+    transpose_codes(format_, codes_ + at * format_.bytes(), here, block);
+    for (int64_t i = 0; i < count; ++i) {
+      if (!own[i].screens) continue;
+      sum_transposed(format_, block, bytes(first + i), sums);
+      uint32_t passes[kColumnVectors];
+      const uint32_t any = here == kColumnVectors
+                               ? passes_of(sums, terms_ + at, own[i].start, own[i].slope, kColumnVectors, passes)
+                               : passes_of(sums, terms_ + at, own[i].start, own[i].slope, here, passes);
+      if (any == 0) continue;
+      uint32_t* const rows = hits.rows + i * hits.stride;
+      for (int64_t j = 0; j < here; ++j) {
+        rows[found[i]] = static_cast<uint32_t>(at + j);
+        found[i] += passes[j];
+      }
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) add_up(first + i, limits[i], found[i], i, hits);
+}
+
+// The values of the first `count` rows of a query's hits, of which those within the limit stay.
+void CodeTableScan::add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits) {
+  float* const values = hits.values + place * hits.stride;
+  uint32_t* const rows = hits.rows + place * hits.stride;
+  const float* const sums = table(loaded_[query].table);
+  const int64_t code_bytes = format_.bytes();
+  for (int64_t i = 0; i < count; ++i) values[i] = sum_code_tables(format_, sums, codes_ + rows[i] * code_bytes);
+  for (int64_t i = 0; adds_norms_ && i < count; ++i) values[i] += norm_of(rows[i]);
+  if (terms_kind_ == Terms::added) {
+    for (int64_t i = 0; i < count; ++i) values[i] += terms_[rows[i]];
+  }
+  spread_errors_[place] = 0;
+  if (terms_kind_ == Terms::divisors) {
+    const Loaded& loaded = loaded_[query];
+    float least = kInfinity;  // of the norms; zero vectors have a value of zero
+    for (int64_t i = 0; i < count; ++i) {
+      const float norm = terms_[rows[i]];
+      values[i] = norm == 0 ? 0.0f : (values[i] + loaded.constant) / norm;
+      if (norm > 0) least = std::min(least, norm);
+    }
+    if (least < kInfinity) spread_errors_[place] = loaded.tilt / least * 1.001f;
+  }
+  hits.counts[place] = keep_up_to(limit + error_of(query) + spread_errors_[place], values, rows, count);
+}
+
+}  // namespace kith

@@ -1,0 +1,118 @@
+// Pieces of lists by lookup tables, whatever they are of: what product codes and sums of codewords share.
+#pragma once
+
+#include "core/divide.hpp"
+#include "core/infinity.hpp"
+#include "ivf/scan/list_product.hpp"
+#include "kernels/lists/code_tables.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// A piece of a list by lookup tables, whatever they are of: sums of a table's entries, after a screen of tables rounded
+// to bytes where the processor has one (kernels/lists/code_screen.hpp). Who derives from it fills the tables.
+//
+// A norm that codes hold as a number, behind their parts, has no table: it is added to the sum. What the parts add up
+// to is then at most the limit less the least norm of the piece. Terms that a screen has of each vector
+// (list_screen.hpp) give every vector a limit of its own.
+class CodeTableScan : public ListProduct {
+ protected:
+  // A query in a list.
+  struct Loaded {
+    float offset = 0;
+    float error = 0;  // without what norms that are added bring
+    int64_t table = 0;
+    float constant = 0;  // added to sums that are divided by a norm,
+    float tilt = 0;      // and their error before they are
+  };
+
+  // What a screen has of each vector, where anything: a term that is added to the sum, or a norm that divides it.
+  enum class Terms : uint8_t { none, added, divisors };
+ public:
+  // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
+  // lie behind the parts, as numbers.
+  CodeTableScan(const CodeFormat& format, bool adds_norms, Terms terms, const ListProductShape& shape,
+                const Resources& resources);
+
+  void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
+  void load_rows(const ListRows& rows) final;
+  float offset(int64_t query) const final { return loaded_[first_ + query].offset; }
+  float error(int64_t query) const final { return error_of(first_ + query) + spread_errors_[query % kHitQueries]; }
+  void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) final;
+
+ protected:
+  const CodeFormat& format() const { return format_; }
+  int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
+  float* table(int64_t i) const { return sums_.data() + i * entries(); }
+  // Once a table is filled.
+  void round_table(int64_t i);
+  // The lists of a call begin; and each with so many queries.
+  void start_lists();
+  Loaded& loaded(int64_t i) const { return loaded_[i]; }
+  int64_t loaded_count() const { return firsts_.back(); }
+  void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
+  // The table of a query of the batch, the same in every list: filled by fill(table) where there is none; those of the
+  // lists of a call stay. Not for whoever numbers tables otherwise.
+  template <typename Fill>
+  int64_t table_of(uint32_t number, const Fill& fill) {
+    const auto there = std::find(owners_.begin(), owners_.end(), int64_t{number});
+    auto at = static_cast<size_t>(there - owners_.begin());
+    if (there == owners_.end()) {
+      at = static_cast<size_t>(std::min_element(used_.begin(), used_.end()) - used_.begin());
+      owners_[at] = number;
+      fill(table(static_cast<int64_t>(at)));
+      round_table(static_cast<int64_t>(at));
+    }
+    used_[at] = call_;
+    return static_cast<int64_t>(at);
+  }
+
+ private:
+  float norm_of(int64_t row) const;
+  float error_of(int64_t query) const { return loaded_[query].error + norm_error_; }
+  double most_steps(int64_t query, float limit, const ListHits& hits);
+  double steps_that_hold(int64_t query, int64_t enough, bool with_terms);
+  // What a vector's bytes may add up to: start + slope * term. Where nothing is known, all pass.
+  struct TermLimit {
+    float start = 0;
+    float slope = 0;
+    bool screens = false;
+  };
+  TermLimit term_limit(int64_t query, float limit, const ListHits& hits);
+  void scan_with_terms(int64_t first, int64_t count, const float* limits, ListHits& hits);
+  void add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits);
+  const uint8_t* bytes(int64_t query) const { return bytes_.data() + loaded_[query].table * table_bytes_; }
+
+  const CodeFormat format_;
+  const bool adds_norms_;
+  const Terms terms_kind_;
+  float largest_term_ = 0;
+  const float* terms_ = nullptr;              // of the vectors loaded
+  float spread_errors_[kHitQueries] = {};     // of the vectors that passed, where a norm divides
+  std::vector<int64_t> owners_;               // of the tables: queries of the batch
+  std::vector<int64_t> used_;                 // when each was last wanted
+  int64_t call_ = 0;
+  const int64_t table_bytes_;
+  const bool screens_;
+  bool cleared_ = false;  // the tables rounded to bytes, whose last ones stay zeros
+  HostArray<float> sums_;
+  HostArray<uint8_t> bytes_;
+  HostArray<ByteTables> rounded_;
+  HostArray<Loaded> loaded_;
+  HostArray<uint16_t> steps_;
+  HostArray<float> values_;            // the same
+  std::vector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
+  int64_t first_ = 0;                  // of the list in use
+  const uint8_t* codes_ = nullptr;
+  int64_t rows_ = 0;
+  // Of the norms of the vectors loaded: 0 where none are added.
+  double least_norm_ = 0;
+  double most_norm_ = 0;
+  float norm_error_ = 0;
+};
+
+
+}  // namespace kith

@@ -1,0 +1,163 @@
+#include "kernels/lists/weighted_bytes.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/lists/weighted_bytes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "core/cpu_target.hpp"
+#include "kernels/panels/instruction_family.hpp"
+
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using I16 = hn::CappedTag<int16_t, 16>;
+using U8 = hn::Rebind<uint8_t, I16>;
+using I32 = hn::Repartition<int32_t, I16>;
+constexpr int64_t kStep = hn::MaxLanes(I16());
+static_assert(kFewestWeightColumns % kStep == 0);
+constexpr int kRows = 4;
+
+HWY_INLINE void sum_rows(const uint8_t* const (&rows)[kRows], const int16_t* weights, int64_t cols,
+                         int32_t (&sums)[kRows]) {
+  const I16 d;
+  hn::Vec<I32> even[kRows];
+  hn::Vec<I32> odd[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(I32());
+  const auto step = [&](int64_t from, int64_t c) HWY_ATTR {
+    const auto w = hn::LoadU(d, weights + c);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const auto x = hn::PromoteTo(d, hn::LoadU(U8(), rows[r] + from));
+      even[r] = hn::ReorderWidenMulAccumulate(I32(), x, w, even[r], odd[r]);
+    }
+  };
+  const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
+  for (int64_t c = 0; c < whole; c += kStep) step(c, c);
+  for (int64_t c = 0; whole < cols && c < kFewestWeightColumns; c += kStep) {  // the last ones, with some before them
+    step(cols - kFewestWeightColumns + c, whole + c);
+  }
+  for (int r = 0; r < kRows; ++r) sums[r] = hn::GetLane(hn::SumOfLanes(I32(), hn::Add(even[r], odd[r])));
+}
+
+void ScanWeightedBytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+  for (int64_t i = 0; i < rows.count; i += kRows) {
+    const int64_t here = std::min<int64_t>(kRows, rows.count - i);
+    const uint8_t* of[kRows];
+    for (int r = 0; r < kRows; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
+    for (int64_t q = 0; q < query_count; ++q) {
+      ByteRowsQuery& query = queries[q];
+      int32_t sums[kRows];
+      sum_rows(of, static_cast<const int16_t*>(query.weights.weights), rows.cols, sums);
+      const int32_t shift = rows.zero * query.weights.sum;
+      for (int64_t r = 0; r < here; ++r) {
+        float value = query.constant + query.factor * static_cast<float>(sums[r] - shift);
+        if (rows.scales != nullptr) value *= rows.scales[i + r];
+        if (rows.terms != nullptr) value += rows.terms[i + r];
+        const float least = rows.spreads == nullptr ? value : value - query.tilt * rows.spreads[i + r];
+        query.values[query.found] = value;
+        query.numbers[query.found] = first + static_cast<uint32_t>(i + r);
+        query.found += !(least > query.limit);  // a NaN passes
+      }
+    }
+  }
+}
+
+using F32 = hn::ScalableTag<float>;
+using W32 = hn::RebindToSigned<F32>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+static_assert(kFewestWeightColumns % kFloats == 0);
+// Added to a small number it leaves a whole one, which the low bits of the sum hold.
+constexpr float kWholeFloat = 0x1.8p23f;
+
+float LargestWeight(const float* values, int64_t padded) {
+  const F32 d;
+  auto largest = hn::Zero(d);
+  for (int64_t c = 0; c < padded; c += kFloats) largest = hn::Max(largest, hn::Abs(hn::LoadU(d, values + c)));
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+// Whole vectors of values to weights, as planes or words. What is lost is measured in f32, with room for its roundings.
+void RoundWeights(const float* values, int64_t padded, bool planes, float inverse, ByteWeights& rounded, void* out) {
+  const F32 d;
+  const W32 di;
+  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int16_t, F32> d16;
+  const auto step = hn::Set(d, rounded.step);
+  const auto times = hn::Set(d, inverse);
+  const auto whole = hn::Set(d, kWholeFloat);
+  auto* const words = static_cast<int16_t*>(out);
+  auto* const high = static_cast<int8_t*>(out);
+  int8_t* const low = high + padded;
+  auto squares = hn::Zero(d);
+  auto lows = hn::Zero(d);
+  auto sum = hn::Zero(di);
+  auto high_sum = hn::Zero(di);
+  for (int64_t c = 0; c < padded; c += kFloats) {
+    const auto value = hn::LoadU(d, values + c);
+    const auto near = hn::Sub(hn::MulAdd(value, times, whole), whole);
+    const auto lost = hn::NegMulAdd(step, near, value);
+    squares = hn::MulAdd(lost, lost, squares);
+    const auto weight = hn::ConvertTo(di, near);
+    sum = hn::Add(sum, weight);
+    if (!planes) {
+      hn::StoreU(hn::DemoteTo(d16, weight), d16, words + c);
+      continue;
+    }
+    const auto upper = hn::ShiftRight<7>(hn::Add(weight, hn::Set(di, 64)));
+    const auto rest = hn::Sub(weight, hn::ShiftLeft<7>(upper));
+    high_sum = hn::Add(high_sum, upper);
+    const auto lower = hn::ConvertTo(d, rest);
+    lows = hn::MulAdd(lower, lower, lows);
+    hn::StoreU(hn::DemoteTo(d8, upper), d8, high + c);
+    hn::StoreU(hn::DemoteTo(d8, rest), d8, low + c);
+  }
+  rounded.sum = hn::GetLane(hn::SumOfLanes(di, sum));
+  rounded.high_sum = hn::GetLane(hn::SumOfLanes(di, high_sum));
+  rounded.moved_by = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares))));
+  rounded.low = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, lows)))) * 1.001;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(ScanWeightedBytes);
+
+HWY_EXPORT(LargestWeight);
+HWY_EXPORT(RoundWeights);
+
+ByteWeights round_weights(const float* values, int64_t cols, void* out) {
+  const int64_t padded = weight_bytes(cols) / 2;
+  const float largest = HWY_DYNAMIC_DISPATCH(LargestWeight)(values, padded);
+  ByteWeights rounded;
+  rounded.weights = out;
+  const auto most = static_cast<float>(largest_weight(cols));
+  // A step that f32 holds well; with less, weights are zeros.
+  const bool tiny = !(largest > 1e-30f);
+  rounded.step = tiny ? 0.0f : largest / most * (1 + 0x1p-20f);
+  HWY_DYNAMIC_DISPATCH(RoundWeights)
+  (values, padded, cpu_extensions().dotprod, tiny ? 0.0f : 1 / rounded.step, rounded, out);
+  // A difference is rounded relative to the value, squares and their sum to themselves; those below 2^-126 may be lost.
+  const double length = std::sqrt(static_cast<double>(cols));
+  rounded.moved_by = rounded.moved_by * 1.001 + length * (static_cast<double>(largest) * 0x1p-23 + 0x1p-62);
+  return rounded;
+}
+
+void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+#if defined(KITH_ARM)
+  if (cpu_extensions().dotprod) return scan_weighted_bytes_dotprod(rows, first, queries, query_count);
+#endif
+  HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, first, queries, query_count);
+}
+
+}  // namespace kith
+#endif

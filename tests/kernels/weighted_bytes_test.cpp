@@ -1,0 +1,84 @@
+// Sums of weights and bytes against their definition, on every instruction set: what passes, and with which value.
+#include "kernels/lists/weighted_bytes.hpp"
+
+#include "core/random.hpp"
+#include "kernels/forced_target.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace kith {
+namespace {
+
+TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
+  const CounterRng rng(5, 0);
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {16, 17, 31, 48, 100, 128, 1536}) {
+      for (const int64_t count : {1, 3, 4, 23}) {
+        SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
+        std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));
+        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(rng.word(i));
+        std::vector<float> values(static_cast<size_t>(cols));
+        std::vector<float> placed(static_cast<size_t>(weight_bytes(cols) / 2), 0.0f);
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = static_cast<float>(rng.word(7 * i + 1) % 20001) / 10000.0f - 1.0f;
+          placed[static_cast<size_t>(weight_place(static_cast<int64_t>(i), cols))] = values[i];
+        }
+        std::vector<float> terms(static_cast<size_t>(count));
+        std::vector<float> scales(static_cast<size_t>(count));
+        std::vector<float> spreads(static_cast<size_t>(count));
+        for (size_t i = 0; i < terms.size(); ++i) {
+          terms[i] = static_cast<float>(i) * 3;
+          scales[i] = 1 + static_cast<float>(i) / 8;
+          spreads[i] = static_cast<float>(i % 5);
+        }
+        std::vector<uint8_t> memory(static_cast<size_t>(weight_bytes(cols)));
+        const ByteWeights weights = round_weights(placed.data(), cols, memory.data());
+        ASSERT_GT(weights.step, 0);
+        EXPECT_LE(weights.moved_by, weights.step * std::sqrt(static_cast<double>(cols)) * 0.51);
+        const ByteRows rows{bytes.data(), cols, count, cols, 100, static_cast<float>(255 * std::sqrt(cols)), terms.data(), scales.data(), spreads.data()};
+        std::vector<float> expected;
+        for (int64_t i = 0; i < count; ++i) {
+          double sum = 0;
+          for (int64_t c = 0; c < cols; ++c) {
+            const double weight = std::nearbyint(values[static_cast<size_t>(c)] * (1 / weights.step));
+            sum += weight * (static_cast<int>(bytes[static_cast<size_t>(i * cols + c)]) - 100);
+          }
+          const auto at = static_cast<size_t>(i);
+          expected.push_back(
+              static_cast<float>(terms[at] + scales[at] * (0.5 - static_cast<double>(weights.step) * sum)));
+        }
+        const float half = expected[static_cast<size_t>(count / 2)] + 0.25f;
+        int64_t wanted = 0;
+        for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
+        for (const int64_t together : {1, 2, 3, 4, 7}) {  // of which the last has a limit
+          std::vector<std::vector<float>> found(7, std::vector<float>(static_cast<size_t>(count) + 4));
+          std::vector<std::vector<uint32_t>> numbers(7, std::vector<uint32_t>(static_cast<size_t>(count) + 4));
+          std::vector<ByteRowsQuery> queries;
+          for (int64_t q = 0; q < together; ++q) {
+            const bool limited = q + 1 == together && together > 1;
+            queries.push_back({weights, 0.5f, -weights.step, limited ? half : std::numeric_limits<float>::infinity(),
+                               2.0f, found[static_cast<size_t>(q)].data(), numbers[static_cast<size_t>(q)].data()});
+          }
+          scan_weighted_bytes(rows, 7, queries.data(), together);
+          ASSERT_EQ(queries[0].found, count);
+          for (int64_t i = 0; i < count; ++i) {
+            const auto at = static_cast<size_t>(i);
+            EXPECT_EQ(numbers[0][at], static_cast<uint32_t>(7 + i));
+            EXPECT_NEAR(found[0][at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
+          }
+          if (together > 1) {
+            EXPECT_EQ(queries.back().found, wanted);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
