@@ -63,7 +63,8 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
   const bool u8 = (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8;
   const bool i8 = cpu.dotprod && shape.base_dtype == DType::i8 && shape.query_dtype == DType::i8;
-  return (u8 || i8) && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns && shape.cols <= kMostDotColumns;
+  return (u8 || i8) && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns &&
+         shape.cols <= kMostDotColumns;
 }
 
 // Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time

@@ -216,8 +216,8 @@ class TileScan {
   static bool takes_bytes(CpuScanner& scanner) {
     const MatrixView& base = scanner.base();
     const bool bytes = base.dtype() == DType::u8 || base.dtype() == DType::i8;
-    return bytes && has_byte_scan(base.dtype()) && is_product(scanner.kind()) &&
-           base.cols() >= kFewestDotColumns && base.cols() <= kMostDotColumns;
+    return bytes && has_byte_scan(base.dtype()) && is_product(scanner.kind()) && base.cols() >= kFewestDotColumns &&
+           base.cols() <= kMostDotColumns;
   }
 
   // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more

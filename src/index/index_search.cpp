@@ -71,8 +71,8 @@ class IdFilter {
   RowFilter filter_;
 };
 
-// The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there twice.
-// `of_rows`: the same filter in stored rows.
+// The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there
+// twice. `of_rows`: the same filter in stored rows.
 int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t stored, const Resources& resources) {
   const auto* const bytes = static_cast<const uint8_t*>(given.data());
   int64_t count = 0;

@@ -50,8 +50,8 @@ class IndexState {
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                                       const Resources& resources) const = 0;
-  // How many lists a search with a filter looks at, where `probes` were asked for: all of them where the filter keeps few
-  // of the live rows (kept_decide, ivf_search.hpp). kept() counts those that it keeps.
+  // How many lists a search with a filter looks at, where `probes` were asked for: all of them where the filter keeps
+  // few of the live rows (kept_decide, ivf_search.hpp). kept() counts those that it keeps.
   virtual int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& /*kept*/, int64_t /*live*/) const {
     return probes;
   }

@@ -195,7 +195,8 @@ TEST_F(CudaAdditiveSmall, EveryNumberOfChunks) {
   }
 }
 
-// Codewords that differ in one column, by little or by nothing once they are rounded: sums in f32 do not tell them apart.
+// Codewords that differ in one column, by little or by nothing once they are rounded: sums in f32 do not tell them
+// apart.
 TEST_F(CudaAdditiveSmall, CodewordsThatHardlyDiffer) {
   for (const int64_t cols : {40, 128, 300}) {
     Case given = make_additive_case(Shape::gaussian, 4, 8, cols, 131);

@@ -40,7 +40,9 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         const ByteWeights weights = round_weights(placed.data(), cols, memory.data());
         ASSERT_GT(weights.step, 0);
         EXPECT_LE(weights.moved_by, weights.step * std::sqrt(static_cast<double>(cols)) * 0.51);
-        const ByteRows rows{bytes.data(), cols, count, cols, 100, static_cast<float>(255 * std::sqrt(cols)), terms.data(), scales.data(), spreads.data()};
+        const ByteRows rows{bytes.data(), cols,          count,
+                            cols,         100,           static_cast<float>(255 * std::sqrt(cols)),
+                            terms.data(), scales.data(), spreads.data()};
         std::vector<float> expected;
         for (int64_t i = 0; i < count; ++i) {
           double sum = 0;

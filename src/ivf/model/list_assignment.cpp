@@ -3,8 +3,8 @@
 #include <kith/knn.hpp>
 
 #include "core/host_array.hpp"
-#include "core/typed_row.hpp"
 #include "core/ordered_key.hpp"
+#include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "exact/search_footprint.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -45,8 +45,8 @@ bool ranks_few(Metric metric, int64_t queries, int64_t lists) {
   return queries <= kFewRanked && lists <= kFewLists && (has_differences(kind) || kind == KeyKind::inner_product);
 }
 
-// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a value
-// is not finite.
+// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a
+// value is not finite.
 bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes, const FewRanked& memory,
               int32_t* lists) {
   const int64_t count = centres.rows();

@@ -130,8 +130,8 @@ double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hit
   return steps_that_hold(query, hits.enough, false);
 }
 
-// Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have values
-// below their steps and one for each part, and keys within the error of these. Norms are apart by so much.
+// Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have
+// values below their steps and one for each part, and keys within the error of these. Norms are apart by so much.
 double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_terms) {
   const ByteTables& rounded = rounded_[loaded_[query].table];
   sum_codes(format_, codes_, rows_, bytes(query), steps_.data());
@@ -147,8 +147,9 @@ double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_t
          (2 * static_cast<double>(error_of(query)) + most_norm_ - least_norm_) / rounded.step * (1 + 0x1p-40);
 }
 
-// A vector's sum T, of which `least + step * bytes` is a lower bound, counts where T + term <= limit, or, divided by the
-// norm, (T + constant) / norm <= limit: either way the bytes of vector i may add up to start + slope * term[i] at most.
+// A vector's sum T, of which `least + step * bytes` is a lower bound, counts where T + term <= limit, or, divided by
+// the norm, (T + constant) / norm <= limit: either way the bytes of vector i may add up to start + slope * term[i] at
+// most.
 CodeTableScan::TermLimit CodeTableScan::term_limit(int64_t query, float limit, const ListHits& hits) {
   const Loaded& own = loaded_[query];
   const ByteTables& rounded = rounded_[own.table];

@@ -31,6 +31,7 @@ class CodeTableScan : public ListProduct {
 
   // What a screen has of each vector, where anything: a term that is added to the sum, or a norm that divides it.
   enum class Terms : uint8_t { none, added, divisors };
+
  public:
   // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
   // lie behind the parts, as numbers.
@@ -90,10 +91,10 @@ class CodeTableScan : public ListProduct {
   const bool adds_norms_;
   const Terms terms_kind_;
   float largest_term_ = 0;
-  const float* terms_ = nullptr;              // of the vectors loaded
-  float spread_errors_[kHitQueries] = {};     // of the vectors that passed, where a norm divides
-  std::vector<int64_t> owners_;               // of the tables: queries of the batch
-  std::vector<int64_t> used_;                 // when each was last wanted
+  const float* terms_ = nullptr;           // of the vectors loaded
+  float spread_errors_[kHitQueries] = {};  // of the vectors that passed, where a norm divides
+  std::vector<int64_t> owners_;            // of the tables: queries of the batch
+  std::vector<int64_t> used_;              // when each was last wanted
   int64_t call_ = 0;
   const int64_t table_bytes_;
   const bool screens_;
@@ -113,6 +114,5 @@ class CodeTableScan : public ListProduct {
   double most_norm_ = 0;
   float norm_error_ = 0;
 };
-
 
 }  // namespace kith

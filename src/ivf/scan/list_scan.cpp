@@ -139,7 +139,8 @@ Footprint ListScan::footprint(const IvfModel& model, const ListProductShape& sha
     std::unique_ptr<ListProduct> few;
     std::unique_ptr<ListProduct> many;
     if (shape.few_queries > 0) few = make_list_product(shape.few_engine, tables, shape, counting);
-    if (shape.engine != shape.few_engine || shape.few_queries == 0) many = make_list_product(shape.engine, tables, shape, counting);
+    if (shape.engine != shape.few_engine || shape.few_queries == 0)
+      many = make_list_product(shape.engine, tables, shape, counting);
   });
 }
 

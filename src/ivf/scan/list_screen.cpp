@@ -136,7 +136,7 @@ ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const 
 // Distances and products are those of y = x - origin. Its rounding, |y| 2^-24, and what the rounding of a query's
 // weights and sums take, which is less than |q| |y| 2^-12 together (byte_list_product.cpp), are in the spread.
 double ListScreen::round_floats(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin,
-                              int64_t end) {
+                                int64_t end) {
   std::vector<float> values(static_cast<size_t>(kDecoded * cols_));
   decode_rows_cpu(model.codec->view(), segment.code(begin), end - begin, model.base_of(list), values.data());
   const float* const origin = model.has_centres() ? model.centre(list) : origin_.data();
@@ -164,7 +164,7 @@ double ListScreen::round_floats(const IvfModel& model, const ListSegment& segmen
 }
 
 double ListScreen::measure_codes(const IvfModel& model, const ListSegment& segment, int64_t list, int64_t begin,
-                               int64_t end) {
+                                 int64_t end) {
   const CodecView codec = model.codec->view();
   const int32_t middle = middle_code(codec.format.bits);
   std::vector<uint8_t> codes(static_cast<size_t>(cols_));

@@ -6,7 +6,8 @@
 //   scalar codes    the codes themselves; for distances the sum of (step * (code - middle))^2 of each vector, for
 //   cosine
 //                   1 / |x|
-//   product codes   of residuals r: |r|^2 + 2 (centre - origin) r for distances, the origin being the centres' mean; for
+//   product codes   of residuals r: |r|^2 + 2 (centre - origin) r for distances, the origin being the centres' mean;
+//   for
 //                   cosine |x|, of whole vectors too
 //
 // Made by the first search of few queries and kept with the segment, where the memory limit has room. A search without

@@ -119,8 +119,8 @@ class SumListProduct final : public CodeTableScan {
  public:
   SumListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
       : CodeTableScan(sum_table_format(tables.model().codec->format()),
-                      tables.model().codec->format().norm == CodeNorm::float32 && has_differences(tables.kind()), Terms::none,
-                      shape, resources),
+                      tables.model().codec->format().norm == CodeNorm::float32 && has_differences(tables.kind()),
+                      Terms::none, shape, resources),
         tables_(tables),
         codec_(tables.model().codec->view()),
         words_(*tables.words()),

@@ -30,7 +30,8 @@ class TermListProduct final : public CodeTableScan {
         moved_(cols_, "lookup tables", resources),
         lengths_(static_cast<size_t>(shape.table_queries), 0.0) {}
 
-  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists, int64_t count) override {
+  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
+                    int64_t count) override {
     start_lists();
     for (int64_t l = 0; l < count; ++l) {
       const ListQueries& of_list = lists[l];
@@ -89,7 +90,8 @@ class TermListProduct final : public CodeTableScan {
     if (differences_) {
       const double far = 1.001 * std::sqrt(apart) + largest;
       const double from_mean = a + std::sqrt(apart);  // at least |c - m|
-      error += parts * u * (largest * largest + 2 * from_mean * largest) + 4 * u * far * far + 2 * far * held + held * held;
+      error +=
+          parts * u * (largest * largest + 2 * from_mean * largest) + 4 * u * far * far + 2 * far * held + held * held;
       one.offset = static_cast<float>(apart);
     } else {
       error += 4 * u * a * (centre_norm + largest) + a * held;
@@ -118,7 +120,7 @@ class TermListProduct final : public CodeTableScan {
   const CodeWords::Forms& words_;
   const int64_t cols_;
   const bool differences_;
-  HostArray<float> moved_;        // a query less the mean
+  HostArray<float> moved_;       // a query less the mean
   std::vector<double> lengths_;  // A^2 of each table's query
 };
 

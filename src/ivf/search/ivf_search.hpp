@@ -3,12 +3,12 @@
 // What is found: the first k by (distance, row) of all vectors in the `probes` nearest lists of a query, where the
 // distance is that of knn() between the query and the vector that the index holds. Lists are ranked by (key of the
 // metric to the centre, list). Where these lists hold fewer than min(k, kept) kept vectors, further lists follow, just
-// as many as it takes; a range search keeps to its lists. A filter that keeps fewer rows than the probed lists would hold
-// has all lists searched (kept_decide). Tables, halves and bounds only rule out: the same bytes for
-// any number of threads, batch, segment, memory limit, processor and GPU.
+// as many as it takes; a range search keeps to its lists. A filter that keeps fewer rows than the probed lists would
+// hold has all lists searched (kept_decide). Tables, halves and bounds only rule out: the same bytes for any number of
+// threads, batch, segment, memory limit, processor and GPU.
 //
-// On the CPU queries are searched in batches: ranked, turned into (list, queries), and scanned list by list (list_scan.hpp), the
-// nearest lists of all queries first, so that later ones meet low thresholds.
+// On the CPU queries are searched in batches: ranked, turned into (list, queries), and scanned list by list
+// (list_scan.hpp), the nearest lists of all queries first, so that later ones meet low thresholds.
 //
 // Memory of a batch: 18 k + 1,100 bytes and 20 bytes a probe for each query, and a few hundred KB for each thread.
 #pragma once
@@ -40,9 +40,9 @@ struct IvfSearch {
   bool prepares = true;            // what later searches gain by may be kept beside the lists (list_screen.hpp)
 };
 
-// Whether all lists are searched where a filter keeps `kept` of `rows` rows: where these are fewer than the vectors that
-// `probes` of the lists hold on average, so that comparing them all takes no longer than passing over those lists. A rule
-// in counts, the same on every device; whoever calls a search of lists asks it first.
+// Whether all lists are searched where a filter keeps `kept` of `rows` rows: where these are fewer than the vectors
+// that `probes` of the lists hold on average, so that comparing them all takes no longer than passing over those lists.
+// A rule in counts, the same on every device; whoever calls a search of lists asks it first.
 constexpr bool kept_decide(int64_t kept, int64_t rows, int64_t probes, int64_t lists) {
   return kept * lists < rows * probes;
 }

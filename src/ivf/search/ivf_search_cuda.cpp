@@ -193,8 +193,8 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 namespace {
 
-// Products of warpgroups serve distances to whole lists of floats, bytes and product codes. Everything else that is wide
-// keeps to those of single warps.
+// Products of warpgroups serve distances to whole lists of floats, bytes and product codes. Everything else that is
+// wide keeps to those of single warps.
 bool suits_wide(const IvfSearchShape& shape) {
   const CodeFormat& format = shape.format;
   const bool floats = format.kind == CodeKind::stored && format.dtype == DType::f32;

@@ -194,7 +194,8 @@ bool search_kept(const ListedVectors& vectors, const MatrixView& queries, const 
   const IvfModel& model = vectors.model();
   constexpr int64_t kRoom = 8 << 20;  // for the search of them
   const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
-  if (!keeps_few(vectors, task, kept) || kept < task.k || has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
+  if (!keeps_few(vectors, task, kept) || kept < task.k ||
+      has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
       2 * (bytes + kRoom) > resources.host_memory()->available()) {
     return false;
   }
@@ -334,7 +335,7 @@ class CpuSearcher final : public ListSearcher {
   const IvfSearch task_;
   const int64_t kept_;
   const Resources& resources_;
-  HostArray<uint32_t> places_;  // of the kept vectors, where they are compared one by one
+  HostArray<uint32_t> places_;      // of the kept vectors, where they are compared one by one
   const HostArray<int64_t> sizes_;  // kept vectors of each list that was ranked, where a filter leaves some out
   const ListTables tables_;
 };

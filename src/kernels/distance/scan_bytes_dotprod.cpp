@@ -1,6 +1,6 @@
-// Rows of bytes, u8 or i8, compared with a query of such, with ARM's UDOT and SDOT: sixteen products an instruction, four rows at a time,
-// whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three operations for 16 bytes of a
-// row.
+// Rows of bytes, u8 or i8, compared with a query of such, with ARM's UDOT and SDOT: sixteen products an instruction,
+// four rows at a time, whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three
+// operations for 16 bytes of a row.
 #include "core/cpu_target.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
@@ -23,16 +23,15 @@ struct DotSums {
 };
 
 inline uint32x4_t dot_signed(uint32x4_t sum, uint8x16_t a, uint8x16_t b) {
-  return vreinterpretq_u32_s32(
-      vdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+  return vreinterpretq_u32_s32(vdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
 }
 
 template <DotKind kKind, bool kSigned>
 inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& square) {
   if constexpr (kKind == DotKind::differences) {
     // Of signed bytes it is at most 255 too, which the same bits hold.
-    const uint8x16_t apart = kSigned ? vreinterpretq_u8_s8(vabdq_s8(vreinterpretq_s8_u8(q), vreinterpretq_s8_u8(x)))
-                                     : vabdq_u8(q, x);
+    const uint8x16_t apart =
+        kSigned ? vreinterpretq_u8_s8(vabdq_s8(vreinterpretq_s8_u8(q), vreinterpretq_s8_u8(x))) : vabdq_u8(q, x);
     value = vdotq_u32(value, apart, apart);
   } else if constexpr (kSigned) {
     value = dot_signed(value, q, x);

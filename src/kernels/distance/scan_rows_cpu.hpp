@@ -24,8 +24,8 @@ void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, flo
 // CpuExtensions::vpopcnt is.
 void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);
 
-// Rows of bytes, u8 or i8, with a query of the same, of so many columns: l2 and squared_l2 as above; inner_product and cosine with
-// the products times `scale`. Only where the processor has instructions for it.
+// Rows of bytes, u8 or i8, with a query of the same, of so many columns: l2 and squared_l2 as above; inner_product and
+// cosine with the products times `scale`. Only where the processor has instructions for it.
 #if defined(__aarch64__)
 inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begins among the columns before it
 #else

@@ -43,8 +43,8 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
 bool has_code_sums(const CodeFormat& format);
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums);
 
-// The same in two steps, for several queries of a block: up to kColumnVectors codes as columns, and their sums. A block has
-// code_block_bytes().
+// The same in two steps, for several queries of a block: up to kColumnVectors codes as columns, and their sums. A block
+// has code_block_bytes().
 constexpr int64_t code_block_bytes(const CodeFormat& format) { return kColumnVectors * format.bytes(); }
 void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* block);
 void sum_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums);

@@ -11,8 +11,8 @@
 //            within |low| |byte - zero|, drops most rows
 //   others   weights of 16 bits, by Highway
 //
-// Cost, a vector and query: about 9 cycles for 128 columns on a Neoverse V1 where the bytes are near, 5 for four queries
-// together.
+// Cost, a vector and query: about 9 cycles for 128 columns on a Neoverse V1 where the bytes are near, 5 for four
+// queries together.
 #pragma once
 
 #include "core/divide.hpp"
@@ -35,11 +35,11 @@ constexpr int32_t largest_weight(int64_t cols) {
 // One query's weights as the kernel in use takes them.
 struct ByteWeights {
   const void* weights = nullptr;
-  int32_t sum = 0;      // of all
+  int32_t sum = 0;       // of all
   int32_t high_sum = 0;  // of the high plane
-  float step = 0;       // of a weight
-  double moved_by = 0;  // at least the length of what rounding has taken
-  double low = 0;       // the length of the low plane
+  float step = 0;        // of a weight
+  double moved_by = 0;   // at least the length of what rounding has taken
+  double low = 0;        // the length of the low plane
 };
 // Of `cols` finite values; those of the last columns, where these fill no vector of kFewestWeightColumns, are its last,
 // and zeros come before them (weight_place). `out` has weight_bytes().

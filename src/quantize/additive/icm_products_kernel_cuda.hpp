@@ -1,19 +1,19 @@
 // The search for codes on Hopper's matrix units.
 //
-// A block searches for the codes of 128 rows, a warpgroup for 64, from the start to the last round; books come one after
-// the other, 64 columns at a time, through a ring. What is left of a row lies in shared memory as f32, each thread's part
-// where only it looks, and past some columns in device memory, which the second-level cache holds: four lanes, a quad,
-// share a row. A step multiplies r + c, rounded to halves, with all codewords of the book, where c is the codeword that
-// the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the largest is the nearest. What lies
-// within the window of it (BookWindow) is decided by exact costs, a quad for a row, and only where a code of the row has
-// changed since the book's last step; else the code stays what it was.
+// A block searches for the codes of 128 rows, a warpgroup for 64, from the start to the last round; books come one
+// after the other, 64 columns at a time, through a ring. What is left of a row lies in shared memory as f32, each
+// thread's part where only it looks, and past some columns in device memory, which the second-level cache holds: four
+// lanes, a quad, share a row. A step multiplies r + c, rounded to halves, with all codewords of the book, where c is
+// the codeword that the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the largest is the
+// nearest. What lies within the window of it (BookWindow) is decided by exact costs, a quad for a row, and only where a
+// code of the row has changed since the book's last step; else the code stays what it was.
 //
 // Columns are permuted within 16, in rows and books alike, so that a lane has four neighbours, 4 t to 4 t + 3: one
 // 16-byte read, and the four lanes of the canonical sum that they belong to.
 //
-// Cost of a step for 128 rows and each 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the second-level
-// cache, two codewords for each row whose code changes; and whatever the columns, 384 operations a thread to find the
-// largest and what is near it.
+// Cost of a step for 128 rows and each 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the
+// second-level cache, two codewords for each row whose code changes; and whatever the columns, 384 operations a thread
+// to find the largest and what is near it.
 //
 // Include from .cu files that are compiled for Hopper. A Watch sees where the time goes, for a benchmark.
 #pragma once

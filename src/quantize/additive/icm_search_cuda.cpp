@@ -137,8 +137,9 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, i
   const bool products = has_icm_products(search) && has_wgmma();
   if (form_ == SearchForm::automatic) form_ = products ? SearchForm::products : SearchForm::direct;
   if (form_ == SearchForm::products && !products) {
-    throw Unsupported("local search by products on a GPU needs compute capability 9.0, rows of up to 4,096 columns and "
-                      "up to 64 codebooks");
+    throw Unsupported(
+        "local search by products on a GPU needs compute capability 9.0, rows of up to 4,096 columns and "
+        "up to 64 codebooks");
   }
   books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
   grid_.shift = search.grid().shift();

@@ -1,7 +1,8 @@
 // The search for codes on a device, for batches of rows that lie there: which kernel takes which rows.
 //
-// Products are used on Hopper for up to 4,096 columns; else tables, where they pay for themselves and there is memory for
-// them. Rows beyond the codebooks' grid, rows whose terms do not fit tables, and what is left take the direct search.
+// Products are used on Hopper for up to 4,096 columns; else tables, where they pay for themselves and there is memory
+// for them. Rows beyond the codebooks' grid, rows whose terms do not fit tables, and what is left take the direct
+// search.
 #pragma once
 
 #include <kith/resources.hpp>

@@ -24,13 +24,15 @@
 
 namespace kith {
 
-inline constexpr int kProductWords = 256;  // of a book, the last ones perhaps of no use
+inline constexpr int kProductWords = 256;         // of a book, the last ones perhaps of no use
 inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
 inline constexpr int kProductChunkCols = 64;
 inline constexpr int kProductChunkBytes = kProductWords * 2 * kProductChunkCols;
 inline constexpr int kProductTileRows = 128;  // that a block searches for
 
-constexpr int product_chunks(int64_t cols) { return static_cast<int>((cols + kProductChunkCols - 1) / kProductChunkCols); }
+constexpr int product_chunks(int64_t cols) {
+  return static_cast<int>((cols + kProductChunkCols - 1) / kProductChunkCols);
+}
 constexpr int64_t product_cols(int64_t cols) { return int64_t{product_chunks(cols)} * kProductChunkCols; }
 
 // How a block of the search by products uses its shared memory. A chunk of a book, and a chunk of what is left of the

@@ -24,8 +24,8 @@ inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies,
 inline constexpr int kSearcherRegisters = 240;               // of 168 that all begin with
 inline constexpr int kCopierRegisters = 24;
 inline constexpr int kGroupRows = 64;
-inline constexpr int kHalfTile = 128;   // codewords of one product
-inline constexpr int kChunkSteps = 4;   // of 16 columns
+inline constexpr int kHalfTile = 128;  // codewords of one product
+inline constexpr int kChunkSteps = 4;  // of 16 columns
 
 struct Barriers {
   uint64_t full[kProductMostStages];
