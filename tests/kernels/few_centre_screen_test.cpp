@@ -82,18 +82,18 @@ TEST(FewCentreScreen, IsCertainOnlyOfTheNearest) {
 
 // Squares of half the smallest number and more become that number: many columns of them are off by half their sum.
 TEST(FewCentreScreen, IsNotCertainOfManySquaresThatVanish) {
-  constexpr int64_t kCols = 16384;
-  ASSERT_TRUE(suits_wide_few_centres(2, kCols));
-  const std::vector<float> row(kCols, 0.0f);
-  const std::vector<float> near(kCols, static_cast<float>(std::sqrt(0.51 * 0x1p-149)));
-  std::vector<float> far(kCols, 0.0f);
-  std::fill_n(far.begin(), kCols / 2, static_cast<float>(std::sqrt(1.49 * 0x1p-149)));
-  EXPECT_LT(canonical_pair<KeyKind::squared_l2>(row.data(), near.data(), kCols),
-            canonical_pair<KeyKind::squared_l2>(row.data(), far.data(), kCols));
-  const float of_near = screened(row.data(), near.data(), kCols);
-  const float of_far = screened(row.data(), far.data(), kCols);
+  constexpr int64_t kManyCols = 16384;
+  ASSERT_TRUE(suits_wide_few_centres(2, kManyCols));
+  const std::vector<float> row(kManyCols, 0.0f);
+  const std::vector<float> near(kManyCols, static_cast<float>(std::sqrt(0.51 * 0x1p-149)));
+  std::vector<float> far(kManyCols, 0.0f);
+  std::fill_n(far.begin(), kManyCols / 2, static_cast<float>(std::sqrt(1.49 * 0x1p-149)));
+  EXPECT_LT(canonical_pair<KeyKind::squared_l2>(row.data(), near.data(), kManyCols),
+            canonical_pair<KeyKind::squared_l2>(row.data(), far.data(), kManyCols));
+  const float of_near = screened(row.data(), near.data(), kManyCols);
+  const float of_far = screened(row.data(), far.data(), kManyCols);
   EXPECT_GT(of_near, of_far);
-  EXPECT_FALSE(of_near > few_centre_limit(of_far, kCols));
+  EXPECT_FALSE(of_near > few_centre_limit(of_far, kManyCols));
 }
 
 TEST(FewCentreScreen, IsNeverCertainOfWhatIsNoNumber) {
