@@ -326,8 +326,9 @@ class Producer {
   // it is asked for meanwhile.
   __device__ ScanItem take() {
     Barriers& barriers = *memory_.barriers;
-    ptx::barrier_wait(&barriers.item_empty[slot_.at], slot_.parity ^ 1);
     if (producer() < 32) {
+      // Only who writes an item waits for its place: another warp could come so late that the next phase has begun.
+      ptx::barrier_wait(&barriers.item_empty[slot_.at], slot_.parity ^ 1);
       ScanItem item{0, 0, 0, 0, 0};
       while (item.queries == 0) {
         const uint32_t index = __shfl_sync(0xFFFFFFFFu, next_, 0);
@@ -344,6 +345,8 @@ class Producer {
     }
     ptx::barrier_wait(&barriers.item_full[slot_.at], slot_.parity);
     const ScanItem item = memory_.items[slot_.at];
+    __syncwarp();
+    if (producer() % 32 == 0) ptx::barrier_arrive(&barriers.item_empty[slot_.at]);
     slot_.advance();
     return item;
   }
@@ -539,7 +542,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     for (int i = 0; i < kItems; ++i) {
       ptx::barrier_init(&memory.barriers->item_full[i], 1);
-      ptx::barrier_init(&memory.barriers->item_empty[i], kMultipliers / 32);
+      ptx::barrier_init(&memory.barriers->item_empty[i], kThreads / 32);  // all warps read an item
     }
     ptx::barrier_init_fence();
   }
