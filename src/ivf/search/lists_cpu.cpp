@@ -130,8 +130,9 @@ CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool scre
 
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
-Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
-  const auto of = [&](int64_t count, bool screened) {
+Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+                       const Resources& resources) {
+  const auto of = [&](int64_t count) {
     return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
             [&](const PlanBudget& budget) {
@@ -139,9 +140,23 @@ Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t que
             },
             resources));
   };
-  const Footprint plain = of(queries, false).then(of(1, false));
-  if (!ListScreen::suits(model, cpu_extensions())) return plain;
-  return plain.then(of(queries, true)).then(of(1, true));  // there may be screens
+  return of(queries).then(of(1));
+}
+
+Footprint search_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered, int64_t queries,
+                           bool screened, const Resources& resources) {
+  const int64_t slots = std::min(search.probes, model.lists());
+  if (!search.most) {
+    const ListsWish wish{std::min(search.k, rows), slots, search.k};
+    return array_footprint<int64_t>(filtered ? model.lists() : 0)
+        .beside(least_search(model, wish, queries, screened, resources));
+  }
+  constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
+  Footprint needed = least_search(model, {kRangeListLength, slots, 0}, queries, screened, resources)
+                         .beside(array_footprint<std::byte>(resources.threads(), kFirstHits))
+                         .beside(array_footprint<std::byte>(queries + 1, 64));
+  needed.at_least = true;
+  return needed;
 }
 
 // A vector near those of a list without a centre.
@@ -298,7 +313,8 @@ class CpuSearcher final : public ListSearcher {
   int64_t lists() const override { return model().lists(); }
   const IvfModel& model() const { return vectors_.model(); }
   Footprint least(const ListsRound& first) const override {
-    return search_ivf_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, first.queries, resources_);
+    return search_footprint(model(), vectors_.size(), task_, task_.kept != nullptr, first.queries, vectors_.screened(),
+                            resources_);
   }
 
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {
@@ -639,23 +655,26 @@ class ListsOnCpu final : public SearchableLists {
   }
 
  private:
-  // All segments' screens, or none. Few queries of a list have them made, where there is room beside the search.
+  // All segments' screens, or none. Few queries of a list have them made; they are used where there is room for a
+  // search with them, which takes more than one without.
   std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
                                         const Resources& resources) const {
     if (!search.prepares || !ListScreen::suits(model_, cpu_extensions())) return {};
     const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
     const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
+    const auto room = [&] {
+      const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
+                                           [](int64_t sum, const Segment& one) { return sum + one->size(); });
+      const Footprint least =
+          search_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), true, resources);
+      return resources.host_memory()->available() - least.host;
+    };
+    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
+    if (resources.host_memory()->available() < kPlenty && room() < 0) return {};
     std::vector<SharedScreen> screens;
     for (const SharedSegment& segment : shared_) {
       SharedScreen screen = find_list_screen(*segment);
-      if (screen == nullptr && makes) {
-        const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
-                                             [](int64_t sum, const Segment& one) { return sum + one->size(); });
-        const Footprint least =
-            search_ivf_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), resources);
-        const int64_t room = (resources.host_memory()->available() - least.host) / 2;
-        screen = get_list_screen(*segment, model_, room, resources);
-      }
+      if (screen == nullptr && makes) screen = get_list_screen(*segment, model_, room() / 2, resources);
       if (screen == nullptr) return {};
       screens.push_back(std::move(screen));
     }
@@ -678,17 +697,7 @@ std::shared_ptr<const SearchableLists> lists_on(Device device, const std::shared
 
 Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
                                int64_t queries, const Resources& resources) {
-  const int64_t slots = std::min(search.probes, model.lists());
-  if (!search.most) {
-    const ListsWish wish{std::min(search.k, rows), slots, search.k};
-    return array_footprint<int64_t>(filtered ? model.lists() : 0).beside(least_search(model, wish, queries, resources));
-  }
-  constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
-  Footprint needed = least_search(model, {kRangeListLength, slots, 0}, queries, resources)
-                         .beside(array_footprint<std::byte>(resources.threads(), kFirstHits))
-                         .beside(array_footprint<std::byte>(queries + 1, 64));
-  needed.at_least = true;
-  return needed;
+  return search_footprint(model, rows, search, filtered, queries, false, resources);
 }
 
 }  // namespace kith
