@@ -670,7 +670,8 @@ class ListsOnCpu final : public SearchableLists {
       return resources.host_memory()->available() - least.host;
     };
     constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
-    if (resources.host_memory()->available() < kPlenty && room() < 0) return {};
+    const bool limited = resources.host_memory()->available() < kPlenty;
+    if (limited && (search.most || room() < 0)) return {};  // what a range search finds may take all that is left
     std::vector<SharedScreen> screens;
     for (const SharedSegment& segment : shared_) {
       SharedScreen screen = find_list_screen(*segment);
