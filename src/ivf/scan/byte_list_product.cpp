@@ -266,7 +266,7 @@ class ByteListProduct final : public ListProduct {
     }
   }
 
-  // Of the vectors that passed: their largest spread counts, and what their terms were rounded down by.
+  // The bound holds for all vectors that passed, so it takes their largest spread and their largest term.
   void set_error(Facts& facts, const uint32_t* rows, int64_t count) const {
     facts.error = facts.least_error;
     if (facts.tilt == 0 && !stored_) return;
@@ -295,7 +295,7 @@ class ByteListProduct final : public ListProduct {
   double zero_length_ = 0;   // |z|
   double longest_ = 0;       // R
   double longest_code_ = 0;  // C
-  // Of the list and its queries.
+  // The list in use and its queries:
   int64_t list_ = 0;
   const float* centre_ = nullptr;
   double centre_length_ = 0;

@@ -109,7 +109,7 @@ class CodeTableScan : public ListProduct {
   int64_t first_ = 0;                  // of the list in use
   const uint8_t* codes_ = nullptr;
   int64_t rows_ = 0;
-  // Of the norms of the vectors loaded: 0 where none are added.
+  // The range of the loaded vectors' norms, 0 where codes hold none.
   double least_norm_ = 0;
   double most_norm_ = 0;
   float norm_error_ = 0;

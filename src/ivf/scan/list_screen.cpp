@@ -237,7 +237,7 @@ SharedScreen find_list_screen(const SegmentCopies& segment) {
 SharedScreen get_list_screen(const SegmentCopies& segment, const IvfModel& model, int64_t room,
                              const Resources& resources) {
   if (SharedScreen ready = find_list_screen(segment)) return ready;
-  // Of a mapped file nothing is made: that would read all of it.
+  // A mapped file gets no screen: making one would read all of it.
   const Segment here = segment.on(Device::cpu(), resources);
   const bool owned = here->bytes() >= here->size() * here->code_bytes();
   if (!owned || ListScreen::bytes_for(model, here->size()) > room) return nullptr;

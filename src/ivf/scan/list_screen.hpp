@@ -39,12 +39,12 @@ class ListScreen final : public PreparedSegment {
   static int64_t bytes_for(const IvfModel& model, int64_t size);
 
   int64_t bytes() const override { return rounded_.bytes() + terms_.bytes() + scales_.bytes() + spreads_.bytes(); }
-  // Of a list without a centre; of product codes the centres' mean.
+  // What vectors of a list without a centre are taken from; product codes have the centres' mean.
   const std::vector<float>& origin() const { return origin_; }
 
   // From a place of the segment on; of scalar codes without their bytes, which are where they lie.
   ByteRows rows(int64_t first, int64_t count) const;
-  // Of product codes.
+  // Product codes alone have it.
   const float* terms(int64_t first) const { return terms_.data() + first; }
   float largest_term() const { return largest_term_; }  // of all
   float spread(int64_t place) const { return spreads_.size() == 0 ? inverse_or_one(place) : spreads_[place]; }

@@ -426,7 +426,7 @@ class Multiplier {
     ptx::turn_wait(1, kMultipliers);
   }
 
-  // Of this thread's two vectors. NaN for what is past the last, or left out by a filter: it is below nothing.
+  // The terms of this thread's two vectors: NaN, below nothing, for one past the last or left out by a filter.
   __device__ void load_terms(const ScanItem& item, int row, float (&terms)[2]) const {
     const int64_t start = task_.lists.offsets[item.list];
     KITH_UNROLL

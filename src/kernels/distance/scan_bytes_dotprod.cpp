@@ -29,7 +29,7 @@ inline uint32x4_t dot_signed(uint32x4_t sum, uint8x16_t a, uint8x16_t b) {
 template <DotKind kKind, bool kSigned>
 inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& square) {
   if constexpr (kKind == DotKind::differences) {
-    // Of signed bytes it is at most 255 too, which the same bits hold.
+    // A difference of signed bytes is at most 255 too, which the same bits hold.
     const uint8x16_t apart =
         kSigned ? vreinterpretq_u8_s8(vabdq_s8(vreinterpretq_s8_u8(q), vreinterpretq_s8_u8(x))) : vabdq_u8(q, x);
     value = vdotq_u32(value, apart, apart);

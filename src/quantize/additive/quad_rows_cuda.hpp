@@ -66,7 +66,7 @@ struct SharedSlots {
   int bytes() const { return static_cast<int>(1024 + codes.offset + codes.bytes()); }
 };
 
-// Of the ring.
+// A stage of the ring, and the phase of its barriers.
 struct Place {
   int stage = 0;
   uint32_t parity = 0;
@@ -308,7 +308,7 @@ class QuadRows {
 
   static __device__ int place_of(int chunk, int h) { return (chunk * 2 + h) * kChunkSteps * kSearchers; }
 
-  // Of the block's rows: the first of the warp, and those of the thread.
+  // Places in the block's rows: the warp's first, and the thread's own.
   static __device__ int first_row() {
     return static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16);
   }
