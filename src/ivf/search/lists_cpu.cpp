@@ -1,7 +1,5 @@
 // The search of lists on the CPU: lists are ranked, each list's queries brought together, and lists scanned for all of
 // them at once (list_scan.hpp), the nearest ones first.
-#include <kith/knn.hpp>
-
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -14,8 +12,8 @@
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/scan/list_scan.hpp"
 #include "ivf/scan/list_screen.hpp"
+#include "ivf/search/kept_vectors.hpp"
 #include "ivf/search/list_loop.hpp"
-#include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/select/smallest_values.hpp"
@@ -176,57 +174,6 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
     mean[static_cast<size_t>(c)] = std::isfinite(value) ? static_cast<float>(value) : 0.0f;
   }
   return mean;
-}
-
-// Whether all lists are searched for few of their vectors.
-bool keeps_few(const ListedVectors& vectors, const IvfSearch& task, int64_t kept) {
-  constexpr int64_t kFew = 8;
-  return task.kept != nullptr && task.probes == vectors.model().lists() && kept * kFew <= vectors.size();
-}
-
-// The places of the `kept` vectors that a filter keeps: a pass over the rows of all.
-HostArray<uint32_t> find_kept(const ListedVectors& vectors, const uint64_t* bits, int64_t kept,
-                              const Resources& resources) {
-  HostArray<uint32_t> places(kept + 1, "the kept vectors", resources);  // the last is written over
-  int64_t found = 0;
-  for (size_t s = 0; s < vectors.segments().size(); ++s) {
-    const ListSegment& segment = *vectors.segments()[s];
-    const uint32_t* const rows = segment.rows();
-    const auto base = static_cast<uint32_t>(vectors.base(s));
-    for (int64_t i = 0; i < segment.size(); ++i) {
-      places[found] = base + static_cast<uint32_t>(i);
-      found += static_cast<int64_t>(keeps(bits, rows[i]));
-    }
-  }
-  return places;
-}
-
-// The nearest of few kept vectors: an exact search of what they are decoded to, in the order of their rows. False, and
-// nothing is done, where there is no room for that, keys are made from norms that codes hold, or fewer than k are kept,
-// of which an exact search would warn.
-bool search_kept(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& task, int64_t kept,
-                 const NeighborsView& out, const Resources& resources) {
-  const IvfModel& model = vectors.model();
-  constexpr int64_t kRoom = 8 << 20;  // for the search of them
-  const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
-  if (!keeps_few(vectors, task, kept) || kept < task.k ||
-      has_norm_keys(model.codec->format(), key_kind(model.metric)) ||
-      2 * (bytes + kRoom) > resources.host_memory()->available()) {
-    return false;
-  }
-  const HostArray<uint32_t> places = find_kept(vectors, task.kept, kept, resources);
-  const HostArray<uint64_t> sorted(kept, "the kept vectors", resources);
-  for (int64_t i = 0; i < kept; ++i) sorted[i] = static_cast<uint64_t>(vectors.row_of(places[i])) << 32 | places[i];
-  std::sort(sorted.begin(), sorted.end());
-  for (int64_t i = 0; i < kept; ++i) places[i] = static_cast<uint32_t>(sorted[i]);
-  const HostArray<float> decoded(kept * model.cols(), "the kept vectors", resources);
-  vectors.decode(places.data(), kept, decoded.data());  // which leaves their rows there
-  const KnnParams params{.k = task.k, .metric = model.metric, .check_finite = false};
-  knn(queries, MatrixView(decoded.data(), kept, model.cols()), out, params, resources);
-  for (int64_t i = 0; i < out.queries * out.k; ++i) {
-    if (out.ids[i] >= 0) out.ids[i] = places[out.ids[i]];
-  }
-  return true;
 }
 
 // Keeps the k best of each list.
