@@ -24,12 +24,6 @@
 
 namespace kith {
 
-// How much is left to keys because fast products tell little of the rows, from 0 to 1: by cells, and by exact search.
-struct CellBlur {
-  double cells = 0;
-  double exact = 0;
-};
-
 // One wave: what a backend does; the loop around it is the same for all. A wave compares every row with all rows of the cells
 // of some of its probes, and offers every compared pair to both its rows. What lists hold afterwards is the first of all that
 // was ever offered, whatever the order.
@@ -43,7 +37,8 @@ class CellSteps {
   virtual int64_t pairs(int64_t probes) const = 0;
   // When the work on it began.
   std::chrono::steady_clock::time_point began() const { return began_; }
-  virtual CellBlur blur() const { return {}; }
+  // How much is left to keys because fast products tell little of the rows, from 0 to 1.
+  virtual double blur() const { return 0; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.

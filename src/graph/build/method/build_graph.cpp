@@ -149,7 +149,7 @@ GraphMethod soonest_method(const CellSteps& steps, const GraphProblem& problem, 
   const ProbeForecast& forecast = steps.forecast();
   const auto ties = static_cast<double>(problem.rows) * (forecast.mean_near - static_cast<double>(problem.k));
   const CellsWork work{static_cast<double>(foreseen.probes), static_cast<double>(foreseen.comparisons), ties,
-                       forecast.crowded ? 1 : steps.blur().cells, forecast.crowded ? 1 : steps.blur().exact};
+                       forecast.crowded ? 1 : steps.blur()};
   const bool descends =
       may_descend && forecast.for_descent <= start_probes(problem, default_cells(problem.rows, problem.k));
   const bool enough = foreseen.probes <= steps.probes();
