@@ -2,15 +2,16 @@
 
     python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000]
                                 [--runs 7] [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
-                                [--profile-one]
+                                [--profile-one] [--kinds decades,equal,zipf] [--counts 8,256,4096]
 
 Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of it. Sections:
 
   lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one
           query on the host; with its goals at 768 and 1,536 columns, where there are any
 
-  odd     the same of lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four
-          decades, half of all rows equal
+  odd     lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four decades, half
+          of all rows equal, clusters of Zipf's sizes. Milliseconds for 1, 100 and all queries and k of 10 and 100, each
+          followed by those of exact search; by numbers of lists (--counts), beginning with --lists
 
 Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
 --profile-one those of a call with one query. Chained kernels begin while the one before still runs.
@@ -108,7 +109,6 @@ def lists(options: argparse.Namespace, cols: int) -> None:
 
         spent = milliseconds(many, options.runs)
 
-
         def single() -> object:
             return index.search(one, options.k, probes=options.probes)  # noqa: B023
 
@@ -125,36 +125,63 @@ def lists(options: argparse.Namespace, cols: int) -> None:
         torch.cuda.empty_cache()
 
 
-def four_decades(x: Rows) -> Rows:
-    drawn = torch.Generator(device="cuda").manual_seed(7)
-    return x * 10 ** (4 * torch.rand((len(x), 1), device="cuda", generator=drawn) - 2)
+def four_decades(rows: int, cols: int, seed: int) -> Rows:
+    drawn = torch.Generator(device="cuda").manual_seed(seed + 7)
+    return mixture(rows, cols, seed) * 10 ** (4 * torch.rand((rows, 1), device="cuda", generator=drawn) - 2)
 
 
-def half_equal(x: Rows) -> Rows:
+def half_equal(rows: int, cols: int, seed: int) -> Rows:
+    x = mixture(rows, cols, seed)
     x[::2] = x[0]
     return x
 
 
+def zipf_clusters(rows: int, cols: int, seed: int) -> Rows:
+    """5,000 tight clusters, of which the i-th has 1 / i of the rows of the first."""
+    model = torch.Generator(device="cuda").manual_seed(1234)
+    centres = torch.randn((5000, cols), device="cuda", generator=model)
+    drawn = torch.Generator(device="cuda").manual_seed(seed)
+    shares = 1 / torch.arange(1, 5001, device="cuda", dtype=torch.float32)
+    of = torch.multinomial(shares, rows, replacement=True, generator=drawn)
+    return centres[of] + 0.05 * torch.randn((rows, cols), device="cuda", generator=drawn)
+
+
+KINDS: dict[str, Callable[[int, int, int], Rows]] = {
+    "plain": mixture,
+    "decades": four_decades,
+    "equal": half_equal,
+    "zipf": zipf_clusters,
+}
+
+
 def odd(options: argparse.Namespace, cols: int) -> None:
-    for name, change in (("four decades of norms", four_decades), ("half of the rows equal", half_equal)):
-        rows = change(mixture(options.rows, cols, 1))
-        queries = change(mixture(options.queries, cols, 2))
-        index = kith.Index(f"IVF{options.lists},Flat", metric=options.metric, device="cuda")
-        index.train(rows[: min(options.rows, 64 * options.lists)])
-        index.add(rows)
+    for name in options.kinds:
+        rows = KINDS[name](options.rows, cols, 1)
+        queries = KINDS[name](options.queries, cols, 2)
+        shapes = [(count, k) for count in dict.fromkeys((options.queries, 100, 1)) for k in (10, 100)]
 
-        def of_lists() -> object:
-            return index.search(queries, options.k, probes=options.probes)  # noqa: B023
+        def spent(call: Callable[[Rows, int], object], count: int, k: int) -> float:
+            return milliseconds(lambda: call(queries[:count], k), options.runs)  # noqa: B023
 
-        def of_all() -> object:
-            return kith.knn(queries, rows, options.k, options.metric)  # noqa: B023
+        exact = [spent(lambda x, k: kith.knn(x, rows, k, options.metric), *shape) for shape in shapes]  # noqa: B023
+        for lists in dict.fromkeys([options.lists, *options.counts]):
+            index = kith.Index(f"IVF{lists},Flat", metric=options.metric, device="cuda")
+            index.train(rows[: min(options.rows, 64 * lists)])
+            index.add(rows)
 
-        spent = [1000 * milliseconds(call, options.runs) / options.queries for call in (of_lists, of_all)]
-        print(f"odd   {cols:5} {name:<24} {spent[0]:8.3f} us, exact {spent[1]:8.3f} us", flush=True)
-        if options.profile:
-            print_kernels(of_lists)
-        del index
-        torch.cuda.empty_cache()
+            def search(x: Rows, k: int) -> object:
+                return index.search(x, k, probes=options.probes)  # noqa: B023
+
+            found = [spent(search, *shape) for shape in shapes]
+            pairs = "  ".join(
+                f"{count}/{k}: {of_lists:.3f} ({of_all:.3f})"
+                for (count, k), of_lists, of_all in zip(shapes, found, exact, strict=True)
+            )
+            print(f"odd   {cols:5} {name:<8} {lists:5} lists  {pairs}", flush=True)
+            if options.profile:
+                print_kernels(lambda: search(queries, options.k))  # noqa: B023
+            del index
+            torch.cuda.empty_cache()
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {"lists": lists, "odd": odd}
@@ -165,6 +192,8 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", default=[])
     parser.add_argument("--cols", default="128,768,1536")
     parser.add_argument("--codes", default="")
+    parser.add_argument("--kinds", default="decades,equal,zipf")
+    parser.add_argument("--counts", default="")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=7)
@@ -176,6 +205,8 @@ def main() -> None:
     parser.add_argument("--profile-one", action="store_true")
     options = parser.parse_args()
     options.codes = [code for code in options.codes.split(",") if code]
+    options.kinds = options.kinds.split(",")
+    options.counts = [int(count) for count in options.counts.split(",") if count]
     shape = f"{options.rows:,} rows, {options.queries:,} queries, goals in ()"
     print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
     for name in options.sections or SECTIONS:

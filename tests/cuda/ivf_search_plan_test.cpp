@@ -107,12 +107,15 @@ TEST(IvfSearchPlan, WideVectorsOnHopper) {
   shape.warpgroups = true;
   shape.format = stored(128, DType::f32);
   EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
-  shape.format = stored(768, DType::f32);
   shape.kept = 1000;
-  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
-  shape.kept = -1;
-  shape.kind = KeyKind::cosine;
-  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).wide);
+  for (const CodeFormat& format : {stored(768, DType::f16), scalar(200, 4), additive(200, 3, 8)}) {
+    shape.format = format;
+    for (const KeyKind kind : kKinds) {
+      shape.kind = kind;
+      SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      EXPECT_TRUE(plan_ivf_search(shape, int64_t{8} << 30).wide);
+    }
+  }
 }
 
 // A sample where reading lists twice would take longer, or where first pairs are few of all.

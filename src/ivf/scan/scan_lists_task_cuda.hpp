@@ -145,8 +145,8 @@ void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream)
 // Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
 
-// The same of any number of columns, which are walked in chunks. After launch_pair_operands() of the same
-// pass.
+// The same of any number of columns, which are walked in chunks, for all metrics. After launch_pair_operands() of the
+// same pass.
 inline constexpr int kWideQueries = 192;  // of a group
 inline constexpr int kWideChunkCols = 64;
 inline bool is_wide(const CodeFormat& format) { return format.cols > kNarrowSteps * 16; }

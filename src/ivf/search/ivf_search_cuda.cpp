@@ -191,23 +191,9 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 }  // namespace
 
-namespace {
-
-// Products of warpgroups serve distances to whole lists of floats, bytes and product codes. Everything else that is
-// wide keeps to those of single warps.
-bool suits_wide(const IvfSearchShape& shape) {
-  const CodeFormat& format = shape.format;
-  const bool floats = format.kind == CodeKind::stored && format.dtype == DType::f32;
-  const bool bytes = format.kind == CodeKind::scalar && format.bits == 8;
-  const bool words = format.kind == CodeKind::product && format.bits == 8;
-  return is_wide(format) && (floats || bytes || words) && has_differences(shape.kind) && shape.kept < 0;
-}
-
-}  // namespace
-
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
-  plan.wide = shape.warpgroups && suits_wide(shape);
+  plan.wide = shape.warpgroups && is_wide(shape.format);
   // Queries that are far from all lists have more, the more lists they look at.
   const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
   plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
