@@ -33,6 +33,8 @@ class CellSteps {
   // That every row can make.
   virtual int64_t probes() const = 0;
   virtual const ProbeForecast& forecast() const = 0;
+  // Puts every row into its cell, once, before anything below: until then centres are known, and what they foresee.
+  virtual void cut() {}
   // The pairs that so many probes of every row compare, estimated where not all are ranked.
   virtual int64_t pairs(int64_t probes) const = 0;
   // When the work on it began.
@@ -48,7 +50,7 @@ class CellSteps {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Cuts the rows into cells; the waves write the lists, which must outlive it.
+// Learns cells of the rows; the waves write the lists, which must outlive it.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
 // The lists lie on a GPU. Where the metric is no product, the CPU compares.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);
