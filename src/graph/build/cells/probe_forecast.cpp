@@ -3,6 +3,7 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
@@ -16,9 +17,9 @@ namespace kith {
 namespace {
 
 constexpr int64_t kMostNear = 4096;      // rows looked at for a control row
-constexpr int64_t kMostTied = 256;       // control rows whose ties are searched; they stand for all that have ties
+constexpr int64_t kMostTied = 64;        // control rows whose ties are searched; they stand for all that have ties
 constexpr int64_t kPairsAtOnce = 65536;  // of a control row and one near it
-constexpr int64_t kTiedAtOnce = 64;      // control rows that are searched again
+constexpr int64_t kTiedAtOnce = 16;      // control rows that are searched again
 
 // A control row and a row as near as its last neighbour.
 struct NearPair {
@@ -53,14 +54,17 @@ class Forecast {
     follow_pairs(alone_);
     const auto tied = static_cast<int64_t>(tied_.size());
     meter_.add(count - tied);
-    searched_ = std::min(tied, kMostTied);
-    for (int64_t first = 0; first < searched_; first += kTiedAtOnce) {
-      const int64_t end = std::min(first + kTiedAtOnce, searched_);
+    // Spread over all that have ties, in rounds of which each is spread too. Where most of a round are crowded, others would
+    // say the same, and each takes long.
+    const int64_t most = std::min(tied, kMostTied);
+    const int64_t rounds = divide_up(most, kTiedAtOnce);
+    for (int64_t round = 0; round < rounds && 2 * crowded_ <= searched_; ++round) {
       std::vector<uint32_t> some;
-      for (int64_t i = first; i < end; ++i) some.push_back(tied_[static_cast<size_t>(i * tied / searched_)]);
+      for (int64_t i = round; i < most; i += rounds) some.push_back(tied_[static_cast<size_t>(i * tied / most)]);
       search_tied(some);
-      meter_.add(end * tied / searched_ - first * tied / searched_);
+      searched_ += static_cast<int64_t>(some.size());
     }
+    meter_.add(tied);
     meter_.finish();
   }
 
@@ -159,13 +163,14 @@ class Forecast {
     // asked: equal rows are often many.
     std::vector<int64_t> together(control_.rows().size(), 0);
     std::vector<PlaceQuestion> questions;
-    std::vector<uint32_t> asked;  // pairs
+    std::vector<uint32_t> asked;    // pairs
+    std::vector<NearPair> numbers;  // of both sides of a pair
     for (const NearPair& pair : pairs_) {
-      together[pair.control] += own[number_of(control_.rows()[pair.control])] == own[number_of(pair.row)] ? 1 : 0;
+      numbers.push_back({number_of(control_.rows()[pair.control]), number_of(pair.row)});
+      together[pair.control] += own[numbers.back().control] == own[numbers.back().row] ? 1 : 0;
     }
     for (size_t i = 0; i < pairs_.size(); ++i) {
-      const uint32_t there = number_of(control_.rows()[pairs_[i].control]);
-      const uint32_t back = number_of(pairs_[i].row);
+      const auto [there, back] = numbers[i];
       if (own[there] == own[back] || together[pairs_[i].control] >= control_.k()) continue;
       asked.push_back(static_cast<uint32_t>(i));
       questions.push_back({there, own[back]});
