@@ -54,7 +54,7 @@ struct IvfWorkspace : WorkspaceLayout {
     pair_halves = take<uint16_t>(plan.wide ? all_pairs * pair_stride(shape.format) : 0);
     pair_queries = take<ScanQuery>(plan.wide ? all_pairs : 0);
     pair_limits = take<float>(plan.wide ? all_pairs : 0);
-    masked_terms = take<float>(shape.repeats ? shape.vectors : 0);
+    masked_terms = take<float>(shape.repeats ? (plan.by_row ? 2 : 1) * shape.vectors : 0);
   }
 
   int64_t zeroed = 0;
@@ -109,8 +109,44 @@ bool prefers_tables(const IvfSearchShape& shape) {
   return model.seconds(tables) < kMargin * model.seconds(products);
 }
 
+// Candidates of a query that there is room for, where its reach is a good one. Queries that are far from all lists have
+// more, the more lists they look at.
+int64_t usual_candidates(const IvfSearchShape& shape) {
+  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  return shape.slots > 64 ? 2 * wanted : wanted;
+}
+
+// A query that meets a list of a large part of all vectors would have a threshold from too few of them, and more
+// candidates than there is room for. It gets a sample of all of the list, and room for what the k-th of so many lets
+// pass.
+void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  constexpr int64_t kValues = 16384;
+  constexpr int64_t kMostPassing = 65536;
+  ScanCut& cut = plan.cut;
+  const auto slots = static_cast<double>(shape.slots);
+  const auto k = static_cast<double>(shape.k);
+  const auto vectors = static_cast<double>(shape.vectors);
+  const double mean = vectors / static_cast<double>(shape.lists);
+  const double longest = std::max(mean, static_cast<double>(shape.longest));
+  const double probed = std::min(vectors, longest + (slots - 1) * mean);
+  const bool uneven = longest > 8 * mean;
+  const auto passing = [&] {
+    const double of_list = std::min(longest / cut.sample_every, static_cast<double>(cut.kept_rows));
+    const double seen = uneven ? of_list : std::max(of_list, static_cast<double>(cut.first_rows));
+    return k * probed / std::max(1.0, seen);
+  };
+  if (passing() <= 1.5 * static_cast<double>(plan.candidates)) return;
+  cut.rescans = true;
+  cut.first_rows = std::min(cut.first_rows, kValues / 2);
+  cut.kept_rows = kValues - round_up(cut.first_rows, kSampleRows);
+  plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
+  const auto room = static_cast<int64_t>(std::min(2 * passing(), static_cast<double>(kMostPassing))) + 256;
+  plan.candidates = std::max(plan.candidates, round_up(room, 128));
+}
+
 // How many vectors the first pass looks at for a query, and how items are cut.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  plan.candidates = usual_candidates(shape);
   const auto slots = static_cast<double>(shape.slots);
   const auto k = static_cast<double>(shape.k);
   const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
@@ -133,8 +169,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
   } else if (one_long_list) {
-    constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
-    cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
+    const double apart = std::ceil(mean / static_cast<double>(kLongSample));
+    cut.sample_every = static_cast<int>(std::min(static_cast<double>(kMostApart), apart));
   } else if (!all && slots >= (takes_long ? 4 : 16) * (40 * k / mean + 1)) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
@@ -150,6 +186,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
+  cut.rescans = plan.by_row;
+  if (!one_long_list && shape.sample_every == 0) cut_long_lists(shape, plan);
   if (one_long_list) {  // k of so many values let as many times k pass as there are vectors for each
     constexpr int64_t kMostPassing = 65536;
     const double passing = k * mean / static_cast<double>(plan.values);
@@ -163,6 +201,12 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   cut.first_run_rows =
       run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape, std::max(1, cut.group_queries), 8);
   cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
+  if (static_cast<double>(shape.longest) > 8 * mean) {  // most of the work may be the longest list's
+    const auto groups = static_cast<double>(divide_up(plan.batch, std::max(1, cut.group_queries)));
+    const double rows = groups * static_cast<double>(shape.longest) / (12.0 * shape.multiprocessors);
+    const auto run = static_cast<int>(std::min(4096.0, rows)) / 128 * 128;
+    cut.later_run_rows = std::max(cut.later_run_rows, run);
+  }
 }
 
 // Of the current device.
@@ -194,9 +238,6 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
   plan.wide = shape.warpgroups && is_wide(shape.format);
-  // Queries that are far from all lists have more, the more lists they look at.
-  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
-  plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
   const bool too_wide = !plan.wide && scan_group_queries(shape.format) == 0;
   plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0;
   if (plan.direct) plan.wide = false;
@@ -211,6 +252,7 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   constexpr int64_t kFewForSums = 8;
   const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
   plan.sums = suits_sums(shape.format) && (shape.tables < 0 ? few : shape.tables > 0);
+  plan.by_row = shape.row_terms && !plan.direct && !plan.tables && !plan.sums;
   for (;;) {
     cut_lists(shape, plan);
     plan.bytes = IvfWorkspace(shape, plan).bytes;
@@ -231,9 +273,17 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
   };
   ProbedLists probed = task;
+  probed.lists.by_row = plan.by_row;
+  float* first_terms = plan.by_row ? task.prepared.upper_terms : task.prepared.terms;
+  float* later_terms = plan.by_row ? task.prepared.lower_terms : task.prepared.terms;
   if (shape.repeats && !plan.direct) {
-    probed.prepared.terms = at.masked_terms.in(memory);
-    launch_mask_repeats(task.prepared.terms, task.repeats, shape.vectors, shape.k, probed.prepared.terms, stream);
+    float* const masked = at.masked_terms.in(memory);
+    launch_mask_repeats(first_terms, task.repeats, shape.vectors, shape.k, masked, stream);
+    if (plan.by_row) {
+      launch_mask_repeats(later_terms, task.repeats, shape.vectors, shape.k, masked + shape.vectors, stream);
+    }
+    first_terms = masked;
+    later_terms = plan.by_row ? masked + shape.vectors : masked;
   }
   for (int64_t done = 0; done < shape.queries; done += plan.batch) {
     const int64_t queries = std::min(plan.batch, shape.queries - done);
@@ -287,6 +337,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
       scan.operands = {at.pair_halves.in(memory), pair_stride(shape.format), at.pair_queries.in(memory),
                        at.pair_limits.in(memory), at.listed.in(memory)};
     }
+    scan.prepared.terms = first_terms;
     launch_scan(scan, true, stream);
     mark();
 
@@ -310,6 +361,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.counter = counters + 1;
     scan.reaches = select.reaches;
     scan.candidates = select.candidates;
+    scan.prepared.terms = later_terms;
     launch_scan(scan, false, stream);
     mark();
 

@@ -169,6 +169,8 @@ class CudaSearcher final : public ListSearcher {
     shape.k = task_.k;
     shape.lists = lists.lists;
     shape.vectors = lists.count;
+    shape.longest = parts_[part]->longest();
+    shape.row_terms = parts_[part]->prepared().upper_terms != nullptr;
     shape.multiprocessors = gpu_.multiprocessors;
     shape.warpgroups = product_engine(gpu_.compute_capability) == ProductEngine::wgmma;
     shape.repeats = parts_[part]->repeats() != nullptr && task_.kept == nullptr;
