@@ -44,19 +44,24 @@ class CellStepsCuda final : public CellSteps {
         lists_(lists.lists()),
         context_(lists.context()),
         resources_(lists.resources()),
-        cells_(rows_, wish, lists.control(), context_, resources_),
-        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
+        metric_(wish.metric),
+        control_(lists.control()),
+        cells_(rows_, wish, control_, context_, resources_),
+        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {}
+
+  void cut() override {
+    if (layout_) return;
     cells_.rank(cells_.window_from(0, 1));
     layout_.emplace(cells_.sizes());
     place_rows();
-    make_operands(wish, lists.control());
+    make_operands();
     make_space();
   }
 
   int64_t probes() const override { return cells_.probes(); }
   const ProbeForecast& forecast() const override { return cells_.forecast(); }
   int64_t pairs(int64_t probes) const override { return cells_.pairs(probes); }
-  CellBlur blur() const override { return {blur_, exact_blur_}; }
+  double blur() const override { return blur_; }
 
   void count_waves(int64_t widest) override {
     rank(last_rank_window(cells_.probes(), lists_.rows));
@@ -132,9 +137,9 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();  // `first` is on its way
   }
 
-  void make_operands(const CellsWish& wish, const ControlRows& control) {
+  void make_operands() {
     const int64_t places = layout_->places();
-    operands_.kind = key_kind(wish.metric);
+    operands_.kind = key_kind(metric_);
     operands_.dtype = rows_.rows().dtype;
     operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
     operands_.cols = rows_.cols();
@@ -179,14 +184,13 @@ class CellStepsCuda final : public CellSteps {
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
     by_products_ = facts.unsure == 0 && operands_.cols <= most;
-    blur_ = by_products_ ? blur(facts.rows, facts.sample_largest, control) : 1;
-    exact_blur_ = context_->only_counts() ? 0 : blur(ordinary_facts(), facts.sample_largest, control);
+    blur_ = by_products_ ? blur_of(facts.rows, facts.sample_largest) : 1;
   }
 
   // How little products tell of rows of such norms, from 0 to 1, for half of the control rows: whether their error is
   // large beside the distance of the last neighbour. Then many pairs of a cell are within it, since rows near each other
   // are often about as far apart.
-  double blur(const OperandFacts& rows, float sample_largest, const ControlRows& control) const {
+  double blur_of(const OperandFacts& rows, float sample_largest) const {
     constexpr double kAllBlurred = 0.15;  // of the squared distance
     const bool exact_products = operands_.type == OperandType::bytes || operands_.kind == KeyKind::inner_product;
     if (exact_products || context_->only_counts()) return 0;
@@ -194,8 +198,8 @@ class CellStepsCuda final : public CellSteps {
     const double norm = rows.norm;
     const double error = value_error(problem, {rows, norm * norm, 0}, rows);
     std::vector<double> blurs;
-    for (int64_t i = 0; i < static_cast<int64_t>(control.rows().size()); ++i) {
-      const double key = key_of_ordered(control.last_key(i));
+    for (int64_t i = 0; i < static_cast<int64_t>(control_.rows().size()); ++i) {
+      const double key = key_of_ordered(control_.last_key(i));
       const double square = operands_.kind == KeyKind::l2       ? key * key
                             : operands_.kind == KeyKind::cosine ? 2 * key
                                                                 : key;
@@ -207,23 +211,6 @@ class CellStepsCuda final : public CellSteps {
     const auto middle = blurs.begin() + static_cast<int64_t>(blurs.size() / 2);
     std::nth_element(blurs.begin(), middle, blurs.end());
     return *middle;
-  }
-
-  // The bounds that exact search, which sets far rows apart, has for the rows: estimated from some norms.
-  OperandFacts ordinary_facts() const {
-    constexpr int64_t kSome = 256;
-    constexpr float kLargest = 2;  // of most norms
-    const int64_t count = std::min(kSome, operands_.places);
-    std::vector<float> norms(static_cast<size_t>(count), 0.0f);
-    const MatrixShape of_some{count, 1, operands_.places / count};
-    context_->copy_rows(MutableMatrixView(norms.data(), DType::f32, {count, 1, 1}),
-                        MatrixView(operands_.norms, DType::f32, of_some, MemorySpace::cuda(context_->device())));
-    context_->synchronize();
-    std::erase_if(norms, [](float norm) { return !(norm > 0); });  // places without a row
-    if (norms.empty()) return {0, 0};
-    const auto middle = norms.begin() + static_cast<int64_t>(norms.size() / 2);
-    std::nth_element(norms.begin(), middle, norms.end());
-    return {kLargest * *middle, kLargest * *middle * 0x1p-12f};
   }
 
   // Some probes of every row.
@@ -417,6 +404,8 @@ class CellStepsCuda final : public CellSteps {
   const DeviceWorkingLists lists_;
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
+  const Metric metric_;
+  const ControlRows& control_;
   CellPartitionCuda cells_;
   const ProductEngine engine_;
   std::optional<CellLayout> layout_;
@@ -429,7 +418,6 @@ class CellStepsCuda final : public CellSteps {
   CellOperands operands_;
   bool by_products_ = true;
   double blur_ = 0;
-  double exact_blur_ = 0;
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
   std::vector<std::vector<ProductItem>> host_items_;

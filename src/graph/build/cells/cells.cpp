@@ -17,6 +17,7 @@ BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wis
   using Clock = std::chrono::steady_clock;
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
+  steps.cut();
   if (only_counts(resources)) {
     steps.count_waves(widest_wave(wish.probes));
     lists.survey(wish.k, Flags::keep);

@@ -24,12 +24,6 @@
 
 namespace kith {
 
-// How much is left to keys because fast products tell little of the rows, from 0 to 1: by cells, and by exact search.
-struct CellBlur {
-  double cells = 0;
-  double exact = 0;
-};
-
 // One wave: what a backend does; the loop around it is the same for all. A wave compares every row with all rows of the cells
 // of some of its probes, and offers every compared pair to both its rows. What lists hold afterwards is the first of all that
 // was ever offered, whatever the order.
@@ -39,11 +33,14 @@ class CellSteps {
   // That every row can make.
   virtual int64_t probes() const = 0;
   virtual const ProbeForecast& forecast() const = 0;
+  // Puts every row into its cell, once, before anything below: until then centres are known, and what they foresee.
+  virtual void cut() {}
   // The pairs that so many probes of every row compare, estimated where not all are ranked.
   virtual int64_t pairs(int64_t probes) const = 0;
   // When the work on it began.
   std::chrono::steady_clock::time_point began() const { return began_; }
-  virtual CellBlur blur() const { return {}; }
+  // How much is left to keys because fast products tell little of the rows, from 0 to 1.
+  virtual double blur() const { return 0; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
@@ -53,7 +50,7 @@ class CellSteps {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Cuts the rows into cells; the waves write the lists, which must outlive it.
+// Learns cells of the rows; the waves write the lists, which must outlive it.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
 // The lists lie on a GPU. Where the metric is no product, the CPU compares.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);

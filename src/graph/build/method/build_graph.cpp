@@ -118,6 +118,7 @@ BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphP
   const CellsWish wish = cells_wish(x, params);
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
+  steps->cut();
   put_forecast(*steps, report);
   return begin_by_cells(*steps, lists, wish, report, resources);
 }
@@ -137,30 +138,30 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   lists.begin(params.k);
   const CellsWish begins = start_wish(x, params);
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
+  steps->cut();
   put_forecast(*steps, report);
   const BuildOutcome begun = begin_by_cells(*steps, lists, begins, report, resources);
   steps.reset();  // rounds take memory of their own
   return begun.reached ? begun : descend(lists, wish, length, begun, resources);
 }
 
-// The method that is soonest on rows of which cells foresee this.
-GraphMethod soonest_method(const CellSteps& steps, const GraphProblem& problem, const GraphForecast& foreseen,
+// The method that is soonest on rows of which so much is foreseen.
+GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& forecast, CellsWork work, int64_t most_probes,
                            bool may_descend, DeviceKind device) {
-  const ProbeForecast& forecast = steps.forecast();
-  const auto ties = static_cast<double>(problem.rows) * (forecast.mean_near - static_cast<double>(problem.k));
-  const CellsWork work{static_cast<double>(foreseen.probes), static_cast<double>(foreseen.comparisons), ties,
-                       forecast.crowded ? 1 : steps.blur().cells, forecast.crowded ? 1 : steps.blur().exact};
+  work.ties = static_cast<double>(problem.rows) * (forecast.mean_near - static_cast<double>(problem.k));
+  if (forecast.crowded) work.blur = 1;
   const bool descends =
       may_descend && forecast.for_descent <= start_probes(problem, default_cells(problem.rows, problem.k));
-  const bool enough = foreseen.probes <= steps.probes();
+  const bool enough = forecast.needed <= most_probes;
   GraphMethod method = enough ? choose_graph_method(problem, work, descends, device) : GraphMethod::exact;
   // Where all else is refused, rounds make the best of it, or cells where there can be none.
   if (method == GraphMethod::exact && is_refused(problem, problem.pairs(), device)) method = GraphMethod::nn_descent;
   return method == GraphMethod::nn_descent && !may_descend ? GraphMethod::cells : method;
 }
 
-// Cuts the rows into cells and, by what is foreseen then, goes on with what is soonest on these rows. None: that is exact
-// search, and the lists are empty.
+// Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is exact
+// search, and the lists are empty. Where it is soonest even if all cells were alike, which makes the fewest pairs, the rows
+// are not put into them.
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
                                           const Resources& resources) {
@@ -181,8 +182,19 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
     steps.reset();
     return may_descend ? descend(lists, rounds, length, counted, resources) : counted;
   }
-  put_forecast(*steps, report);
-  const GraphMethod method = soonest_method(*steps, problem, *report.forecast, may_descend, device);
+  const ProbeForecast& forecast = steps->forecast();
+  const auto soonest = [&](const CellsWork& work) {
+    return soonest_method(problem, forecast, work, steps->probes(), may_descend, device);
+  };
+  const CellsWork least = balanced_work(problem, static_cast<double>(forecast.needed));
+  report.forecast = {forecast.needed, static_cast<int64_t>(least.pairs)};
+  GraphMethod method = soonest(least);
+  if (method != GraphMethod::exact) {
+    steps->cut();
+    put_forecast(*steps, report);
+    const auto pairs = static_cast<double>(report.forecast->comparisons);
+    method = soonest({static_cast<double>(forecast.needed), pairs, 0, steps->blur()});
+  }
   resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: {} for a recall of {}; {} probes would do by cells",
                                             x.rows(), name_of(resources.device()), name_of(method), params.recall,
                                             report.forecast->probes));

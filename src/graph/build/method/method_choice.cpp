@@ -26,9 +26,10 @@ constexpr double kDescentPairs = 9500;
 // Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
-// The same where pairs need keys: of exact search, which decides many together, and of one that is probed.
-constexpr double kGpuKey = 27;
+// Where products leave pairs to keys: how many times as long a probed pair takes, and how much longer exact search, which
+// searches rows near to each other by themselves.
 constexpr double kGpuProbeKey = 1400;
+constexpr double kGpuApart = 0.5;
 constexpr int64_t kLeastGpuColumns = 64;  // products of fewer take as long
 // A column of a pair there, in products, where keys are none.
 constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
@@ -76,7 +77,7 @@ struct GpuCounts {
     const double pair = 2 * static_cast<double>(std::max(problem.cols, kLeastGpuColumns)) * column;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = rankings(problem, work.probes) * std::min(cell_count, static_cast<double>(kMostCellsRanked));
-    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * std::pow(kGpuKey, work.exact_blur) * pair}};
+    exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * (1 + kGpuApart * work.blur) * pair}};
     cells = {
         {CostUnit::graph_cells_start, 1},
         {CostUnit::graph_product,

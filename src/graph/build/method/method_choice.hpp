@@ -50,9 +50,8 @@ struct GraphCosts {
 struct CellsWork {
   double probes = 0;
   double pairs = 0;
-  double ties = 0;       // pairs as near as the last neighbour of a row, beyond those that it keeps
-  double blur = 0;       // how much is left to keys, from 0 to 1, since products tell little of these rows
-  double exact_blur = 0; // the same of exact search
+  double ties = 0;   // pairs as near as the last neighbour of a row, beyond those that it keeps
+  double blur = 0;   // how much is left to keys, from 0 to 1, since products tell little of these rows
 };
 // Where all cells have as many rows.
 CellsWork balanced_work(const GraphProblem& problem, double probes);
