@@ -135,7 +135,7 @@ void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
     const double seen = uneven ? of_list : std::max(of_list, static_cast<double>(cut.first_rows));
     return k * probed / std::max(1.0, seen);
   };
-  if (passing() <= 1.5 * static_cast<double>(plan.candidates)) return;
+  if (passing() <= static_cast<double>(plan.candidates)) return;
   cut.rescans = true;
   cut.first_rows = std::min(cut.first_rows, kValues / 2);
   cut.kept_rows = kValues - round_up(cut.first_rows, kSampleRows);
