@@ -3,9 +3,9 @@
     python bench/short_calls_cuda.py [--cols 128,768,1536] [--only knn,Flat,lists] [--rows 1000000] [--calls 200]
                                      [--trace FILE]
 
-Rows are those of widths_cuda.py; k = 10, 2,048 lists of which 32 are looked at. Times are medians in milliseconds, the wait
-for results included. --trace writes what one call does: its runtime calls on the host (H) and its work on the device (D)
-with their beginnings and lengths in microseconds, and the table then says how many of each there are.
+Rows are those of widths_cuda.py; k = 10, 2,048 lists of which 32 are looked at. Times are medians in milliseconds, the
+wait for results included. --trace writes what one call does: its runtime calls on the host (H) and its work on the device
+(D) with their beginnings and lengths in microseconds; the table then says how many of each there are.
 Needs the packages kith (with CUDA) and torch.
 """
 
@@ -122,7 +122,8 @@ def main() -> None:
     parser.add_argument("--trace", type=argparse.FileType("w"))
     options = parser.parse_args()
     options.only = options.only.split(",")
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; one query of {options.rows:,} rows, ms, goals in ()")
+    shape = f"one query of {options.rows:,} rows, ms, goals in ()"
+    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
     for cols in map(int, options.cols.split(",")):
         calls_of(options, cols)
 

@@ -17,6 +17,7 @@
 #include "exact/search_workspace_cuda.hpp"
 #include "exact/vicinities_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
+#include "kernels/rerank/few_nearest_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
@@ -33,6 +34,9 @@
 
 namespace kith {
 namespace {
+
+static_assert(kFewReportBytes + kFewNearestQueries * kFewNearestMostK * int64_t{sizeof(uint64_t)} <=
+              PinnedPage::kDownBytes);
 
 custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
   return {rows.data, rows.dtype, rows.stride, rows.count, rows.list, rows.first_listed};
@@ -61,6 +65,7 @@ class KnnCuda final : public KnnBackend {
     rows_seen_ = 0;
     unseen_.reset();
     selected_.reset();
+    few_ = rows_.page() == nullptr ? Few::none : Few::begun;
     if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
@@ -78,6 +83,14 @@ class KnnCuda final : public KnnBackend {
 
   void finish(uint64_t* neighbors) override {
     const DeviceGuard guard(device());
+    if (few_ == Few::waits) {
+      auto* const page = reinterpret_cast<uint64_t*>(rows_.page()->down() + kFewReportBytes);
+      FewNearestTask task = few_task();
+      task.neighbors = page;
+      search_few(task);
+      std::copy_n(page, queries_.count * task_.k, neighbors);
+      return;
+    }
     const DeviceLists lists = sorted_lists();
     const auto copy = [&] { rows_.context().copy_values(neighbors, lists.neighbors, lists.queries * lists.k); };
     copy();
@@ -87,6 +100,18 @@ class KnnCuda final : public KnnBackend {
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
+    if (few_ == Few::waits) {
+      FewNearestTask task = few_task();
+      if (task_.wish.without_self) {
+        const DeviceLists lists = lists_of(0, queries_.count);
+        task.neighbors = lists.neighbors;
+        search_few(task);
+        return launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
+      }
+      task.out = out;
+      task.exit = ResultExit(task_.shape.metric);
+      return search_few(task);
+    }
     if (selected_) {
       launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
       selected_.reset();
@@ -286,7 +311,47 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
+  // One launch for few queries, once it is known where results go: all rows are one piece.
+  FewNearestTask few_task() const {
+    const ProductBase& piece = *unseen_;
+    FewNearestTask task;
+    task.distance = {queries_, piece.rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
+    task.distance.first_bad = rows_.unchecked_rows();
+    task.k = task_.k;
+    task.first_row = piece.first_row;
+    task.numbers = piece.numbers;
+    task.minima = rows_.at(layout_.minima_of_few);
+    task.arrived = &rows_.status()->arrived;
+    task.report = reinterpret_cast<FewReport*>(rows_.page()->down());
+    task.bad_row = &rows_.status()->bad_row;
+    return task;
+  }
+
+  // Waits.
+  void search_few(const FewNearestTask& task) {
+    launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
+    rows_.context().synchronize();
+    const ProductBase piece = *unseen_;
+    unseen_.reset();
+    few_ = Few::none;
+    SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
+    if (task_.wish.check_finite) status.bad_query = task.report->bad_query;
+    status.bad_row = task.report->bad_row;
+    rows_.check_status(status, &piece);
+  }
+
   void search_direct(const ProductBase& piece, ProgressMeter& meter) {
+    if (few_ == Few::begun && is_all(queries_, piece)) {
+      few_ = Few::waits;
+      unseen_ = piece;
+      meter.add(queries_.count * piece.rows.count);
+      meter.poll();
+      return;
+    }
+    if (few_ == Few::begun) {
+      rows_.look_at_queries(queries_);
+      few_ = Few::none;
+    }
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
       const DirectTile rows{piece.rows, piece.first_row, piece.numbers, piece.centre};
@@ -372,6 +437,9 @@ class KnnCuda final : public KnnBackend {
   SearchRows rows_;
   ProductSearch products_;
   const bool in_tiles_;
+  // Whether one launch may find all (takes_few()): it waits for the place of the results.
+  enum class Few : uint8_t { none, begun, waits };
+  Few few_ = Few::none;
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
