@@ -84,12 +84,12 @@ class KnnCuda final : public KnnBackend {
   void finish(uint64_t* neighbors) override {
     const DeviceGuard guard(device());
     if (few_ == Few::waits) {
-      auto* const page = reinterpret_cast<uint64_t*>(rows_.page()->down() + kFewReportBytes);
-      FewNearestTask task = few_task();
-      task.neighbors = page;
-      search_few(task);
-      std::copy_n(page, queries_.count * task_.k, neighbors);
-      return;
+      FewResults results = few_results();
+      results.neighbors = reinterpret_cast<uint64_t*>(rows_.page()->down() + kFewReportBytes);
+      if (search_few(results)) {
+        std::copy_n(results.neighbors, queries_.count * task_.k, neighbors);
+        return;
+      }
     }
     const DeviceLists lists = sorted_lists();
     const auto copy = [&] { rows_.context().copy_values(neighbors, lists.neighbors, lists.queries * lists.k); };
@@ -101,16 +101,18 @@ class KnnCuda final : public KnnBackend {
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
     if (few_ == Few::waits) {
-      FewNearestTask task = few_task();
+      const DeviceLists lists = lists_of(0, queries_.count);
+      FewResults results = few_results();
       if (task_.wish.without_self) {
-        const DeviceLists lists = lists_of(0, queries_.count);
-        task.neighbors = lists.neighbors;
-        search_few(task);
+        results.neighbors = lists.neighbors;
+      } else {
+        results.out = out;
+        results.exit = ResultExit(task_.shape.metric);
+      }
+      if (search_few(results)) {
+        if (!task_.wish.without_self) return;
         return launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
       }
-      task.out = out;
-      task.exit = ResultExit(task_.shape.metric);
-      return search_few(task);
     }
     if (selected_) {
       launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
@@ -147,6 +149,7 @@ class KnnCuda final : public KnnBackend {
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
+    if (leaves_to_few(piece, meter)) return;
     const bool waits = waits_for_failures(task_, plan_) && piece.rows.count == task_.rows;
     if (waits) unseen_ = piece;
     for (int64_t first = 0; first < queries_.count; first += plan_.product->queries) {
@@ -311,47 +314,85 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
-  // One launch for few queries, once it is known where results go: all rows are one piece.
-  FewNearestTask few_task() const {
-    const ProductBase& piece = *unseen_;
-    FewNearestTask task;
-    task.distance = {queries_, piece.rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
-    task.distance.first_bad = rows_.unchecked_rows();
-    task.k = task_.k;
-    task.first_row = piece.first_row;
-    task.numbers = piece.numbers;
-    task.minima = rows_.at(layout_.minima_of_few);
-    task.arrived = &rows_.status()->arrived;
-    task.report = reinterpret_cast<FewReport*>(rows_.page()->down());
-    task.bad_row = &rows_.status()->bad_row;
-    return task;
-  }
-
-  // Waits.
-  void search_few(const FewNearestTask& task) {
-    launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
-    rows_.context().synchronize();
-    const ProductBase piece = *unseen_;
-    unseen_.reset();
-    few_ = Few::none;
-    SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
-    if (task_.wish.check_finite) status.bad_query = task.report->bad_query;
-    status.bad_row = task.report->bad_row;
-    rows_.check_status(status, &piece);
-  }
-
-  void search_direct(const ProductBase& piece, ProgressMeter& meter) {
-    if (few_ == Few::begun && is_all(queries_, piece)) {
+  // Whether one launch will do it, once it is known where results go. Else queries are looked at.
+  bool leaves_to_few(const ProductBase& piece, ProgressMeter& meter) {
+    if (few_ != Few::begun) return false;
+    if (is_all(queries_, piece) && (!products() || piece.screen.codes != nullptr)) {
       few_ = Few::waits;
       unseen_ = piece;
       meter.add(queries_.count * piece.rows.count);
       meter.poll();
-      return;
+      return true;
     }
-    if (few_ == Few::begun) {
-      rows_.look_at_queries(queries_);
-      few_ = Few::none;
+    few_ = Few::none;
+    rows_.look_at_queries(queries_);
+    return false;
+  }
+
+  FewResults few_results() const {
+    FewResults results;
+    results.k = task_.k;
+    results.first_row = unseen_->first_row;
+    results.numbers = unseen_->numbers;
+    return results;
+  }
+
+  // Waits. False where a copy of the rows in bytes was not enough: then products have searched them.
+  bool search_few(const FewResults& results) {
+    const ProductBase piece = *unseen_;
+    auto* const report = reinterpret_cast<FewReport*>(rows_.page()->down());
+    unseen_.reset();
+    few_ = Few::none;
+    if (products()) {
+      launch_screened(piece, results, report);
+    } else {
+      launch_few(piece, results, report);
     }
+    rows_.context().synchronize();
+    SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
+    if (task_.wish.check_finite) status.bad_query = report->bad_query;
+    status.bad_row = report->bad_row;
+    rows_.check_status(status, &piece);
+    if (report->failed == 0) return true;
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("search", 1, quiet);
+    rows_.look_at_queries(queries_);
+    rows_seen_ = 0;
+    search_products(piece, meter);
+    rows_seen_ = piece.rows.count;
+    return false;
+  }
+
+  void launch_few(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+    FewNearestTask task;
+    task.distance = {queries_, piece.rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
+    task.distance.first_bad = rows_.unchecked_rows();
+    task.results = results;
+    task.minima = rows_.at(layout_.minima_of_few);
+    task.arrived = &rows_.status()->arrived;
+    task.report = report;
+    task.bad_row = &rows_.status()->bad_row;
+    launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
+  }
+
+  void launch_screened(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+    ScreenedNearestTask task;
+    task.kind = key_kind(task_.shape.metric);
+    task.query = queries_;
+    task.rows = piece.rows;
+    task.cols = task_.shape.cols;
+    task.screen = piece.screen;
+    task.results = results;
+    task.lowers = rows_.at(layout_.lowers);
+    task.minima = rows_.at(layout_.screen_minima);
+    task.arrived = &rows_.status()->arrived;
+    task.report = report;
+    task.bad_row = &rows_.status()->bad_row;
+    launch_screened_nearest(task, plan_.multiprocessors, rows_.stream());
+  }
+
+  void search_direct(const ProductBase& piece, ProgressMeter& meter) {
+    if (leaves_to_few(piece, meter)) return;
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
       const DirectTile rows{piece.rows, piece.first_row, piece.numbers, piece.centre};
@@ -437,7 +478,7 @@ class KnnCuda final : public KnnBackend {
   SearchRows rows_;
   ProductSearch products_;
   const bool in_tiles_;
-  // Whether one launch may find all (takes_few()): it waits for the place of the results.
+  // Whether one launch may find all (takes_few(), takes_screen()): it waits for the place of the results.
   enum class Few : uint8_t { none, begun, waits };
   Few few_ = Few::none;
   DeviceRowsView queries_;

@@ -32,7 +32,7 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if (takes_few(task, plan) && !context_->only_counts()) page_.emplace();
+  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) page_.emplace();
   if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -228,6 +228,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   if (!products() || !plan_.product->operands_ready) return;
   const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
+  if (page_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->screen();
 }
 
 void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {

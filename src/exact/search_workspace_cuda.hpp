@@ -58,10 +58,18 @@ inline bool waits_for_failures(const SearchTask& task, const KnnCudaPlan& plan) 
 // Whether one launch finds the nearest rows of few queries, where all rows are there as one piece.
 inline bool takes_few(const SearchTask& task, const KnnCudaPlan& plan) {
   constexpr int64_t kNarrow = 16;  // columns, for which four threads a row are too many
-  return !plan.product && task.wish.what == Wanted::nearest && !task.wish.given_keys && rows_stay(task) &&
+  return plan.few && !plan.product && task.wish.what == Wanted::nearest && !task.wish.given_keys && rows_stay(task) &&
          task.rows > 0 && task.rows <= plan.row_tile && plan.query_batch <= plan.query_tile &&
          task.shape.cols > kNarrow &&
          suits_few_nearest(key_kind(task.shape.metric), plan.query_batch, task.shape.cols, task.k);
+}
+
+// Whether a copy of the rows in bytes is looked at first, for one query, where a prepared base has one.
+inline bool takes_screen(const SearchTask& task, const KnnCudaPlan& plan) {
+  return plan.few && plan.product && plan.product->operands_ready && plan.product->operands == OperandType::half &&
+         task.wish.what == Wanted::nearest && task.filter == FilterPath::none && task.shape.queries == 1 &&
+         task.rows > 0 && task.rows <= plan.product->rows &&
+         suits_byte_screen(key_kind(task.shape.metric), task.shape.cols, task.k);
 }
 
 // How many chunks an operand of the product has.
@@ -217,6 +225,10 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
   Slot<uint64_t> minima_of_few;  // few_nearest_minima
 
+  // Of a copy of the rows in bytes: a lower bound of each, and screened_minima.
+  Slot<float> lowers;
+  Slot<float> screen_minima;
+
   // Where tiles are selected from: query_tile x k each, and what selection takes.
   Slot<float> tile_keys;
   Slot<int32_t> tile_columns;
@@ -229,6 +241,9 @@ struct KnnWorkspace : SearchWorkspace {
     found = take<uint64_t>(plan.product_queries(), task.k);
     minima_of_few = take<uint64_t>(
         takes_few(task, plan) ? few_nearest_minima(plan.query_batch, task.rows, plan.multiprocessors) : 0);
+    const int64_t screened = takes_screen(task, plan) ? task.rows : 0;
+    lowers = take<float>(screened);
+    screen_minima = take<float>(screened > 0 ? screened_minima(screened, plan.multiprocessors) : 0);
     if (!selects_tiles(task, plan)) return;
     tile_keys = take<float>(plan.query_tile, task.k);
     tile_columns = take<int32_t>(plan.query_tile, task.k);

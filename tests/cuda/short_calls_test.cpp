@@ -100,6 +100,64 @@ TEST_F(CudaShortCallsSmall, FiltersOfRowsOnTheDevice) {
   }
 }
 
+// One query by a copy of the rows in bytes, which the first such search makes.
+TEST_F(CudaShortCallsSmall, IndexesWithACopyInBytes) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t cols : {1, 15, 16, 17, 100, 128, 768, 1536}) {
+      for (const int64_t rows : {5000, 33000}) {
+        if (cols > 200 && (rows > 5000 || dtype == DType::bf16)) continue;
+        const Stored base(dtype, rows, cols, 1, true);
+        const Stored queries(dtype, 3, cols, 2, true);
+        for (const Metric metric : kAllMetrics) {
+          SCOPED_TRACE(::testing::Message()
+                       << rows << " x " << cols << " " << name_of(dtype) << " " << name_of(metric));
+          Index index("Flat", {.metric = metric});
+          index.add(base.view(), Ownership::borrow, on_cuda());
+          const int64_t before = index.info().bytes.device;
+          for (const int64_t k : {1, 10, 100, 256, 300}) {
+            const Neighbors expected = knn(queries.view(), base.view(), {k, metric}, on_cpu());
+            for (const int64_t q : {0, 2}) {
+              const MatrixView query = queries.view().slice(q, 1);
+              const DeviceMatrix asked(query);
+              const DeviceResult there(1, k);
+              const Neighbors found = index.search(query, {.k = k}, on_cuda());
+              index.search(asked.view(), there.view, {.k = k}, on_cuda());
+              const Neighbors brought = there.on_host();
+              for (int64_t i = 0; i < k; ++i) {
+                ASSERT_EQ(expected.ids(q)[i], found.ids(0)[i]) << "k " << k << ", place " << i;
+                ASSERT_EQ(expected.distances(q)[i], found.distances(0)[i]) << "k " << k << ", place " << i;
+                ASSERT_EQ(expected.ids(q)[i], brought.ids(0)[i]) << "k " << k << ", place " << i;
+                ASSERT_EQ(expected.distances(q)[i], brought.distances(0)[i]) << "k " << k << ", place " << i;
+              }
+            }
+          }
+          EXPECT_GE(index.info().bytes.device, before + rows * cols);
+        }
+      }
+    }
+  }
+}
+
+// Rows that come after the copy was made, and rows that are gone.
+TEST_F(CudaShortCallsSmall, IndexesThatChange) {
+  const auto base = make_floats(Shape::gaussian, 12000, 64, 1);
+  const auto queries = make_floats(Shape::gaussian, 1, 64, 2);
+  Index index("Flat");
+  index.add(base.view().slice(0, 8000), Ownership::copy, on_cuda());
+  const auto expect = [&] {
+    expect_same_bytes(index.search(queries.view(), {.k = 20}, on_cpu()),
+                      index.search(queries.view(), {.k = 20}, on_cuda()));
+  };
+  expect();
+  index.add(base.view().slice(8000, 500), Ownership::copy, on_cuda());
+  expect();
+  index.add(base.view().slice(8500, 3500), Ownership::copy, on_cuda());
+  expect();
+  const Neighbors found = index.search(queries.view(), {.k = 5}, on_cpu());
+  index.remove({found.ids(0), 5, {}}, on_cuda());
+  expect();
+}
+
 // Values that are not finite are refused as in batches, queries before rows.
 TEST_F(CudaShortCallsSmall, ValuesThatAreNotFinite) {
   for (const Metric metric : kAllMetrics) {

@@ -462,10 +462,10 @@ class CudaBackend final : public ListsBackend {
     task.distance.kind = key_kind(search_.metric_);
     task.distance.keys = at(layout_.rank_keys);
     task.distance.stride = search_.lists_;
-    task.k = round_.slots;
+    task.results.k = round_.slots;
     task.minima = at(layout_.rank_minima);
     task.arrived = at(layout_.arrived);
-    task.neighbors = at(layout_.probes);
+    task.results.neighbors = at(layout_.probes);
     if (checks_queries()) task.report = reinterpret_cast<FewReport*>(page_->down());
     if (zeroes_early()) {
       task.zeroed = reinterpret_cast<uint64_t*>(at(layout_.scan));

@@ -66,7 +66,7 @@ __device__ __noinline__ int select_nearest(const FewNearestTask& task, int64_t q
   __shared__ int count;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto blocks = static_cast<int>(gridDim.x);
-  const auto k = static_cast<int>(task.k);
+  const auto k = static_cast<int>(task.results.k);
   const Minima minima = minima_of(task, query);
   __syncthreads();
   for (int i = thread; i < blocks; i += kFewThreads) list[i] = __ldcg(minima.blocks + i);
@@ -118,27 +118,6 @@ __device__ __noinline__ int select_nearest(const FewNearestTask& task, int64_t q
   const int found = count;
   sort_list(list, found);
   return found < k ? found : k;
-}
-
-__device__ __noinline__ void write_nearest(const FewNearestTask& task, int64_t query, const uint64_t* list, int found) {
-  const bool packed = task.neighbors != nullptr;
-  const int64_t places = packed ? task.k : task.out.k;
-  for (int64_t at = threadIdx.x; at < places; at += kFewThreads) {
-    uint64_t neighbor = kPadding;
-    if (at < found) {
-      const uint32_t row = row_of(list[at]);
-      neighbor =
-          pack_neighbor(ordered_of(list[at]),
-                        task.numbers == nullptr ? static_cast<uint32_t>(task.first_row + row) : task.numbers[row]);
-    }
-    const int64_t to = query * places + at;
-    if (packed) {
-      task.neighbors[to] = neighbor;
-    } else {
-      task.out.ids[to] = task.exit.id(neighbor);
-      task.out.distances[to] = task.exit.distance(neighbor);
-    }
-  }
 }
 
 template <bool kProduct, int kQueries, typename X>
@@ -198,10 +177,10 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
   auto* const list = vectors<uint64_t>(memory);
   for (int64_t q = 0; q < count; ++q) {
     const int found = select_nearest(task, q, list);
-    write_nearest(task, q, list, found);
+    write_few(task.results, q, list, found);
   }
   if (thread == 0 && task.report != nullptr) {
-    *task.report = {bad_query, task.bad_row == nullptr ? 0xFFFFFFFFu : __ldcg(task.bad_row)};
+    *task.report = {bad_query, task.bad_row == nullptr ? 0xFFFFFFFFu : __ldcg(task.bad_row), 0};
   }
 }
 

@@ -1,9 +1,10 @@
-// Which searches of few queries one launch does (few_nearest_cuda.hpp), and the memory it takes. Pure arithmetic, so
-// that any machine can plan for any GPU.
+// Which searches of few queries one launch does (few_nearest_cuda.hpp, byte_screen_cuda.hpp), and the memory it takes.
+// Pure arithmetic, so that any machine can plan for any GPU.
 #pragma once
 
 #include "core/divide.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/byte_window.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -37,6 +38,24 @@ inline int64_t few_nearest_blocks(int64_t rows, int multiprocessors) {
 // Entries of memory: the nearest row of every block and of every warp.
 inline int64_t few_nearest_minima(int64_t queries, int64_t rows, int multiprocessors) {
   return queries * few_nearest_blocks(rows, multiprocessors) * (kFewNearestWarps + 1);
+}
+
+// The nearest rows of one query by a copy in bytes.
+inline constexpr int kScreenedRows = 128;          // of a block at once
+inline constexpr int kScreenedBlocksTogether = 4;  // on a multiprocessor, by registers
+
+constexpr bool suits_byte_screen(KeyKind kind, int64_t cols, int64_t k) {
+  return is_product(kind) && cols >= 1 && cols <= kByteScreenMostCols && k >= 1 && k <= kFewNearestMostK;
+}
+
+inline int64_t screened_blocks(int64_t rows, int multiprocessors) {
+  return std::min<int64_t>(
+      {divide_up(rows, int64_t{kScreenedRows}), int64_t{kScreenedBlocksTogether} * multiprocessors, kFewNearestRoom});
+}
+
+// Floats of memory, beside one for each row: a bound of every block and of every warp.
+inline int64_t screened_minima(int64_t rows, int multiprocessors) {
+  return screened_blocks(rows, multiprocessors) * (kFewNearestWarps + 1);
 }
 
 }  // namespace kith
