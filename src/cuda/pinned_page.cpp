@@ -54,6 +54,7 @@ PinnedPage::PinnedPage() {
 }
 
 PinnedPage::~PinnedPage() {
+  if (user_ != nullptr) (void)cudaStreamSynchronize(user_);
   constexpr size_t kMostIdle = 16;
   IdlePages& idle = idle_pages();
   const std::lock_guard lock(idle.mutex);

@@ -4,6 +4,8 @@
 // limit.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,10 +19,14 @@ class PinnedPage {
 
   // One that nobody uses, or a new one, for the current device and all others.
   PinnedPage();
-  // All work on it is done.
+  // Waits for the stream that uses it, where nobody has.
   ~PinnedPage();
   PinnedPage(const PinnedPage&) = delete;
   PinnedPage& operator=(const PinnedPage&) = delete;
+
+  // Work on that stream uses it from now on, until the stream was waited for.
+  void use(cudaStream_t stream) { user_ = stream; }
+  void finished() { user_ = nullptr; }
 
   // What is on its way to the device, and what comes from it: pointers for host and device alike.
   std::byte* up() const { return memory_.get(); }
@@ -33,6 +39,7 @@ class PinnedPage {
 
  private:
   Memory memory_;
+  cudaStream_t user_ = nullptr;
 };
 
 }  // namespace kith

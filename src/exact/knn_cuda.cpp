@@ -349,6 +349,7 @@ class KnnCuda final : public KnnBackend {
       launch_few(piece, results, report);
     }
     rows_.context().synchronize();
+    rows_.page()->finished();
     SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
     if (task_.wish.check_finite) status.bad_query = report->bad_query;
     status.bad_row = report->bad_row;

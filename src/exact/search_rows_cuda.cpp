@@ -54,6 +54,7 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
     view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
+  if (page_) page_->use(stream());
   if (by_page) {
     const auto bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
     for (int64_t i = 0; i < queries.rows(); ++i) {

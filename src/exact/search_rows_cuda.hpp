@@ -65,7 +65,7 @@ class SearchRows {
   // Enqueues what finds queries that are not finite, and their norms.
   void look_at_queries(DeviceRowsView& queries) const;
   // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
-  const PinnedPage* page() const { return page_ ? &*page_ : nullptr; }
+  PinnedPage* page() { return page_ ? &*page_ : nullptr; }
 
   // Where the first row of a piece that is not finite is to be noted, by whoever computes its distances; null where the
   // rows are looked at before, or not at all.

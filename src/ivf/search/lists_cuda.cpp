@@ -335,6 +335,7 @@ class CudaBackend final : public ListsBackend {
     const auto count = static_cast<int64_t>(numbers.size());
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
+    if (page_) page_->use(context_->stream());
     if (page_ && !(here && fits_page())) context_->fill(at(layout_.arrived), 0xFF, 1);
     if (here) {
       bring(queries);
@@ -381,7 +382,7 @@ class CudaBackend final : public ListsBackend {
     } else {
       context_->copy_values(neighbors, search_parts(), found);
     }
-    context_->synchronize();
+    wait();
     check_queries();
     if (on_page) std::copy_n(page, found, neighbors);
   }
@@ -404,14 +405,14 @@ class CudaBackend final : public ListsBackend {
         context_->copy_values(one.distances, distances + i * k, k);
       }
     }
-    context_->synchronize();
+    wait();
     check_queries();
   }
 
   // Where more are found than there is room for, they are looked for again: with more room, or for fewer queries.
   void within(RangeHits& hits, ProgressMeter&) override {
     if (checks_queries()) {
-      context_->synchronize();
+      wait();
       check_queries();
     }
     for (int64_t first = 0; first < count();) {
@@ -441,6 +442,11 @@ class CudaBackend final : public ListsBackend {
   }
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
   bool follow_each_other() const { return int64_t{numbers_.back()} - numbers_.front() + 1 == count(); }
+
+  void wait() {
+    context_->synchronize();
+    if (page_) page_->finished();
+  }
 
   // Whether queries, and what is behind them, go to the device by the page.
   bool fits_page() const { return page_ && layout_.arrived.offset + layout_.arrived.bytes() <= PinnedPage::kUpBytes; }
