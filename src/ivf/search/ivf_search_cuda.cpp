@@ -235,11 +235,27 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 }  // namespace
 
+namespace {
+
+// Few queries that look at few vectors: to compute every key takes less time than the launches of two passes.
+bool is_short(const IvfSearchShape& shape) {
+  constexpr int64_t kMostQueries = 4;
+  constexpr double kMostValues = 0x1p25;  // some 30 microseconds
+  const bool left_open = shape.tables < 0 && shape.sample_every == 0;
+  if (!left_open || shape.queries > kMostQueries) return false;
+  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const CodeFormat& format = shape.format;
+  const double each = static_cast<double>(format.cols) * (format.kind == CodeKind::additive ? format.parts : 1);
+  return static_cast<double>(shape.queries * shape.slots) * mean * each <= kMostValues;
+}
+
+}  // namespace
+
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
   plan.wide = shape.warpgroups && is_wide(shape.format);
   const bool too_wide = !plan.wide && scan_group_queries(shape.format) == 0;
-  plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0;
+  plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0 || is_short(shape);
   if (plan.direct) plan.wide = false;
   const int64_t most_pairs =
       plan.wide ? std::min(kMostPairs, kMostPairBytes / (2 * pair_stride(shape.format))) : kMostPairs;
@@ -259,6 +275,10 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
     if (plan.bytes <= most_bytes || plan.batch == 1) return plan;
     plan.batch = divide_up(plan.batch, 2);
   }
+}
+
+int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).zeroed;
 }
 
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
@@ -289,7 +309,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     const int64_t queries = std::min(plan.batch, shape.queries - done);
     stage = 0;
     mark();
-    fill_bytes(memory, 0, at.zeroed, stream);
+    if (!task.zeroed) fill_bytes(memory, 0, at.zeroed, stream);
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
     ProbedLists now = probed;

@@ -32,6 +32,7 @@ struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
   ScanTerms terms = {};               // what the plan says
+  bool zeroed = false;                // zeroed_bytes() of the memory are zero; for one batch only
   ProductEngine engine = ProductEngine::automatic;
 };
 
@@ -40,6 +41,9 @@ struct IvfSearchTask : ProbedLists {
 inline constexpr int kIvfStages = 6;
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
+
+// What of the memory, from its beginning on, is to be zero: a multiple of 256.
+int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
 // Of the last batch, once it is done: how many queries were searched directly.
 inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }
