@@ -102,6 +102,10 @@ class Model {
       const float value = computed(i, -1);
       const double truth = true_value(i);
       EXPECT_LE(truth, upper_bound(key_, bounds_, bounds_.estimate(computed(i, 1)))) << i;
+      if (key_.by_row) {
+        const PairBounds first = with_own_error(bounds_);
+        EXPECT_LE(truth, upper_bound(key_, first, first.estimate(computed(i, 1)))) << i;
+      }
       EXPECT_GE(truth, lower_bound(key_, bounds_, bounds_.estimate(value))) << i;
       const double unit = has_differences(kind_) ? scale_ : scale_ * query_scale_;
       EXPECT_LE(value, value_limit(key_, bounds_, reach_with_ties(key_, truth, unit))) << i;

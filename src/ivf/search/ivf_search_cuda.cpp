@@ -116,32 +116,39 @@ int64_t usual_candidates(const IvfSearchShape& shape) {
   return shape.slots > 64 ? 2 * wanted : wanted;
 }
 
-// A query that meets a list of a large part of all vectors would have a threshold from too few of them, and more
-// candidates than there is room for. It gets a sample of all of the list, and room for what the k-th of so many lets
-// pass.
-void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
-  constexpr int64_t kValues = 16384;
-  constexpr int64_t kMostPassing = 65536;
-  ScanCut& cut = plan.cut;
-  const auto slots = static_cast<double>(shape.slots);
-  const auto k = static_cast<double>(shape.k);
+// Vectors that a query may look at: those of the longest list and of others.
+double most_probed(const IvfSearchShape& shape) {
   const auto vectors = static_cast<double>(shape.vectors);
-  const double mean = vectors / static_cast<double>(shape.lists);
+  const double mean = vectors / static_cast<double>(std::max<int64_t>(1, shape.lists));
   const double longest = std::max(mean, static_cast<double>(shape.longest));
-  const double probed = std::min(vectors, longest + (slots - 1) * mean);
+  return std::min(vectors, longest + static_cast<double>(shape.slots - 1) * mean);
+}
+
+// Room for what the k-th value of the first pass lets pass, as if that had looked at random vectors. A query that meets
+// a list of a large part of all vectors would have a threshold from too few of them: it gets a sample of all of the
+// list.
+void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  constexpr double kMostPassing = 65536;
+  ScanCut& cut = plan.cut;
+  const auto k = static_cast<double>(std::max<int64_t>(1, shape.k));
+  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double longest = std::max(mean, static_cast<double>(shape.longest));
   const bool uneven = longest > 8 * mean;
   const auto passing = [&] {
     const double of_list = std::min(longest / cut.sample_every, static_cast<double>(cut.kept_rows));
     const double seen = uneven ? of_list : std::max(of_list, static_cast<double>(cut.first_rows));
-    return k * probed / std::max(1.0, seen);
+    return k * most_probed(shape) / std::max(1.0, seen);
   };
-  if (passing() <= static_cast<double>(plan.candidates)) return;
-  cut.rescans = true;
-  cut.first_rows = std::min(cut.first_rows, kValues / 2);
-  cut.kept_rows = kValues - round_up(cut.first_rows, kSampleRows);
-  plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
-  const auto room = static_cast<int64_t>(std::min(2 * passing(), static_cast<double>(kMostPassing))) + 256;
-  plan.candidates = std::max(plan.candidates, round_up(room, 128));
+  if (passing() > static_cast<double>(plan.candidates)) {
+    const int64_t values = shape.k > 32 ? kMostFirstValues : kMostFirstValues / 2;
+    cut.rescans = true;
+    cut.first_rows = std::min(cut.first_rows, values / 2);
+    cut.kept_rows = values - round_up(cut.first_rows, kSampleRows);
+    plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
+  }
+  // The k-th of a few values may be far from where it is expected.
+  const double room = std::min(kMostPassing, (1.5 + 8 / std::sqrt(k)) * passing() + 512);
+  plan.candidates = std::max(plan.candidates, round_up(static_cast<int64_t>(room), 128));
 }
 
 // How many vectors the first pass looks at for a query, and how items are cut.
@@ -243,10 +250,9 @@ bool is_short(const IvfSearchShape& shape) {
   constexpr double kMostValues = 0x1p25;  // some 30 microseconds
   const bool left_open = shape.tables < 0 && shape.sample_every == 0;
   if (!left_open || shape.queries > kMostQueries) return false;
-  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
   const CodeFormat& format = shape.format;
   const double each = static_cast<double>(format.cols) * (format.kind == CodeKind::additive ? format.parts : 1);
-  return static_cast<double>(shape.queries * shape.slots) * mean * each <= kMostValues;
+  return static_cast<double>(shape.queries) * most_probed(shape) * each <= kMostValues;
 }
 
 }  // namespace
@@ -388,7 +394,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
     rerank.reaches = select.reaches;
-    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
+    const int64_t usual_room = plan.cut.rescans ? kMostListCandidates : 1024;
+    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, usual_room));
     launch_list_rerank(rerank, stream);
     mark();
     launch_list_direct(rerank, direct, stream);

@@ -36,7 +36,8 @@ namespace kith {
 //   (d + r)^2 <= (1 + e) (d^2 + r^2 / e).
 // What is the vector's part of it, row_slack(), is in its term: added in the first pass, where k estimates are to be no
 // less than the distances, and subtracted in the second, where no estimate may be too large. The query's part is in its
-// bounds, with 1 + e times the squares of reaches.
+// bounds, with 1 + e times the squares of reaches; in the first pass, whose values of several lists are compared, in
+// its estimates too (with_own_error), and 1 + e is squared.
 inline constexpr double kRowShare = 0x1p-8;
 
 // What a search of lists goes by.
@@ -145,6 +146,16 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
   return bounds;
 }
 
+// Bounds of the first pass where they are by row: estimates are no less than the distances' squares.
+KITH_HOST_DEVICE inline PairBounds with_own_error(const PairBounds& bounds) {
+  const double moved = static_cast<double>(bounds.moved) * bounds.moved * (1 + 1 / kRowShare);
+  PairBounds folded = bounds;
+  folded.shift += static_cast<float>((bounds.error + moved) * (1 + 0x1p-20));
+  folded.error = 0;
+  folded.moved = 0;
+  return folded;
+}
+
 // Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and
 // centred in f32 and the vectors' halves. All of the sum's terms are positive, so that what its additions lose is a
 // share of it. Where tables are of products (scan_cut.hpp) the terms are |x - c|^2, those of the vector, |b|^2 + 2 <c,
@@ -201,7 +212,7 @@ KITH_HOST_DEVICE inline float upper_bound(const ListKey& key, const PairBounds& 
     if (key.by_norm && upper < 0) upper = 0;  // no key is
     return upper + fabsf(upper) * 0x1p-21f;
   }
-  const float square = (estimate + bounds.error) * static_cast<float>(key.stretch() * (1 + 0x1p-21));
+  const float square = (estimate + bounds.error) * static_cast<float>(key.stretch() * key.stretch() * (1 + 0x1p-21));
   return (sqrtf(square > 0 ? square : 0.0f) + bounds.moved) * (1 + 0x1p-21f);
 }
 KITH_HOST_DEVICE inline float lower_bound(const ListKey& key, const PairBounds& bounds, float estimate) {
