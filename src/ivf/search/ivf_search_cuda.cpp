@@ -287,8 +287,51 @@ int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
   return IvfWorkspace(shape, plan).zeroed;
 }
 
+const uint32_t* left_queries(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).left.in(memory);
+}
+
+uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).arrived.in(memory);
+}
+
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
   return IvfWorkspace(shape, plan).candidate_counts.in(memory);
+}
+
+namespace {
+
+DirectMemory direct_memory(const IvfWorkspace& at, std::byte* memory) {
+  return {at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
+}
+
+// What is known of a batch's queries before their candidates.
+ListRerankTask rerank_task(const ProbedLists& now, const IvfSearchShape& shape, const IvfWorkspace& at,
+                           std::byte* memory, uint64_t* neighbors) {
+  uint32_t* const counters = at.counters.in(memory);
+  ListRerankTask rerank{now};
+  rerank.k = shape.k;
+  rerank.unsure = at.unsure.in(memory);
+  rerank.left = {counters + 2, at.left.in(memory)};
+  rerank.crowded = {counters + 3, at.crowded.in(memory)};
+  rerank.neighbors = neighbors;
+  return rerank;
+}
+
+}  // namespace
+
+void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream) {
+  const IvfWorkspace at(shape, plan);
+  ProbedLists now = task;
+  now.lists.by_row = plan.by_row;
+  now.query_count = shape.queries;
+  now.slots = shape.slots;
+  now.multiprocessors = shape.multiprocessors;
+  ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors);
+  rerank.candidates.entries = at.candidates.in(memory);
+  rerank.reaches = at.reaches.in(memory);
+  launch_list_direct(rerank, direct_memory(at, memory), stream);
 }
 
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
@@ -324,13 +367,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     now.probes = task.probes + done * shape.slots;
     now.slots = shape.slots;
     now.multiprocessors = shape.multiprocessors;
-    ListRerankTask rerank{now};
-    rerank.k = shape.k;
-    rerank.unsure = at.unsure.in(memory);
-    rerank.left = {counters + 2, at.left.in(memory)};
-    rerank.crowded = {counters + 3, at.crowded.in(memory)};
-    rerank.neighbors = task.neighbors + done * shape.k;
-    const DirectMemory direct{at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
+    ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors + done * shape.k);
+    const DirectMemory direct = direct_memory(at, memory);
     if (plan.direct) {
       launch_list_direct(rerank, direct, stream);
       while (stages != nullptr && stage <= kIvfStages) mark();
@@ -398,7 +436,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, usual_room));
     launch_list_rerank(rerank, stream);
     mark();
-    launch_list_direct(rerank, direct, stream);
+    if (!task.leaves_direct) launch_list_direct(rerank, direct, stream);
     mark();
   }
 }

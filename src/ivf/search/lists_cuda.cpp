@@ -15,6 +15,7 @@
 #include "exact/search_backend.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
+#include "ivf/search/left_queries_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
 #include "kernels/rerank/few_nearest_cuda.hpp"
@@ -544,8 +545,13 @@ class CudaBackend final : public ListsBackend {
       task.terms = search_.terms_[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
       task.zeroed = p == 0 && zeroes_early();
-      launch_ivf_search(task, search_.shape_of(p, count(), round_.slots), plan_.parts[p], at(layout_.scan),
-                        context_->stream());
+      const IvfSearchShape shape = search_.shape_of(p, count(), round_.slots);
+      task.leaves_direct = suits_left_queries(task, shape, plan_.parts[p], search_.metric_);
+      launch_ivf_search(task, shape, plan_.parts[p], at(layout_.scan), context_->stream());
+      if (task.leaves_direct) {
+        search_left_queries(task, shape, plan_.parts[p], search_.metric_, at(layout_.scan), context_,
+                            search_.resources_.with_progress({}));
+      }
       if (p == 0) continue;
       launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
       std::swap(lists[0], lists[2]);
