@@ -49,7 +49,9 @@ std::string index_text(const IndexInfo& info) {
   std::string text = fmt::format("{}, metric {}: {} vectors of {} values ({}){}\n", info.factory, name_of(info.metric),
                                  info.rows, info.dimension, name_of(info.dtype), info.trained ? "" : ", not trained");
   if (info.lists > 1) {
-    text += fmt::format("{} lists, imbalance {:.3f}, the longest of {} vectors\n", info.lists, info.imbalance,
+    const std::string filled =
+        info.rows > 0 && info.filled < info.lists ? fmt::format(" ({} filled)", info.filled) : "";
+    text += fmt::format("{} lists{}, imbalance {:.3f}, the longest of {} vectors\n", info.lists, filled, info.imbalance,
                         info.longest);
   }
   if (info.lists > 0) text += fmt::format("{} bytes a vector\n", info.code_bytes);
@@ -69,6 +71,7 @@ JsonObject index_json(const IndexInfo& info) {
   json.text("factory", info.factory).text("metric", name_of(info.metric)).flag("trained", info.trained);
   json.number("rows", info.rows).number("dimension", info.dimension).text("dtype", name_of(info.dtype));
   json.number("lists", info.lists).real("imbalance", info.imbalance).number("longest_list", info.longest);
+  json.number("filled_lists", info.filled);
   json.number("code_bytes", info.code_bytes).number("host_bytes", info.bytes.host);
   json.number("device_bytes", info.bytes.device).object("parts", std::move(parts));
   return json;

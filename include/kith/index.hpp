@@ -87,6 +87,7 @@ struct IndexInfo {
   int64_t lists = 0;         // 0 without lists
   double imbalance = 0;      // the mean, over rows, of their list's length, by that of equal lists: 1 at best
   int64_t longest = 0;       // the rows of the longest list
+  int64_t filled = 0;        // lists that have any
   int64_t code_bytes = 0;    // of a vector
   IndexBytes bytes;
   std::vector<std::pair<std::string, int64_t>> parts;  // the bytes by what they are for

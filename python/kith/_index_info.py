@@ -29,6 +29,8 @@ class IndexInfo:
         How many times as many vectors a search looks at as if all lists were as long: 1 at best.
     longest_list : int
         The vectors of the longest list.
+    filled_lists : int
+        Lists that have any vectors. Others are left where the vectors that differ are fewer than the lists.
     code_bytes : int
         What a vector takes in the lists.
     host_bytes, device_bytes : int
@@ -47,6 +49,7 @@ class IndexInfo:
     lists: int
     imbalance: float
     longest_list: int
+    filled_lists: int
     code_bytes: int
     host_bytes: int
     device_bytes: int

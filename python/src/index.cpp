@@ -295,6 +295,7 @@ nb::dict info(const BorrowingIndex& self) {
   result["lists"] = info.lists;
   result["imbalance"] = info.imbalance;
   result["longest_list"] = info.longest;
+  result["filled_lists"] = info.filled;
   result["code_bytes"] = info.code_bytes;
   result["host_bytes"] = info.bytes.host;
   result["device_bytes"] = info.bytes.device;

@@ -80,6 +80,7 @@ struct KnnCudaPlan : KnnPlan {
   int64_t query_tile = 0;    // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
   int multiprocessors = 0;
+  bool few = true;                     // there is memory for a way of few queries' own (search_workspace_cuda.hpp)
   bool selects_tiles = true;           // of the direct engine, where k is small enough; else lists take less memory
   int64_t hits = 0;                    // range search: rows found that the device holds at a time
   std::optional<ProductPlan> product;  // none: the direct engine does it all

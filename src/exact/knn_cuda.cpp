@@ -17,6 +17,7 @@
 #include "exact/search_workspace_cuda.hpp"
 #include "exact/vicinities_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
+#include "kernels/rerank/few_nearest_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
@@ -33,6 +34,9 @@
 
 namespace kith {
 namespace {
+
+static_assert(kFewReportBytes + kFewNearestQueries * kFewNearestMostK * int64_t{sizeof(uint64_t)} <=
+              PinnedPage::kDownBytes);
 
 custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
   return {rows.data, rows.dtype, rows.stride, rows.count, rows.list, rows.first_listed};
@@ -61,6 +65,7 @@ class KnnCuda final : public KnnBackend {
     rows_seen_ = 0;
     unseen_.reset();
     selected_.reset();
+    few_ = rows_.page() == nullptr ? Few::none : Few::begun;
     if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
@@ -78,6 +83,14 @@ class KnnCuda final : public KnnBackend {
 
   void finish(uint64_t* neighbors) override {
     const DeviceGuard guard(device());
+    if (few_ == Few::waits) {
+      FewResults results = few_results();
+      results.neighbors = reinterpret_cast<uint64_t*>(rows_.page()->down() + kFewReportBytes);
+      if (search_few(results)) {
+        std::copy_n(results.neighbors, queries_.count * task_.k, neighbors);
+        return;
+      }
+    }
     const DeviceLists lists = sorted_lists();
     const auto copy = [&] { rows_.context().copy_values(neighbors, lists.neighbors, lists.queries * lists.k); };
     copy();
@@ -87,6 +100,20 @@ class KnnCuda final : public KnnBackend {
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
+    if (few_ == Few::waits) {
+      const DeviceLists lists = lists_of(0, queries_.count);
+      FewResults results = few_results();
+      if (task_.wish.without_self) {
+        results.neighbors = lists.neighbors;
+      } else {
+        results.out = out;
+        results.exit = ResultExit(task_.shape.metric);
+      }
+      if (search_few(results)) {
+        if (!task_.wish.without_self) return;
+        return launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
+      }
+    }
     if (selected_) {
       launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
       selected_.reset();
@@ -122,6 +149,7 @@ class KnnCuda final : public KnnBackend {
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) {
+    if (leaves_to_few(piece, meter)) return;
     const bool waits = waits_for_failures(task_, plan_) && piece.rows.count == task_.rows;
     if (waits) unseen_ = piece;
     for (int64_t first = 0; first < queries_.count; first += plan_.product->queries) {
@@ -286,7 +314,86 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
+  // Whether one launch will do it, once it is known where results go. Else queries are looked at.
+  bool leaves_to_few(const ProductBase& piece, ProgressMeter& meter) {
+    if (few_ != Few::begun) return false;
+    if (is_all(queries_, piece) && (!products() || piece.screen.codes != nullptr)) {
+      few_ = Few::waits;
+      unseen_ = piece;
+      meter.add(queries_.count * piece.rows.count);
+      meter.poll();
+      return true;
+    }
+    few_ = Few::none;
+    rows_.look_at_queries(queries_);
+    return false;
+  }
+
+  FewResults few_results() const {
+    FewResults results;
+    results.k = task_.k;
+    results.first_row = unseen_->first_row;
+    results.numbers = unseen_->numbers;
+    return results;
+  }
+
+  // Waits. False where a copy of the rows in bytes was not enough: then products have searched them.
+  bool search_few(const FewResults& results) {
+    const ProductBase piece = *unseen_;
+    auto* const report = reinterpret_cast<FewReport*>(rows_.page()->down());
+    unseen_.reset();
+    few_ = Few::none;
+    if (products()) {
+      launch_screened(piece, results, report);
+    } else {
+      launch_few(piece, results, report);
+    }
+    rows_.context().synchronize();
+    rows_.page()->finished();
+    SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
+    if (task_.wish.check_finite) status.bad_query = report->bad_query;
+    status.bad_row = report->bad_row;
+    rows_.check_status(status, &piece);
+    if (report->failed == 0) return true;
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("search", 1, quiet);
+    rows_.look_at_queries(queries_);
+    rows_seen_ = 0;
+    search_products(piece, meter);
+    rows_seen_ = piece.rows.count;
+    return false;
+  }
+
+  void launch_few(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+    FewNearestTask task;
+    task.distance = {queries_, piece.rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
+    task.distance.first_bad = rows_.unchecked_rows();
+    task.results = results;
+    task.minima = rows_.at(layout_.minima_of_few);
+    task.arrived = &rows_.status()->arrived;
+    task.report = report;
+    task.bad_row = &rows_.status()->bad_row;
+    launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
+  }
+
+  void launch_screened(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+    ScreenedNearestTask task;
+    task.kind = key_kind(task_.shape.metric);
+    task.query = queries_;
+    task.rows = piece.rows;
+    task.cols = task_.shape.cols;
+    task.screen = piece.screen;
+    task.results = results;
+    task.lowers = rows_.at(layout_.lowers);
+    task.minima = rows_.at(layout_.screen_minima);
+    task.arrived = &rows_.status()->arrived;
+    task.report = report;
+    task.bad_row = &rows_.status()->bad_row;
+    launch_screened_nearest(task, plan_.multiprocessors, rows_.stream());
+  }
+
   void search_direct(const ProductBase& piece, ProgressMeter& meter) {
+    if (leaves_to_few(piece, meter)) return;
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
       const DirectTile rows{piece.rows, piece.first_row, piece.numbers, piece.centre};
@@ -372,6 +479,9 @@ class KnnCuda final : public KnnBackend {
   SearchRows rows_;
   ProductSearch products_;
   const bool in_tiles_;
+  // Whether one launch may find all (takes_few(), takes_screen()): it waits for the place of the results.
+  enum class Few : uint8_t { none, begun, waits };
+  Few few_ = Few::none;
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;

@@ -151,7 +151,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   for (;;) {
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
-    if (plan.selects_tiles && budget.device < kSelectBytes) {
+    if (plan.few) {
+      plan.few = false;
+    } else if (plan.selects_tiles && budget.device < kSelectBytes) {
       plan.selects_tiles = false;
     } else if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       plan.row_tile = halve(plan.row_tile, smallest_row_tile);
@@ -322,7 +324,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
     choose_way(task, choice, most_shared, product);
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
-    if (plan.selects_tiles && budget.device < kSelectBytes) {
+    if (plan.few) {
+      plan.few = false;
+    } else if (plan.selects_tiles && budget.device < kSelectBytes) {
       plan.selects_tiles = false;
     } else if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);

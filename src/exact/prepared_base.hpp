@@ -20,6 +20,9 @@ class PreparedBase {
   virtual bool serves(DType) const { return true; }
   // The rows packed for the CPU, or null.
   virtual const PackedRows* packed() const { return nullptr; }
+  // A search of one query comes: what such searches alone gain by is made where it is not there yet, if the resources
+  // have room for it. From any thread.
+  virtual void expect_one(const Resources&) const {}
   // What it takes, in the memory of the device that it was made for.
   virtual int64_t bytes() const = 0;
 };

@@ -2,6 +2,10 @@
 
 #include <kith/error.hpp>
 
+#include "core/footprint.hpp"
+#include "core/within_limits.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
@@ -48,7 +52,7 @@ void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& finding
 
 PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options,
                                    const Resources& resources)
-    : context_(work_context(device, resources)), device_(device) {
+    : context_(work_context(device, resources)), device_(device), metric_(options.metric), cols_(base.cols()) {
   rows_ = device_rows(base);
   if (!lies_on(base, device)) bring(base, resources);
   const int64_t norms = options.metric == Metric::cosine ? base.rows() : 0;
@@ -73,6 +77,44 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   }
   norms_.free_in_order_of(freeing_context(device));
   context_ = nullptr;  // its stream is of use to others
+}
+
+ByteScreenView PreparedBaseCuda::screen() const {
+  const std::lock_guard lock(mutex_);
+  return screen_ == nullptr ? ByteScreenView() : screen_->view;
+}
+
+int64_t PreparedBaseCuda::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return matrix_.bytes() + norms_.bytes() + operand_memory_.bytes() + fact_memory_.bytes() +
+         (screen_ == nullptr ? 0 : screen_->memory.bytes());
+}
+
+// Takes up to a quarter of the memory that is left.
+void PreparedBaseCuda::expect_one(const Resources& resources) const {
+  const KeyKind kind = key_kind(metric_);
+  const bool floats = rows_.dtype != DType::u8 && rows_.dtype != DType::i8;
+  if (!floats || operands_.centre == nullptr || only_counts(resources) || !suits_byte_screen(kind, cols_, 1)) return;
+  if (screen().codes != nullptr) return;
+  const ByteScreenLayout layout(rows_.count, cols_, has_differences(kind));
+  const int64_t spare = SpareDeviceMemory::of(resources);
+  const int64_t beside = spare == kNoLimit ? kNoLimit : spare - bytes();
+  if (layout.bytes > std::min(device_memory_left(device_, resources) / 4, beside)) return;
+  const DeviceGuard guard(device_);
+  auto made = std::make_shared<Screen>();
+  try {
+    const auto context = work_context(device_, resources);
+    made->memory = DeviceBuffer(layout.bytes, "the index's copy in bytes", context, resources);
+    made->view = layout.in(made->memory.data());
+    if (made->view.centre != nullptr) context->copy_values(made->view.centre, operands_.centre, cols_);
+    launch_byte_screen(kind, rows_, cols_, made->view, context->stream());
+    context->synchronize();
+    made->memory.free_in_order_of(freeing_context(device_));
+  } catch (const OutOfMemory&) {
+    return;  // others have taken it
+  }
+  const std::lock_guard lock(mutex_);
+  if (screen_ == nullptr) screen_ = std::move(made);  // else another thread was first
 }
 
 // In pieces, between which the copy can be cancelled.

@@ -1,6 +1,7 @@
 // A base on the device: its rows as they came, inverse norms for cosine, and operands for products with queries of its
 // own dtype. Bytes: cols x size + (cosine) 8 a row, and for the metrics made of products 2 cols (bytes: 1), rounded up
-// to a multiple of 128, + 4.
+// to a multiple of 128, + 4. From the first search of one query on a copy of floats in bytes (byte_screen_cuda.hpp),
+// where there is room: cols, rounded up to a multiple of 16, + 12 a row.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 namespace kith {
@@ -24,9 +26,10 @@ class PreparedBaseCuda final : public PreparedBase {
   int device() const { return device_; }
   const DeviceRowsView& rows() const { return rows_; }
   const OperandsView& operands() const { return operands_; }
-  int64_t bytes() const override {
-    return matrix_.bytes() + norms_.bytes() + operand_memory_.bytes() + fact_memory_.bytes();
-  }
+  // The copy in bytes; without one where it was not asked for, or there was no room.
+  ByteScreenView screen() const;
+  void expect_one(const Resources& resources) const override;
+  int64_t bytes() const override;
 
  private:
   void bring(const MatrixView& base, const Resources& resources);
@@ -40,6 +43,15 @@ class PreparedBaseCuda final : public PreparedBase {
   DeviceBuffer fact_memory_;
   DeviceRowsView rows_;
   OperandsView operands_;
+  Metric metric_;
+  int64_t cols_;
+
+  struct Screen {
+    DeviceBuffer memory;
+    ByteScreenView view;
+  };
+  mutable std::mutex mutex_;  // held to look or to keep, never while something is made
+  mutable std::shared_ptr<const Screen> screen_;
 };
 
 // Matrices as a search on `device` sees them.

@@ -5,6 +5,7 @@
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
+#include "kernels/rerank/byte_screen_cuda.hpp"
 
 #include <kith/metric.hpp>
 
@@ -36,6 +37,7 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
 struct ProductBase {
   DeviceRowsView rows;
   OperandsView operands;  // none where there are no products
+  ByteScreenView screen;  // of all its rows, where there is one
   int64_t first_row = 0;
   const uint32_t* numbers = nullptr;  // on the device, where they are not first_row, first_row + 1, ...
   int64_t first_place = -1;           // where the numbers begin among those of all kept rows
@@ -47,6 +49,7 @@ struct ProductBase {
     ProductBase some = *this;
     some.rows = slice_rows(rows, first, count);
     some.operands = OperandsView();
+    some.screen = ByteScreenView();
     some.first_row += first;
     if (numbers != nullptr) {
       some.numbers += first;

@@ -9,6 +9,7 @@
 #include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace kith {
@@ -31,6 +32,7 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
+  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) page_.emplace();
   if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -46,23 +48,45 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   check_on_device(queries, names_.query, context_->device());
   DeviceRowsView view = device_rows(queries);
   first_query_ = first_query;
-  if (!lies_on(queries, context_->device())) {
-    const Resources quiet = resources_.with_progress({});  // the copy is part of the search
-    ProgressMeter meter("copy", queries.rows(), quiet);
-    upload_.copy(queries, at(layout_.queries), stream(), meter);
+  const bool here = !lies_on(queries, context_->device());
+  const bool by_page = here && page_ && layout_.status.offset + layout_.status.bytes() <= PinnedPage::kUpBytes;
+  if (here) {
     view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
-  reset_status();
+  if (page_) page_->use(stream());
+  if (by_page) {
+    const auto bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
+    for (int64_t i = 0; i < queries.rows(); ++i) {
+      std::memcpy(layout_.queries.in(page_->up()) + static_cast<size_t>(i) * bytes, queries.row(i), bytes);
+    }
+    std::memset(page_->up() + layout_.status.offset, 0xFF, sizeof(SearchStatus));
+    const int64_t first = layout_.queries.offset;
+    context_->copy(workspace_.data() + first, page_->up() + first,
+                   layout_.status.offset + layout_.status.bytes() - first);
+  } else {
+    if (here) {
+      const Resources quiet = resources_.with_progress({});  // the copy is part of the search
+      ProgressMeter meter("copy", queries.rows(), quiet);
+      upload_.copy(queries, at(layout_.queries), stream(), meter);
+    }
+    reset_status();
+  }
+  if (!page_) look_at_queries(view);
+  return view;
+}
+
+void SearchRows::look_at_queries(DeviceRowsView& queries) const {
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
-  if (task_.wish.check_finite && can_be_infinite(view.dtype) && !products()) findings.first_bad = &status()->bad_query;
-  if (task_.shape.metric == Metric::chi_square && has_signs(view.dtype)) {
+  if (task_.wish.check_finite && can_be_infinite(queries.dtype) && !products()) {
+    findings.first_bad = &status()->bad_query;
+  }
+  if (task_.shape.metric == Metric::chi_square && has_signs(queries.dtype)) {
     findings.first_negative = &status()->negative_query;
   }
   findings.inverse_norms = norms_at(layout_.query_norms);
-  inspect_rows(view, task_.shape.cols, findings, stream());
-  return view;
+  inspect_rows(queries, task_.shape.cols, findings, stream());
 }
 
 bool SearchRows::checks_base() const {
@@ -205,6 +229,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   if (!products() || !plan_.product->operands_ready) return;
   const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
+  if (page_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->screen();
 }
 
 void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {
@@ -270,11 +295,15 @@ SearchStatus SearchRows::read_status(const ProductBase* piece) const {
   SearchStatus read;
   context_->copy_values(&read, status(), 1);
   context_->synchronize();
+  check_status(read, piece);
+  return read;
+}
+
+void SearchRows::check_status(const SearchStatus& read, const ProductBase* piece) const {
   if (read.negative_query != kNoBadRow) throw_negative(names_.query, first_query_ + read.negative_query);
   if (read.bad_query != kNoBadRow) throw_not_finite(names_.query, first_query_ + read.bad_query);
   if (read.negative_row != kNoBadRow) throw_negative(names_.base, number_of(piece, read.negative_row));
   if (read.bad_row != kNoBadRow) throw_not_finite(names_.base, number_of(piece, read.bad_row));
-  return read;
 }
 
 }  // namespace kith

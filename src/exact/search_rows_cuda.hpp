@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cuda/device_buffer.hpp"
+#include "cuda/pinned_page.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/rows_ahead.hpp"
 #include "exact/product_base_cuda.hpp"
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace kith {
@@ -58,8 +60,12 @@ class SearchRows {
   SearchStatus* status() const { return at(layout_.status); }
   void reset_status() const { context_->fill(status(), 0xFF, 1); }
 
-  // A batch of queries; resets the status.
+  // A batch of queries; resets the status. They are looked at, but for those of a search that has a page.
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
+  // Enqueues what finds queries that are not finite, and their norms.
+  void look_at_queries(DeviceRowsView& queries) const;
+  // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
+  PinnedPage* page() { return page_ ? &*page_ : nullptr; }
 
   // Where the first row of a piece that is not finite is to be noted, by whoever computes its distances; null where the
   // rows are looked at before, or not at all.
@@ -77,6 +83,8 @@ class SearchRows {
 
   // Waits, and refuses what is not finite, or below zero where that matters. `piece` is the last one, or none.
   SearchStatus read_status(const ProductBase* piece) const;
+  // Refuses what the status says.
+  void check_status(const SearchStatus& read, const ProductBase* piece) const;
 
  private:
   double* norms_at(const Slot<double>& slot) const { return task_.shape.metric == Metric::cosine ? at(slot) : nullptr; }
@@ -113,6 +121,7 @@ class SearchRows {
   DeviceBuffer workspace_;
   RowUpload upload_;
   std::unique_ptr<RowsAhead> ahead_;
+  std::optional<PinnedPage> page_;
   int64_t first_query_ = 0;
 };
 

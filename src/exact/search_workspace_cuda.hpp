@@ -12,6 +12,7 @@
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
+#include "kernels/rerank/few_nearest_plan.hpp"
 #include "kernels/rerank/rerank_task.hpp"
 #include "kernels/select/select_plan.hpp"
 #include "rows/kept_rows.hpp"
@@ -32,6 +33,7 @@ struct SearchStatus {
   uint32_t failed = 0;  // queries of a batch that products are not sure of
   uint32_t left = 0;    // of those, what a second try leaves to the direct engine
   uint32_t hits = 0;    // rows found by a range search
+  uint32_t arrived = 0;  // blocks that are done, less one, of a search of few queries
 };
 
 // Rows of the base that come, or are made something of, at a time.
@@ -53,6 +55,23 @@ inline bool waits_for_failures(const SearchTask& task, const KnnCudaPlan& plan) 
   return plan.product && !task.within() && rows_stay(task) && task.rows <= plan.product->rows;
 }
 
+// Whether one launch finds the nearest rows of few queries, where all rows are there as one piece.
+inline bool takes_few(const SearchTask& task, const KnnCudaPlan& plan) {
+  constexpr int64_t kNarrow = 16;  // columns, for which four threads a row are too many
+  return plan.few && !plan.product && task.wish.what == Wanted::nearest && !task.wish.given_keys && rows_stay(task) &&
+         task.rows > 0 && task.rows <= plan.row_tile && plan.query_batch <= plan.query_tile &&
+         task.shape.cols > kNarrow &&
+         suits_few_nearest(key_kind(task.shape.metric), plan.query_batch, task.shape.cols, task.k);
+}
+
+// Whether a copy of the rows in bytes is looked at first, for one query, where a prepared base has one.
+inline bool takes_screen(const SearchTask& task, const KnnCudaPlan& plan) {
+  return plan.few && plan.product && plan.product->operands_ready && plan.product->operands == OperandType::half &&
+         task.wish.what == Wanted::nearest && task.filter == FilterPath::none && task.shape.queries == 1 &&
+         task.rows > 0 && task.rows <= plan.product->rows &&
+         suits_byte_screen(key_kind(task.shape.metric), task.shape.cols, task.k);
+}
+
 // How many chunks an operand of the product has.
 inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product) {
   return operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
@@ -60,6 +79,7 @@ inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product
 
 struct SearchWorkspace : WorkspaceLayout {
   Slot<std::byte> queries;     // query_batch x cols, as they came
+  Slot<SearchStatus> status;   // behind them: one copy brings both
   Slot<double> query_norms;    // inverse norms
   Slot<std::byte> rows;        // a piece x cols, as they came
   Slot<std::byte> rows_ahead;  // the same, of every other piece
@@ -68,7 +88,6 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<uint64_t> kept;         // a filter's bits, of the whole base
   Slot<uint32_t> ranks;        // how many rows are kept before every 4,096th
   Slot<uint32_t> keys;         // query_tile x row_tile
-  Slot<SearchStatus> status;
 
   // What products read of a piece of product.rows rows.
   Slot<std::byte> base_operands;
@@ -114,6 +133,7 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t norms = task.shape.metric == Metric::cosine ? 1 : 0;  // of a vector
     const int64_t piece = piece_rows(plan);
     queries = take_rows(plan.query_batch, task.shape.cols, task.shape.query_dtype);
+    status = take<SearchStatus>(1);
     query_norms = take<double>(plan.query_batch, norms);
     rows = take_rows(rows_stay(task) ? 0 : piece, task.shape.cols, task.shape.base_dtype);
     rows_ahead = take_rows(rows_come_ahead(task, plan) ? piece : 0, task.shape.cols, task.shape.base_dtype);
@@ -124,7 +144,6 @@ struct SearchWorkspace : WorkspaceLayout {
     kept = take<uint64_t>(KeptRows::words_for(filtered_rows));
     ranks = take<uint32_t>(KeptRows::ranks_for(filtered_rows));
     keys = take<uint32_t>(task.keys_in_place() ? 0 : plan.query_tile, plan.row_tile);
-    status = take<SearchStatus>(1);
     if (plan.product) take_products(task, plan);
   }
 
@@ -204,6 +223,11 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<uint64_t> lists;   // query_batch x k neighbours
   Slot<uint32_t> bounds;  // of the direct engine: query_batch keys
   Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
+  Slot<uint64_t> minima_of_few;  // few_nearest_minima
+
+  // Of a copy of the rows in bytes: a lower bound of each, and screened_minima.
+  Slot<float> lowers;
+  Slot<float> screen_minima;
 
   // Where tiles are selected from: query_tile x k each, and what selection takes.
   Slot<float> tile_keys;
@@ -215,6 +239,11 @@ struct KnnWorkspace : SearchWorkspace {
     lists = take<uint64_t>(plan.query_batch, task.k);
     bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
     found = take<uint64_t>(plan.product_queries(), task.k);
+    minima_of_few = take<uint64_t>(
+        takes_few(task, plan) ? few_nearest_minima(plan.query_batch, task.rows, plan.multiprocessors) : 0);
+    const int64_t screened = takes_screen(task, plan) ? task.rows : 0;
+    lowers = take<float>(screened);
+    screen_minima = take<float>(screened > 0 ? screened_minima(screened, plan.multiprocessors) : 0);
     if (!selects_tiles(task, plan)) return;
     tile_keys = take<float>(plan.query_tile, task.k);
     tile_columns = take<int32_t>(plan.query_tile, task.k);

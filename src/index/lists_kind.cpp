@@ -99,6 +99,7 @@ class ListsState final : public IndexState {
     double squares = 0;
     for (const int64_t size : sizes) {
       info.longest = std::max(info.longest, size);
+      info.filled += size > 0;
       squares += static_cast<double>(size) * static_cast<double>(size);
     }
     const auto rows = static_cast<double>(live.count());

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace kith {
 namespace {
@@ -276,6 +277,25 @@ TEST(KMeans, AnEmptyClusterGetsTheFarthestRow) {
   EXPECT_EQ(found.labels, (std::vector<int32_t>{0, 0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(found.centres, (std::vector<float>{1.5f, 100.5f, 60.0f}));
   expect_equals_reference(rows, first, {}, false, 20);
+}
+
+// Equal rows are equally far: centres that took two of them would lie on the same place, and one would be empty again.
+TEST(KMeans, NoCentreIsEmptyWhereEnoughRowsDiffer) {
+  const auto distinct = make_floats(Shape::gaussian, 60, 5, 3);
+  reference::Matrix<float> rows(1200, 5);
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    for (int64_t col = 0; col < rows.cols; ++col) rows.row(i)[col] = distinct.row(i * i % 60)[col];
+  }
+  std::set<std::vector<float>> different;
+  for (int64_t i = 0; i < rows.rows; ++i) different.insert({rows.row(i), rows.row(i) + rows.cols});
+  KMeansParams params;
+  params.clusters = static_cast<int64_t>(different.size()) / 2;
+  params.init = KMeansInit::random;
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    params.seed = seed;
+    const Fitted found = fit(rows.view(), params);
+    EXPECT_EQ(std::set<int32_t>(found.labels.begin(), found.labels.end()).size(), static_cast<size_t>(params.clusters));
+  }
 }
 
 TEST(KMeans, WithoutAHistoryAllElseIsTheSame) {

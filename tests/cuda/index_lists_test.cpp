@@ -6,6 +6,8 @@
 
 #include <kith/index.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -43,6 +45,37 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
           expect_same(index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cuda()),
                       index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cpu()), what);
         }
+      }
+    }
+  }
+}
+
+// Norms over decades around points far from the lists' centres: most queries are left by products, and long lists are
+// searched as bases of their own. Equal rows in several lists, and little memory, change nothing.
+TEST_F(CudaIndexListsSmall, LongListsOfNormsOverDecades) {
+  constexpr int64_t kRows = 120'000;
+  constexpr int64_t kQueries = 500;
+  auto base = make_floats(Shape::gaussian, kRows, 16, 5);
+  auto queries = make_floats(Shape::gaussian, kQueries, 16, 6);
+  const auto spread = [](reference::Matrix<float>& rows) {
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      const float length = std::pow(10.0f, static_cast<float>(i % 997) / 997.0f * 6 - 3);
+      for (int64_t col = 0; col < rows.cols; ++col) rows.row(i)[col] *= length;
+    }
+  };
+  spread(base);
+  spread(queries);
+  for (int64_t i = 0; i < 2000; ++i) std::copy_n(base.row(i % 50), 16, base.row(kRows - 1 - i));
+  for (int64_t i = 0; i < 50; ++i) std::copy_n(base.row(i), 16, queries.row(kQueries - 1 - i));
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine}) {
+    Index index("IVF6,Flat", {.metric = metric});
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    for (const int64_t probes : {2, 6}) {
+      for (const int64_t k : {10, 100}) {
+        const Neighbors expected = index.search(queries.view(), {.k = k, .probes = probes}, on_cpu());
+        const std::string what = std::string(name_of(metric)) + ", k " + std::to_string(k);
+        expect_same(index.search(queries.view(), {.k = k, .probes = probes}, on_cuda()), expected, what);
       }
     }
   }

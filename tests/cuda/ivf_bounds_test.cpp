@@ -15,8 +15,9 @@
 namespace kith {
 namespace {
 
-const ListKey kKeys[] = {KeyKind::l2,     KeyKind::squared_l2, KeyKind::inner_product,
-                         KeyKind::cosine, {KeyKind::l2, true}, {KeyKind::squared_l2, true}};
+const ListKey kKeys[] = {
+    KeyKind::l2,         KeyKind::squared_l2,         KeyKind::inner_product,     KeyKind::cosine,
+    {KeyKind::l2, true}, {KeyKind::squared_l2, true}, {KeyKind::l2, false, true}, {KeyKind::squared_l2, false, true}};
 
 struct Rounded {
   std::vector<double> halves;
@@ -45,15 +46,16 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 // One query and vectors of one list, as the scan sees them.
 class Model {
  public:
-  Model(const ListKey& key, size_t cols, double scale, double spread, uint32_t seed)
+  // Of the vectors, and the query, every other one is `shorter` times as far from the centre.
+  Model(const ListKey& key, size_t cols, double scale, double spread, uint32_t seed, double shorter = 1)
       : key_(key), kind_(key.kind), random_(seed) {
     const KeyKind kind = key.kind;
     centre_ = vector(cols, scale * spread);
-    query_ = vector(cols, scale);
+    query_ = vector(cols, scale * shorter);
     for (size_t i = 0; i < cols; ++i) query_[i] = as_float(query_[i] + centre_[i]);
     double largest = 0;
     for (int i = 0; i < 60; ++i) {
-      std::vector<double> stored = vector(cols, scale);
+      std::vector<double> stored = vector(cols, scale * (i % 2 == 0 ? shorter : 1));
       for (size_t col = 0; col < cols; ++col) stored[col] = as_float(stored[col] + centre_[col]);
       for (size_t col = 0; col < cols; ++col) largest = std::max(largest, std::abs(stored[col] - centre_[col]));
       stored_.push_back(stored);
@@ -72,8 +74,9 @@ class Model {
       std::vector<double> difference;
       for (size_t i = 0; i < cols; ++i) difference.push_back((stored[i] - centre_[i]) * scale_);
       rounded_.push_back(rounded(difference));
-      list.norm = std::max(list.norm, above(std::sqrt(rounded_.back().squared_norm)));
-      list.residual = std::max(list.residual, above(rounded_.back().residual));
+      const double times = kind == KeyKind::cosine ? static_cast<double>(factor(stored)) * (1 + 0x1p-22) : 1.0;
+      list.norm = std::max(list.norm, above(times * std::sqrt(rounded_.back().squared_norm)));
+      list.residual = std::max(list.residual, above(times * rounded_.back().residual));
       if (key.by_norm) {
         const double square = product(stored, stored);
         const double unlike =
@@ -96,22 +99,25 @@ class Model {
   void check() const {
     ASSERT_TRUE(bounds_.sure());
     for (size_t i = 0; i < stored_.size(); ++i) {
-      const float value = computed(i);
-      const float estimate = bounds_.estimate(value);
+      const float value = computed(i, -1);
       const double truth = true_value(i);
-      EXPECT_LE(truth, upper_bound(key_, bounds_, estimate)) << i;
-      EXPECT_GE(truth, lower_bound(key_, bounds_, estimate)) << i;
+      EXPECT_LE(truth, upper_bound(key_, bounds_, bounds_.estimate(computed(i, 1)))) << i;
+      if (key_.by_row) {
+        const PairBounds first = with_own_error(bounds_);
+        EXPECT_LE(truth, upper_bound(key_, first, first.estimate(computed(i, 1)))) << i;
+      }
+      EXPECT_GE(truth, lower_bound(key_, bounds_, bounds_.estimate(value))) << i;
       const double unit = has_differences(kind_) ? scale_ : scale_ * query_scale_;
       EXPECT_LE(value, value_limit(key_, bounds_, reach_with_ties(key_, truth, unit))) << i;
     }
   }
 
-  // How wide the bounds are: a proof that says nothing would pass the checks too.
+  // How wide the bounds are, of the short vectors too: a proof that says nothing would pass the checks too.
   double width() const {
     double widest = 0;
     for (size_t i = 0; i < stored_.size(); ++i) {
-      const float estimate = bounds_.estimate(computed(i));
-      const double apart = upper_bound(key_, bounds_, estimate) - lower_bound(key_, bounds_, estimate);
+      const double apart = upper_bound(key_, bounds_, bounds_.estimate(computed(i, 1))) -
+                           lower_bound(key_, bounds_, bounds_.estimate(computed(i, -1)));
       widest = std::max(widest, apart / std::max(std::abs(true_value(i)), 1e-30));
     }
     return widest;
@@ -129,9 +135,13 @@ class Model {
     return static_cast<float>(1 / (std::sqrt(product(stored, stored)) * scale_));
   }
 
-  // In f32, one product after the other, from the term on.
-  float computed(size_t i) const {
+  // In f32, one product after the other, from the term on. `side`: 1 and -1, of the first and the second pass.
+  float computed(size_t i, double side) const {
+    const double square = rounded_[i].squared_norm;
+    const double slack =
+        row_slack(static_cast<int64_t>(query_.size()), square, rounded_[i].residual * rounded_[i].residual);
     float sum = key_.by_norm             ? static_cast<float>(term(i))
+                : key_.by_row            ? static_cast<float>((square + side * slack) / 2)
                 : has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2)
                                          : 0.0f;
     for (size_t col = 0; col < query_.size(); ++col) {
@@ -189,6 +199,7 @@ TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
           SCOPED_TRACE(::testing::Message() << static_cast<int>(key.kind) << (key.by_norm ? " by norm, " : ", ") << cols
                                             << " columns of " << scale << ", " << spread);
           Model(key, cols, scale, spread, ++seed).check();
+          Model(key, cols, scale, spread, ++seed, 1e-4).check();
         }
       }
     }
@@ -200,7 +211,16 @@ TEST(IvfBounds, AreNarrow) {
     EXPECT_LT(Model(KeyKind::l2, 128, 1, spread, 1).width(), 0.003);
     EXPECT_LT(Model({KeyKind::l2, true}, 128, 1, spread, 1).width(), 0.01);
     EXPECT_LT(Model(KeyKind::cosine, 128, 1, 0, 2).width(), 0.01);
+    EXPECT_LT(Model({KeyKind::l2, false, true}, 128, 1, spread, 1).width(), 0.01);
   }
+}
+
+// A list's longest vectors do not make the bounds of short ones wide: of distances where they are by row, of cosine
+// always.
+TEST(IvfBounds, OfShortVectorsAreNarrow) {
+  EXPECT_GT(Model(KeyKind::l2, 128, 1, 0, 1, 1e-4).width(), 1);
+  EXPECT_LT(Model({KeyKind::l2, false, true}, 128, 1, 0, 1, 1e-4).width(), 0.02);
+  EXPECT_LT(Model(KeyKind::cosine, 128, 1, 0, 2, 1e-4).width(), 0.02);
 }
 
 // Sums of lookups in f32, from a term of halves or norms on, are within their bounds.

@@ -1,6 +1,7 @@
 // The search of inverted lists on the GPU where bounds are hard put: equal vectors, all magnitudes, lists far apart.
 #include "cuda/searched_lists.hpp"
 
+#include "core/ordered_key.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include <algorithm>
@@ -45,6 +46,41 @@ TEST_F(CudaIvfSearchSmall, ValuesOfAllMagnitudes) {
         expect_same(sums, make_queries(sums, 8, 6, 23, scale), 12);
         const Lists plain = make_lists(stored(24, DType::f32), kind, false, kLengths, 24, scale, spread);
         expect_same(plain, make_queries(plain, 8, 6, 25, scale), 12);
+      }
+    }
+  }
+}
+
+// A list of most vectors, of all lengths over four decades around its centre, as k-means makes of such rows. Bounds
+// that are made by row, and a sample of all of the list, leave hardly any query to be searched directly.
+TEST_F(CudaIvfSearchSmall, NormsOverDecadesInALongList) {
+  for (const int64_t cols : {20, 128, 200}) {
+    for (const KeyKind kind : kKinds) {
+      Lists lists = make_lists(stored(cols, DType::f32), kind, false, {30000, 200, 150, 300, 1, 70}, 60, 1, 40);
+      std::fill_n(lists.centres.begin(), cols, 0.0f);
+      Numbers numbers(61);
+      auto* const values = reinterpret_cast<float*>(lists.codes.data());
+      for (int64_t row = 0; row < 30000; ++row) {
+        const float length = std::pow(10.0f, 2 * numbers.uniform());
+        for (int64_t col = 0; col < cols; ++col) values[row * cols + col] = numbers.uniform() * length;
+      }
+      Queries queries = make_queries(lists, 60, 4, 62);
+      for (int64_t query = 0; query < queries.count; ++query) {
+        const float length = std::pow(10.0f, 2 * numbers.uniform());
+        for (int64_t col = 0; col < cols; ++col) {
+          queries.values[static_cast<size_t>(query * cols + col)] = numbers.uniform() * length;
+        }
+        const size_t first = static_cast<size_t>(query * queries.slots);
+        bool has_long = false;
+        for (int64_t slot = 0; slot < queries.slots; ++slot) has_long |= row_of(queries.probes[first + slot]) == 0;
+        if (!has_long) queries.probes[first] = pack_neighbor(0, 0);
+      }
+      for (const int64_t k : {10, 100}) {
+        SCOPED_TRACE(::testing::Message() << cols << " columns, kind " << static_cast<int>(kind) << ", k " << k);
+        expect_same(lists, queries, k);
+        const Way by_row{ProductEngine::automatic, 0, -1, true, 40, false, ScanTerm::none, true};
+        const uint32_t directly = search_on_gpu(lists, queries, k, {}, int64_t{1} << 30, by_row).directly;
+        EXPECT_LE(directly, kind == KeyKind::inner_product ? 60u : 3u);
       }
     }
   }

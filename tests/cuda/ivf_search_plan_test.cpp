@@ -80,6 +80,35 @@ TEST(IvfSearchPlan, ALongListIsSampledThroughout) {
   EXPECT_EQ(planned(additive(128, 7, 8), 10000, 1, 1, 100'000).cut.sample_every, 1);
 }
 
+// A list of most vectors: queries that meet it get a sample of all of it, and room for what that lets pass.
+TEST(IvfSearchPlan, AListOfMostVectorsIsSampledThroughout) {
+  IvfSearchShape shape;
+  shape.format = stored(128, DType::f32);
+  shape.queries = 10000;
+  shape.slots = 32;
+  shape.lists = 2048;
+  shape.vectors = 1'000'000;
+  shape.multiprocessors = 132;
+  for (const int64_t k : {10, 100}) {
+    shape.k = k;
+    shape.longest = 2000;
+    const IvfSearchPlan even = plan_ivf_search(shape, int64_t{8} << 30);
+    EXPECT_FALSE(even.cut.rescans);
+    shape.longest = 700'000;
+    const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
+    EXPECT_TRUE(plan.cut.rescans);
+    const int64_t seen = plan.cut.first_rows_of(700'000);
+    EXPECT_GE(plan.candidates, 3 * k * 700'000 / seen / 2);
+    EXPECT_LE(plan.cut.first_rows - 1 + plan.cut.kept_rows, plan.values);
+    EXPECT_GT(plan.cut.later_run_rows, even.cut.later_run_rows);
+    // What little memory leaves room for is cut the same way.
+    const IvfSearchPlan small = plan_ivf_search(shape, int64_t{64} << 20);
+    EXPECT_LT(small.batch, plan.batch);
+    EXPECT_TRUE(small.cut.rescans);
+    EXPECT_EQ(small.candidates, plan.candidates);
+  }
+}
+
 // Wide vectors by products of warpgroups, where the device has them: queries at a time as the memory has room for.
 TEST(IvfSearchPlan, WideVectorsOnHopper) {
   IvfSearchShape shape;

@@ -203,7 +203,14 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   const PreparedListsLayout layout(view, way.halves);
   const DeviceBytes prepared(static_cast<size_t>(layout.bytes));
   task.prepared = layout.in(static_cast<std::byte*>(prepared.data()), view);
+  const bool by_row = way.rows && view.key().has_distances();
+  const DeviceBytes row_terms(static_cast<size_t>(std::max<int64_t>(1, lists.count())) * 8);
   launch_prepare_lists(view, task.prepared, nullptr);
+  if (by_row) {
+    task.prepared.upper_terms = static_cast<float*>(row_terms.data());
+    task.prepared.lower_terms = task.prepared.upper_terms + lists.count();
+    launch_row_terms(view, task.prepared, nullptr);
+  }
   task.queries = static_cast<const float*>(values.data());
   task.query_stride = lists.format.cols;
   task.probes = static_cast<const uint64_t*>(probes.data());
@@ -226,6 +233,11 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   shape.k = k;
   shape.lists = lists.lists();
   shape.vectors = lists.count();
+  shape.row_terms = by_row;
+  for (int64_t list = 0; list < lists.lists(); ++list) {
+    const auto at = static_cast<size_t>(list);
+    shape.longest = std::max(shape.longest, lists.offsets[at + 1] - lists.offsets[at]);
+  }
   if (!kept.empty()) {
     shape.kept = 0;
     for (const uint64_t word : kept) shape.kept += __builtin_popcountll(word);
@@ -261,7 +273,9 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
         Way{ProductEngine::automatic, 3, 1, true, 2, false, ScanTerm::of_vector},
         Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
         Way{ProductEngine::automatic, 0, -1, true, 2}, Way{ProductEngine::automatic, 0, -1, false, 2},
-        Way{ProductEngine::automatic, 3, -1, false, 2}, Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
+        Way{ProductEngine::automatic, 3, -1, false, 2}, Way{ProductEngine::automatic, 0, -1, true, 40, true},
+        Way{ProductEngine::automatic, 0, -1, true, 40, false, ScanTerm::none, true},
+        Way{ProductEngine::mma, 3, -1, false, 40, true, ScanTerm::none, true}}) {
     const bool keeps_halves = PreparedLists::wants_halves(lists.format);
     const bool sums = lists.format.kind == CodeKind::additive;
     if (keeps_halves ? way.tables > 0 && !sums : !way.halves) continue;  // these have no such way
@@ -269,11 +283,11 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
     SCOPED_TRACE(::testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
                                       << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
                                       << way.multiprocessors << ", ranks " << way.ranks << ", term "
-                                      << static_cast<int>(way.term));
+                                      << static_cast<int>(way.term) << ", by row " << way.rows);
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
     const bool planned =
         way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0 && way.halves;
-    if (planned && way.multiprocessors == Way().multiprocessors && !way.ranks) directly = found.directly;
+    if (planned && way.multiprocessors == Way().multiprocessors && !way.ranks && !way.rows) directly = found.directly;
     int64_t wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] == found.neighbors[i]) continue;

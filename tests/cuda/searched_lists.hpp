@@ -75,6 +75,7 @@ struct Way {
   int multiprocessors = 40;  // two: each block takes many items, one after the other
   bool ranks = false;        // of repeated codes
   ScanTerm term = ScanTerm::none;  // kept for lookups
+  bool rows = false;               // bounds are by row, where distances have them
 };
 
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,

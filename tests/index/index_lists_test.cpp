@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -267,9 +268,25 @@ TEST(IndexLists, InfoSaysWhatThereIs) {
   EXPECT_EQ(info.code_bytes, 4);
   EXPECT_GE(info.imbalance, 1.0);
   EXPECT_GE(info.longest, kListsRows / 16);
+  EXPECT_EQ(info.filled, 16);
   int64_t parts = 0;
   for (const auto& [name, bytes] : info.parts) parts += bytes;
   EXPECT_EQ(parts, info.bytes.host);
+}
+
+// All lists have vectors where enough of these differ; where they do not, info() says how many have.
+TEST(IndexLists, RowsThatRepeatFillAllListsTheyCan) {
+  const auto distinct = make_floats(Shape::gaussian, 40, kListsCols, 1);
+  reference::Matrix<float> base(2000, kListsCols);
+  for (int64_t i = 0; i < base.rows; ++i) {
+    for (int64_t col = 0; col < base.cols; ++col) base.row(i)[col] = distinct.row(i % 40)[col];
+  }
+  for (const int64_t lists : {20, 40, 64}) {
+    Index index("IVF" + std::to_string(lists) + ",Flat");
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    EXPECT_EQ(index.info().filled, std::min<int64_t>(lists, 40));
+  }
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(ScanCut, ASampleIsSpreadOverTheList) {
       }
       std::set<uint32_t> seen;
       for (uint32_t i = 0; i < rows; ++i) {
-        const uint32_t row = cut.first_row_at(i);
+        const uint32_t row = sampled_row(i, cut.every_of(length));
         ASSERT_LT(row, length) << every << ", " << length;
         EXPECT_EQ(row / kSampleRows % static_cast<uint32_t>(every), 0u);
         seen.insert(row);
@@ -95,6 +95,27 @@ TEST(ScanCut, KeptRowsEndASample) {
   const ScanCut cut = cut_of(128, 3);
   EXPECT_EQ(cut.first_rows_of(100000), 128u);
   EXPECT_EQ(cut.first_rows_of(70), 64u);
+}
+
+// Of a long list no more than kept_rows, from all of it, whether the second pass looks at all vectors or there is more
+// than one tile between those that are taken.
+TEST(ScanCut, ASampleOfALongListIsOfAllOfIt) {
+  for (const int every : {1, 3}) {
+    ScanCut cut = cut_of(1024, every);
+    cut.rescans = true;
+    for (const uint32_t length : {1u, 64u, 1000u, 1025u, 5000u, 77777u, 1000000u}) {
+      const uint32_t rows = cut.first_rows_of(length);
+      ASSERT_LE(rows, 1024u);
+      const uint32_t last = sampled_row(rows - 1, cut.every_of(length));
+      EXPECT_LT(last, length);
+      EXPECT_GE(last, length / 2 - length / 8) << length;
+      if (every == 1 && length <= 1024) {
+        EXPECT_EQ(rows, length);
+      }
+    }
+    EXPECT_EQ(cut.every_of(4'000'000'000u), kMostApart);
+    EXPECT_EQ(cut.first_rows_of(4'000'000'000u), 1024u);
+  }
 }
 
 TEST(ScanUnits, EveryUnitHasOnePlace) {

@@ -181,7 +181,7 @@ def test_info(vectors):
     info = index.info()
     assert (info.factory, info.metric, info.trained) == ("IVF8,PQ4", "sqeuclidean", True)
     assert (info.rows, info.dimension, info.lists, info.code_bytes) == (640, 16, 8, 4)
-    assert 80 <= info.longest_list <= 640 and 1 <= info.imbalance <= 8
+    assert 80 <= info.longest_list <= 640 and 1 <= info.imbalance <= 8 and 1 <= info.filled_lists <= info.lists
     assert info.host_bytes == sum(info.parts.values()) and info.parts["ids"] >= 640 * 8
     assert "lists=8" in repr(info) and "'ids'" in repr(info)
     flat = made("Flat", x).info()

@@ -86,11 +86,13 @@ Clustering lloyd(const Matrix<T>& rows, Matrix<float> centres, const std::vector
       for (int64_t i = 0; i < rows.rows; ++i) {
         const auto at = static_cast<size_t>(i);
         int64_t others = 0;
+        bool again = false;  // as far from the same centre as one that was taken
         for (int64_t o = 0; o < rows.rows; ++o) {
           const auto other = static_cast<size_t>(o);
           others += o != i && !taken[other] && weight_of(o) > 0 && c.labels[other] == c.labels[at];
+          again |= taken[other] && c.labels[other] == c.labels[at] && c.keys[other] == c.keys[at];
         }
-        if (taken[at] || others == 0 || !(weight_of(i) > 0) || (spherical ? c.keys[at] == 0 : !(c.keys[at] > 0))) {
+        if (again || others == 0 || !(weight_of(i) > 0) || (spherical ? c.keys[at] == 0 : !(c.keys[at] > 0))) {
           continue;
         }
         if (farthest < 0 || c.keys[at] > c.keys[static_cast<size_t>(farthest)]) farthest = i;

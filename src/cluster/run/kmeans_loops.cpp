@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_set>
 
 namespace kith {
 namespace {
@@ -16,9 +17,18 @@ namespace {
 uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key), ~static_cast<uint32_t>(row)); }
 
 // The farthest rows that may leave their centres, farthest first. Twice as many as wanted, since some are the last of
-// their centre.
-std::vector<int64_t> farthest_rows(const KMeansRun& run, int64_t wanted) {
+// their centre. Of rows of one centre that are equally far the first alone: equal rows are, and two centres on the same
+// place would leave one of them empty again.
+std::vector<int64_t> farthest_rows(const KMeansRun& run, const int32_t* labels, int64_t wanted) {
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> kept;
+  std::unordered_set<uint64_t> places;  // of those kept: key and centre
+  const auto place_of = [&](int64_t row) {
+    return pack_neighbor(ordered_key(run.keys[row]), static_cast<uint32_t>(labels[row]));
+  };
+  const auto drop_nearest = [&] {
+    places.erase(place_of(int64_t{~row_of(kept.top())}));
+    kept.pop();
+  };
   const auto most = static_cast<size_t>(2 * wanted);
   for (int64_t i = 0; i < run.shape.rows; ++i) {
     const float key = run.keys[i];
@@ -27,7 +37,8 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, int64_t wanted) {
     if (run.params.spherical ? key == 0 : !(key > 0)) continue;
     const uint64_t far = farness(key, i);
     if (kept.size() == most && far < kept.top()) continue;
-    if (kept.size() == most) kept.pop();
+    if (!places.insert(place_of(i)).second) continue;
+    if (kept.size() == most) drop_nearest();
     kept.push(far);
   }
   std::vector<int64_t> rows(kept.size());
@@ -48,9 +59,9 @@ bool has_empty_cluster(const KMeansRun& run, const KMeansModel& model) {
 // A centre that no row is nearest to gets a row of its own: the one that is farthest from its centre. After a pass
 // whose weights are in model.counts.data(); changes the backend's sums, and returns how many centres got a row.
 //
-// The empty centres, in their order, take the rows by descending key, equal ones by row number. A row leaves its old
-// centre's sum; the last row of a centre stays, and so does one that lies on its centre, since nothing would be gained.
-// The objective falls by at least the row's share in it.
+// The empty centres, in their order, take the rows by descending key, equal ones by row number, none twice. A row
+// leaves its old centre's sum; the last row of a centre stays, and so does one that lies on its centre, since nothing
+// would be gained. The objective falls by at least the row's share in it.
 int64_t fill_empty_clusters(const KMeansRun& run, const KMeansModel& model) {
   const int64_t cols = run.shape.cols;
   std::vector<int64_t> empty;
@@ -67,7 +78,7 @@ int64_t fill_empty_clusters(const KMeansRun& run, const KMeansModel& model) {
   }
   std::vector<float> values(static_cast<size_t>(cols));
   size_t filled = 0;
-  for (const int64_t row : farthest_rows(run, static_cast<int64_t>(empty.size()))) {
+  for (const int64_t row : farthest_rows(run, model.labels.data(), static_cast<int64_t>(empty.size()))) {
     if (filled == empty.size()) break;
     const int64_t old = model.labels[row];
     if (members[static_cast<size_t>(old)] <= 1) continue;

@@ -143,12 +143,15 @@ __global__ void __launch_bounds__(kThreads)
     stored_square = warp_sum(stored_square);
     moved_square = warp_sum(moved_square);
     if (threadIdx.x % 32 != 0) return;
-    raise(&prepared.facts[list].norm, static_cast<float>(sqrt(square) * (1 + 0x1p-20)));
-    raise(&prepared.facts[list].residual, static_cast<float>(sqrt(residual) * (1 + 0x1p-20)));
+    double factor = 1;
     if (lists.kind == KeyKind::cosine) {
       // Where the norm is out of f32's range the factor is not to be trusted.
       const double norm = sqrt(stored_square) * scale;
-      const double factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
+      factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
+    }
+    raise(&prepared.facts[list].norm, static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20)));
+    raise(&prepared.facts[list].residual, static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20)));
+    if (lists.kind == KeyKind::cosine) {
       prepared.terms[position] = static_cast<float>(factor);
       raise(&prepared.facts[list].factor, static_cast<float>(factor));
     } else if (by_norm) {
@@ -160,8 +163,30 @@ __global__ void __launch_bounds__(kThreads)
       raise(&prepared.facts[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
     } else if (prepared.terms != nullptr) {
       prepared.terms[position] = static_cast<float>(square / 2);
+      if (prepared.upper_terms == nullptr) return;
+      const double slack = row_slack(operand_cols(lists.codec.format), square, residual);
+      prepared.upper_terms[position] = static_cast<float>((square + slack) / 2);
+      prepared.lower_terms[position] = static_cast<float>((square - slack) / 2);
     }
   });
+}
+
+// A thread for each vector, and for each list.
+__global__ void __launch_bounds__(kThreads)
+    segment_shape_kernel(const __grid_constant__ DeviceListsView lists, const __grid_constant__ PreparedLists prepared,
+                         SegmentShape* shape) {
+  constexpr float kShort = 0x1p-8f;  // as squares
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < lists.lists) {
+    atomicMax(&shape->longest, static_cast<uint32_t>(lists.offsets[i + 1] - lists.offsets[i]));
+  }
+  bool is_short = false;
+  if (i < lists.count && lists.key().has_distances()) {
+    const float largest = prepared.facts[list_between(lists.offsets, 0, lists.lists - 1, i)].norm;
+    is_short = 2 * prepared.terms[i] < kShort * largest * largest;
+  }
+  const unsigned all = __ballot_sync(0xFFFFFFFFu, is_short);
+  if (threadIdx.x % 32 == 0 && all != 0) atomicAdd(&shape->short_vectors, static_cast<uint32_t>(__popc(all)));
 }
 
 // The mean of so many centres, which is amid them well enough. A thread for each column.
@@ -371,6 +396,19 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
   launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+}
+
+void launch_row_terms(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
+  if (prepared.upper_terms == nullptr) return;
+  launch(facts_kernel, Grid::of(divide_up(lists.count, kWarps * kWarpVectors), kThreads), stream, lists,
+         lists.codec.format.bytes(), prepared);
+}
+
+void launch_segment_shape(const DeviceListsView& lists, const PreparedLists& prepared, SegmentShape* shape,
+                          cudaStream_t stream) {
+  fill_bytes(shape, 0, sizeof(SegmentShape), stream);
+  launch(segment_shape_kernel, Grid::over(std::max(lists.count, lists.lists), kThreads), stream, lists, prepared,
+         shape);
 }
 
 void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,

@@ -41,6 +41,22 @@ struct PreparedListsLayout : WorkspaceLayout {
 // Enqueues and returns.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 
+// What lists are like, beyond their numbers: decides how they are searched.
+struct SegmentShape {
+  uint32_t longest;        // list
+  uint32_t short_vectors;  // of less than a sixteenth of the largest |b| of their list; of distances only
+  // Whether bounds of lists would say little about so many vectors that bounds are better made by row.
+  bool wants_row_terms(int64_t vectors) const { return int64_t{short_vectors} * 64 > vectors; }
+};
+
+// After launch_prepare_lists(); `shape` is on the device. Enqueues and returns.
+void launch_segment_shape(const DeviceListsView& lists, const PreparedLists& prepared, SegmentShape* shape,
+                          cudaStream_t stream);
+
+// Fills upper and lower terms, for distances, after launch_prepare_lists(). One read of the codes. Enqueues and
+// returns.
+void launch_row_terms(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+
 // Makes what scan_cut.hpp says: a block for each list, which has the list's table in shared memory and looks the list's
 // vectors up in it. One read of the codes.
 struct ScanTermsLayout : WorkspaceLayout {

@@ -44,6 +44,18 @@ DeviceArray<uint16_t> ranked_repeats(const DeviceListsView& lists, const std::sh
   return ranks;
 }
 
+SegmentShape measured_shape(const DeviceListsView& lists, const PreparedLists& prepared,
+                            const std::shared_ptr<const DeviceContext>& memory, const DeviceContext& work,
+                            const Resources& resources) {
+  const DeviceArray<SegmentShape> there(1, "what a search of the lists keeps", memory, resources);
+  memory->synchronize();
+  launch_segment_shape(lists, prepared, there.data(), work.stream());
+  SegmentShape shape{};
+  work.copy_values(&shape, there.data(), 1);
+  work.synchronize();
+  return shape;
+}
+
 }  // namespace
 
 PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
@@ -68,6 +80,15 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   launch_prepare_lists(view_, prepared_, work->stream());
   work->synchronize();
   repeats_ = ranked_repeats(view_, memory, *work, resources);
+  shape_ = measured_shape(view_, prepared_, memory, *work, resources);
+  const int64_t taken = layout.has_halves ? layout.bytes : 0;  // of the same room
+  if (!shape_.wants_row_terms(view_.count) || 8 * view_.count + taken > room_beside(device, resources)) return;
+  row_terms_ = DeviceArray<float>(2 * view_.count, "what a search of the lists keeps", memory, resources);
+  memory->synchronize();
+  prepared_.upper_terms = row_terms_.data();
+  prepared_.lower_terms = row_terms_.data() + view_.count;
+  launch_row_terms(view_, prepared_, work->stream());
+  work->synchronize();
 }
 
 std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_terms() const {
@@ -77,7 +98,7 @@ std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_
 
 int64_t PreparedSegmentCuda::bytes() const {
   const auto terms = kept_terms();
-  return memory_.bytes() + repeats_.bytes() + (terms == nullptr ? 0 : terms->memory.bytes());
+  return memory_.bytes() + repeats_.bytes() + row_terms_.bytes() + (terms == nullptr ? 0 : terms->memory.bytes());
 }
 
 ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {

@@ -23,6 +23,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   const DeviceListsView& lists() const { return view_; }
   const PreparedLists& prepared() const { return prepared_; }
   const uint16_t* repeats() const { return repeats_.data(); }  // null: none
+  int64_t longest() const { return shape_.longest; }           // list
 
   // What lookups of product codes find beside the lists: what is kept, else what there is room for. Pure.
   ScanTerm scan_term(const Resources& resources) const;
@@ -42,6 +43,8 @@ class PreparedSegmentCuda final : public PreparedSegment {
   PreparedLists prepared_;
   DeviceBuffer memory_;
   DeviceArray<uint16_t> repeats_;
+  SegmentShape shape_{};
+  DeviceArray<float> row_terms_;  // where they are wanted and there is room
   mutable std::mutex mutex_;  // held to look or to keep, never while something is made
   mutable std::shared_ptr<const KeptTerms> terms_;
 };

@@ -3,7 +3,8 @@
 // A query's nearest lists, up to a number of vectors that is enough for a good threshold, are scanned first and all
 // their values kept: its first pairs. Of a list's vectors `kept_rows` are kept at most, whatever its length. Where a
 // query has many lists the first pass takes a sample of them, every so many tiles of 64 neighbouring vectors: the k-th
-// of a sample is a threshold too, a little wider, and comes for a part of the time.
+// of a sample is a threshold too, a little wider, and comes for a part of the time. A sample of a long list is spread
+// over all of it.
 //
 //   first pass           first pairs x (sampled) vectors up to kept_rows
 //   second pass, whole   later pairs x vectors up to kept_rows, and all pairs x the others
@@ -20,22 +21,37 @@ namespace kith {
 
 inline constexpr int kMostFirstSlots = 16;   // lists of a query that are scanned first
 inline constexpr uint32_t kSampleRows = 64;  // neighbouring vectors that a sample takes together
+inline constexpr uint32_t kMostApart = 1024;  // tiles of a sample: offsets within an item are of 32 bits
+
+KITH_HOST_DEVICE inline uint32_t cut_into(uint32_t count, int each) {
+  return (count + static_cast<uint32_t>(each) - 1) / static_cast<uint32_t>(each);
+}
 
 struct ScanCut {
   int64_t kept_rows = 0;   // of a list; a multiple of kSampleRows
   int64_t first_rows = 0;  // a query's lists are scanned first until they have so many vectors
-  int sample_every = 1;    // of so many tiles the first pass takes one
+  int sample_every = 1;    // of so many tiles the first pass takes one, at least
+  bool rescans = false;    // the second pass looks at all vectors, sampled or not
   int first_run_rows = 0;  // of an item of the first pass; a multiple of kSampleRows
   int later_run_rows = 0;  // of the second
   int group_queries = 0;   // of an item, at most; a multiple of 8
 
-  KITH_HOST_DEVICE bool samples() const { return sample_every > 1; }
+  KITH_HOST_DEVICE bool samples() const { return sample_every > 1 || rescans; }
 
+  // Of so many tiles of a list the first pass takes one.
+  KITH_HOST_DEVICE uint32_t every_of(uint32_t length) const {
+    if (!samples()) return 1;
+    const uint32_t tiles = cut_into(length, static_cast<int>(kSampleRows));
+    const uint32_t spread = cut_into(tiles, static_cast<int>(kept_rows / kSampleRows));
+    const auto least = static_cast<uint32_t>(sample_every);
+    if (spread > kMostApart) return kMostApart > least ? kMostApart : least;
+    return spread > least ? spread : least;
+  }
   // How many of a list's vectors the first pass looks at.
   KITH_HOST_DEVICE uint32_t first_rows_of(uint32_t length) const {
     uint32_t rows = length;
     if (samples() && length > 0) {
-      const uint32_t apart = kSampleRows * static_cast<uint32_t>(sample_every);
+      const uint32_t apart = kSampleRows * every_of(length);
       const uint32_t before_last = (length - 1) / apart;
       const uint32_t last = length - before_last * apart;
       rows = before_last * kSampleRows + (last < kSampleRows ? last : kSampleRows);
@@ -43,14 +59,11 @@ struct ScanCut {
     const auto most = static_cast<uint32_t>(kept_rows);
     return rows < most ? rows : most;
   }
-  // Where in the list the first pass's vector of this number is.
-  KITH_HOST_DEVICE uint32_t first_row_at(uint32_t number) const {
-    return number / kSampleRows * kSampleRows * static_cast<uint32_t>(sample_every) + number % kSampleRows;
-  }
 };
 
-KITH_HOST_DEVICE inline uint32_t cut_into(uint32_t count, int each) {
-  return (count + static_cast<uint32_t>(each) - 1) / static_cast<uint32_t>(each);
+// Where in a list the vector of this number is that a sample of every so many tiles takes.
+KITH_HOST_DEVICE inline uint32_t sampled_row(uint32_t number, uint32_t every) {
+  return number / kSampleRows * kSampleRows * every + number % kSampleRows;
 }
 
 // The vectors and the pairs of a list, first ones before later ones, that items are cut from.
@@ -121,6 +134,11 @@ inline ScanTerm scan_term_within(int64_t most_bytes, const CodeFormat& format, i
 //   apart          unit 8 t + s: a lane's units are neighbours, and so are their bytes in a code of one or two bytes a
 //                  unit, which it then reads at once
 inline constexpr int kNarrowSteps = 8;  // of 16 columns: a tile of vectors stays in registers
+
+// The columns that products are of, at least: zeros past the vectors' own.
+KITH_HOST_DEVICE inline int64_t operand_cols(const CodeFormat& format) {
+  return format.cols <= kNarrowSteps * 16 ? kNarrowSteps * 16 : (format.cols + 15) / 16 * 16;
+}
 
 // Codewords of a multiple of four columns are looked up by the unit, those of two by halves of it: 256 x 16 columns a
 // step, as halves, so that the quarters of a step never meet in one bank of shared memory.

@@ -16,6 +16,10 @@ struct ScanItem {
   int queries;         // 0: no more items
   uint32_t first_row;  // in the list; of the first pass before it is spread over the list
   int rows;
+  uint32_t every;  // of so many tiles of the list the pass takes one
+
+  // Where in the list the vector of this number is, counted as first_row.
+  __device__ uint32_t row_at(uint32_t number) const { return sampled_row(number, every); }
 };
 
 // The item of this number among those of the list. kListed: of the pairs that PairOperands lists, which may be none.
@@ -55,6 +59,7 @@ __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, ui
   item.queries = kListed && first_query >= pairs ? 0 : static_cast<int>(min(pairs - first_query, each));
   item.first_row = first_row;
   item.rows = static_cast<int>(min(part.end_row - first_row, static_cast<uint32_t>(run)));
+  item.every = kFirst ? task.cut.every_of(length) : 1;
   return item;
 }
 
@@ -64,7 +69,7 @@ __device__ inline ScanItem take_item(const ScanListsTask& task, uint32_t all_ite
   uint32_t index = 0;
   if (threadIdx.x % 32 == 0) index = atomicAdd(task.counter, 1u);
   index = __shfl_sync(0xFFFFFFFFu, index, 0);
-  if (index >= all_items) return {0, 0, 0, 0, 0};
+  if (index >= all_items) return {};
   const int64_t list = list_of_warp(task.items, task.lists.lists, index);
   return make_item<kFirst>(task, list, index - task.items[list]);
 }

@@ -202,9 +202,9 @@ __device__ inline void multiply_narrow(const uint32_t (&vectors)[kNarrowSteps][2
 
 // Where a tile begins among the list's vectors.
 template <bool kFirst>
-__device__ inline uint32_t tile_row(const ScanListsTask& task, const ScanItem& item, int tile) {
+__device__ inline uint32_t tile_row(const ScanItem& item, int tile) {
   const uint32_t number = item.first_row + static_cast<uint32_t>(tile * kTileRows);
-  return kFirst ? task.cut.first_row_at(number) : number;
+  return kFirst ? item.row_at(number) : number;
 }
 
 // Codes past the last are the last one's.
@@ -226,7 +226,7 @@ __device__ void scan_narrow(const ScanListsTask& task, const ScanItem& item, int
   const uint8_t* const codes = task.lists.codes + list_start * code_bytes;
   const auto hold = [&](int tile) {
     tile = min(tile, (item.rows - 1) / kTileRows);
-    return hold_tile(decoder, codes + tile_row<kFirst>(task, item, tile) * code_bytes, code_bytes,
+    return hold_tile(decoder, codes + tile_row<kFirst>(item, tile) * code_bytes, code_bytes,
                      item.rows - 1 - tile * kTileRows);
   };
   TileEnd<kFirst> end(task, item, queries, memory);
@@ -241,8 +241,7 @@ __device__ void scan_narrow(const ScanListsTask& task, const ScanItem& item, int
       held.template decode_all<false>(decoder, vectors);
     }
     held = hold(tile + kWarps);
-    end.begin(list_start + tile_row<kFirst>(task, item, tile),
-              item.first_row + static_cast<uint32_t>(tile * kTileRows));
+    end.begin(list_start + tile_row<kFirst>(item, tile), item.first_row + static_cast<uint32_t>(tile * kTileRows));
     int query_tile = 0;
     for (; query_tile + 1 < query_tiles; query_tile += 2) {
       multiply_narrow<2, kFirst>(vectors, operands, query_tile, end);
@@ -262,7 +261,7 @@ __device__ void scan_wide(const ScanListsTask& task, const ScanItem& item, int q
   const uint8_t* const codes = task.lists.codes + list_start * code_bytes;
   TileEnd<kFirst> end(task, item, queries, memory);
   for (int tile = static_cast<int>(threadIdx.x) / 32; tile * kTileRows < item.rows; tile += kWarps) {
-    const uint32_t row = tile_row<kFirst>(task, item, tile);
+    const uint32_t row = tile_row<kFirst>(item, tile);
     const HeldCodes<Decoder, 4> held =
         hold_tile(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - tile * kTileRows);
     end.begin(list_start + row, item.first_row + static_cast<uint32_t>(tile * kTileRows));

@@ -108,7 +108,7 @@ __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item
   const bool whole = code_bytes % 8 == 0 && reinterpret_cast<uintptr_t>(task.lists.codes) % 8 == 0;
   for (auto i = static_cast<int>(threadIdx.x); i < item.rows; i += kThreads) {
     const uint32_t number = item.first_row + static_cast<uint32_t>(i);
-    const int64_t position = list_start + (kFirst ? task.cut.first_row_at(number) : number);
+    const int64_t position = list_start + (kFirst ? item.row_at(number) : number);
     const uint8_t* const code = task.lists.codes + position * code_bytes;
     float value = task.prepared.terms == nullptr ? 0.0f : __ldg(task.prepared.terms + position);
     if (whole) {

@@ -32,6 +32,7 @@ struct TableSlot {
   uint32_t list;
   uint32_t first_row;
   uint32_t rows;  // to look at
+  uint32_t every;  // of so many tiles of the list the first pass takes one
   int64_t start;  // of the list
 };
 
@@ -50,6 +51,7 @@ __device__ inline void cut_slot(const ScanListsTask& task, int64_t query, int64_
   found.first_row = 0;
   if constexpr (kFirst) {
     found.rows = first ? kept : 0;
+    found.every = task.cut.every_of(length);
   } else {
     if (first && !task.cut.samples()) found.first_row = kept;
     found.rows = length - found.first_row;
@@ -120,7 +122,7 @@ __device__ inline void scan_group(const ScanListsTask& task, int64_t query, cons
     const uint32_t at = group * kGroupVectors + 32 * static_cast<uint32_t>(i) + threadIdx.x % 32;
     numbers[i] = slot.first_row + at;
     const uint32_t real = slot.first_row + min(at, slot.rows - 1);  // there is one
-    positions[i] = slot.start + (kFirst ? task.cut.first_row_at(real) : real);
+    positions[i] = slot.start + (kFirst ? sampled_row(real, slot.every) : real);
     values[i] = kTerm == ScanTerm::none ? 0.0f : slot.base;
     if (kTerm == ScanTerm::of_vector) values[i] += __ldg(task.terms.vectors + positions[i]);
   }

@@ -107,10 +107,10 @@ template <bool kFirst>
 class ItemCodes {
  public:
   __device__ ItemCodes(const ScanListsTask& task, const ScanItem& item, int64_t code_bytes)
-      : position_(task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row)),
+      : position_(task.lists.offsets[item.list] + (kFirst ? item.row_at(item.first_row) : item.first_row)),
         codes_(task.lists.codes + position_ * code_bytes),
         rows_(item.rows),
-        apart_(static_cast<uint32_t>(kGroupRows * (kFirst ? task.cut.sample_every : 1))),
+        apart_(static_cast<uint32_t>(kGroupRows) * (kFirst ? item.every : 1)),
         code_bytes_(static_cast<uint32_t>(code_bytes)) {}
 
   __device__ int64_t position() const { return position_; }  // of its first vector

@@ -108,7 +108,7 @@ class TileRows {
     for (int group = 0; group < kGroups; ++group) {
       const int from = first + group * kGroupRows < item.rows ? first + group * kGroupRows : first;
       const uint32_t number = item.first_row + static_cast<uint32_t>(from);
-      const int64_t position = start + (kFirst ? task.cut.first_row_at(number) : number);
+      const int64_t position = start + (kFirst ? item.row_at(number) : number);
       tile.codes_[group] = task.lists.codes + position * code_bytes;
       tile.last_[group] = min(item.rows - from, kGroupRows) - 1;
     }
@@ -329,7 +329,7 @@ class Producer {
     if (producer() < 32) {
       // Only who writes an item waits for its place: another warp could come so late that the next phase has begun.
       ptx::barrier_wait(&barriers.item_empty[slot_.at], slot_.parity ^ 1);
-      ScanItem item{0, 0, 0, 0, 0};
+      ScanItem item{};
       while (item.queries == 0) {
         const uint32_t index = __shfl_sync(0xFFFFFFFFu, next_, 0);
         if (index >= all_items_) break;
@@ -434,7 +434,7 @@ class Multiplier {
       terms[i] = NAN;
       if (row + 8 * i >= item.rows) continue;
       const uint32_t number = item.first_row + static_cast<uint32_t>(row + 8 * i);
-      const int64_t position = start + (kFirst ? task_.cut.first_row_at(number) : number);
+      const int64_t position = start + (kFirst ? item.row_at(number) : number);
       if (task_.kept != nullptr && !is_kept(task_.kept, task_.lists.rows[position])) continue;
       terms[i] = task_.prepared.terms == nullptr ? 0.0f : __ldg(task_.prepared.terms + position);
     }

@@ -249,6 +249,7 @@ __device__ inline float bound_products(const ScanListsTask& task, uint32_t list,
   raise(&worst->error, so_far.error, query.bounds.error);
   raise(&worst->moved, so_far.moved, query.bounds.moved);
   if constexpr (kFirst) {
+    if (task.lists.by_row && sure) query.bounds = with_own_error(query.bounds);
     task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
                                                                                        query.bounds.moved};
     return NAN;

@@ -54,7 +54,7 @@ struct IvfWorkspace : WorkspaceLayout {
     pair_halves = take<uint16_t>(plan.wide ? all_pairs * pair_stride(shape.format) : 0);
     pair_queries = take<ScanQuery>(plan.wide ? all_pairs : 0);
     pair_limits = take<float>(plan.wide ? all_pairs : 0);
-    masked_terms = take<float>(shape.repeats ? shape.vectors : 0);
+    masked_terms = take<float>(shape.repeats ? (plan.by_row ? 2 : 1) * shape.vectors : 0);
   }
 
   int64_t zeroed = 0;
@@ -109,8 +109,51 @@ bool prefers_tables(const IvfSearchShape& shape) {
   return model.seconds(tables) < kMargin * model.seconds(products);
 }
 
+// Candidates of a query that there is room for, where its reach is a good one. Queries that are far from all lists have
+// more, the more lists they look at.
+int64_t usual_candidates(const IvfSearchShape& shape) {
+  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  return shape.slots > 64 ? 2 * wanted : wanted;
+}
+
+// Vectors that a query may look at: those of the longest list and of others.
+double most_probed(const IvfSearchShape& shape) {
+  const auto vectors = static_cast<double>(shape.vectors);
+  const double mean = vectors / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double longest = std::max(mean, static_cast<double>(shape.longest));
+  return std::min(vectors, longest + static_cast<double>(shape.slots - 1) * mean);
+}
+
+// Room for what the k-th value of the first pass lets pass, as if that had looked at random vectors. A query that meets
+// a list of a large part of all vectors would have a threshold from too few of them: it gets a sample of all of the
+// list.
+void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  constexpr double kMostPassing = 65536;
+  ScanCut& cut = plan.cut;
+  const auto k = static_cast<double>(std::max<int64_t>(1, shape.k));
+  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double longest = std::max(mean, static_cast<double>(shape.longest));
+  const bool uneven = longest > 8 * mean;
+  const auto passing = [&] {
+    const double of_list = std::min(longest / cut.sample_every, static_cast<double>(cut.kept_rows));
+    const double seen = uneven ? of_list : std::max(of_list, static_cast<double>(cut.first_rows));
+    return k * most_probed(shape) / std::max(1.0, seen);
+  };
+  if (passing() > static_cast<double>(plan.candidates)) {
+    const int64_t values = shape.k > 32 ? kMostFirstValues : kMostFirstValues / 2;
+    cut.rescans = true;
+    cut.first_rows = std::min(cut.first_rows, values / 2);
+    cut.kept_rows = values - round_up(cut.first_rows, kSampleRows);
+    plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
+  }
+  // The k-th of a few values may be far from where it is expected.
+  const double room = std::min(kMostPassing, (1.5 + 8 / std::sqrt(k)) * passing() + 512);
+  plan.candidates = std::max(plan.candidates, round_up(static_cast<int64_t>(room), 128));
+}
+
 // How many vectors the first pass looks at for a query, and how items are cut.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  plan.candidates = usual_candidates(shape);
   const auto slots = static_cast<double>(shape.slots);
   const auto k = static_cast<double>(shape.k);
   const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
@@ -133,8 +176,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
   } else if (one_long_list) {
-    constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
-    cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
+    const double apart = std::ceil(mean / static_cast<double>(kLongSample));
+    cut.sample_every = static_cast<int>(std::min(static_cast<double>(kMostApart), apart));
   } else if (!all && slots >= (takes_long ? 4 : 16) * (40 * k / mean + 1)) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
@@ -150,6 +193,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
+  cut.rescans = plan.by_row;
+  if (!one_long_list && shape.sample_every == 0) cut_long_lists(shape, plan);
   if (one_long_list) {  // k of so many values let as many times k pass as there are vectors for each
     constexpr int64_t kMostPassing = 65536;
     const double passing = k * mean / static_cast<double>(plan.values);
@@ -163,6 +208,12 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   cut.first_run_rows =
       run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape, std::max(1, cut.group_queries), 8);
   cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
+  if (static_cast<double>(shape.longest) > 8 * mean) {  // most of the work may be the longest list's
+    const auto groups = static_cast<double>(divide_up(plan.batch, std::max(1, cut.group_queries)));
+    const double rows = groups * static_cast<double>(shape.longest) / (12.0 * shape.multiprocessors);
+    const auto run = static_cast<int>(std::min(4096.0, rows)) / 128 * 128;
+    cut.later_run_rows = std::max(cut.later_run_rows, run);
+  }
 }
 
 // Of the current device.
@@ -191,14 +242,26 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 }  // namespace
 
+namespace {
+
+// Few queries that look at few vectors: to compute every key takes less time than the launches of two passes.
+bool is_short(const IvfSearchShape& shape) {
+  constexpr int64_t kMostQueries = 4;
+  constexpr double kMostValues = 0x1p25;  // some 30 microseconds
+  const bool left_open = shape.tables < 0 && shape.sample_every == 0;
+  if (!left_open || shape.queries > kMostQueries) return false;
+  const CodeFormat& format = shape.format;
+  const double each = static_cast<double>(format.cols) * (format.kind == CodeKind::additive ? format.parts : 1);
+  return static_cast<double>(shape.queries) * most_probed(shape) * each <= kMostValues;
+}
+
+}  // namespace
+
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
   plan.wide = shape.warpgroups && is_wide(shape.format);
-  // Queries that are far from all lists have more, the more lists they look at.
-  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
-  plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
   const bool too_wide = !plan.wide && scan_group_queries(shape.format) == 0;
-  plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0;
+  plan.direct = shape.k > kLargestProductK || too_wide || shape.vectors == 0 || shape.slots == 0 || is_short(shape);
   if (plan.direct) plan.wide = false;
   const int64_t most_pairs =
       plan.wide ? std::min(kMostPairs, kMostPairBytes / (2 * pair_stride(shape.format))) : kMostPairs;
@@ -211,6 +274,7 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   constexpr int64_t kFewForSums = 8;
   const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
   plan.sums = suits_sums(shape.format) && (shape.tables < 0 ? few : shape.tables > 0);
+  plan.by_row = shape.row_terms && !plan.direct && !plan.tables && !plan.sums;
   for (;;) {
     cut_lists(shape, plan);
     plan.bytes = IvfWorkspace(shape, plan).bytes;
@@ -219,8 +283,55 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   }
 }
 
+int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).zeroed;
+}
+
+const uint32_t* left_queries(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).left.in(memory);
+}
+
+uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return IvfWorkspace(shape, plan).arrived.in(memory);
+}
+
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
   return IvfWorkspace(shape, plan).candidate_counts.in(memory);
+}
+
+namespace {
+
+DirectMemory direct_memory(const IvfWorkspace& at, std::byte* memory) {
+  return {at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
+}
+
+// What is known of a batch's queries before their candidates.
+ListRerankTask rerank_task(const ProbedLists& now, const IvfSearchShape& shape, const IvfWorkspace& at,
+                           std::byte* memory, uint64_t* neighbors) {
+  uint32_t* const counters = at.counters.in(memory);
+  ListRerankTask rerank{now};
+  rerank.k = shape.k;
+  rerank.unsure = at.unsure.in(memory);
+  rerank.left = {counters + 2, at.left.in(memory)};
+  rerank.crowded = {counters + 3, at.crowded.in(memory)};
+  rerank.neighbors = neighbors;
+  return rerank;
+}
+
+}  // namespace
+
+void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream) {
+  const IvfWorkspace at(shape, plan);
+  ProbedLists now = task;
+  now.lists.by_row = plan.by_row;
+  now.query_count = shape.queries;
+  now.slots = shape.slots;
+  now.multiprocessors = shape.multiprocessors;
+  ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors);
+  rerank.candidates.entries = at.candidates.in(memory);
+  rerank.reaches = at.reaches.in(memory);
+  launch_list_direct(rerank, direct_memory(at, memory), stream);
 }
 
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
@@ -231,15 +342,23 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
   };
   ProbedLists probed = task;
+  probed.lists.by_row = plan.by_row;
+  float* first_terms = plan.by_row ? task.prepared.upper_terms : task.prepared.terms;
+  float* later_terms = plan.by_row ? task.prepared.lower_terms : task.prepared.terms;
   if (shape.repeats && !plan.direct) {
-    probed.prepared.terms = at.masked_terms.in(memory);
-    launch_mask_repeats(task.prepared.terms, task.repeats, shape.vectors, shape.k, probed.prepared.terms, stream);
+    float* const masked = at.masked_terms.in(memory);
+    launch_mask_repeats(first_terms, task.repeats, shape.vectors, shape.k, masked, stream);
+    if (plan.by_row) {
+      launch_mask_repeats(later_terms, task.repeats, shape.vectors, shape.k, masked + shape.vectors, stream);
+    }
+    first_terms = masked;
+    later_terms = plan.by_row ? masked + shape.vectors : masked;
   }
   for (int64_t done = 0; done < shape.queries; done += plan.batch) {
     const int64_t queries = std::min(plan.batch, shape.queries - done);
     stage = 0;
     mark();
-    fill_bytes(memory, 0, at.zeroed, stream);
+    if (!task.zeroed) fill_bytes(memory, 0, at.zeroed, stream);
     uint32_t* const counters = at.counters.in(memory);  // of items of either pass, of queries that are left, crowded
 
     ProbedLists now = probed;
@@ -248,13 +367,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     now.probes = task.probes + done * shape.slots;
     now.slots = shape.slots;
     now.multiprocessors = shape.multiprocessors;
-    ListRerankTask rerank{now};
-    rerank.k = shape.k;
-    rerank.unsure = at.unsure.in(memory);
-    rerank.left = {counters + 2, at.left.in(memory)};
-    rerank.crowded = {counters + 3, at.crowded.in(memory)};
-    rerank.neighbors = task.neighbors + done * shape.k;
-    const DirectMemory direct{at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
+    ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors + done * shape.k);
+    const DirectMemory direct = direct_memory(at, memory);
     if (plan.direct) {
       launch_list_direct(rerank, direct, stream);
       while (stages != nullptr && stage <= kIvfStages) mark();
@@ -287,6 +401,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
       scan.operands = {at.pair_halves.in(memory), pair_stride(shape.format), at.pair_queries.in(memory),
                        at.pair_limits.in(memory), at.listed.in(memory)};
     }
+    scan.prepared.terms = first_terms;
     launch_scan(scan, true, stream);
     mark();
 
@@ -310,16 +425,18 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.counter = counters + 1;
     scan.reaches = select.reaches;
     scan.candidates = select.candidates;
+    scan.prepared.terms = later_terms;
     launch_scan(scan, false, stream);
     mark();
 
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
     rerank.reaches = select.reaches;
-    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
+    const int64_t usual_room = plan.cut.rescans ? kMostListCandidates : 1024;
+    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, usual_room));
     launch_list_rerank(rerank, stream);
     mark();
-    launch_list_direct(rerank, direct, stream);
+    if (!task.leaves_direct) launch_list_direct(rerank, direct, stream);
     mark();
   }
 }

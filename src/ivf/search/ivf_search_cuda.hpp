@@ -32,6 +32,8 @@ struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
   ScanTerms terms = {};               // what the plan says
+  bool zeroed = false;                // zeroed_bytes() of the memory are zero; for one batch only
+  bool leaves_direct = false;         // the last step is the caller's: launch_ivf_direct(); for one batch only
   ProductEngine engine = ProductEngine::automatic;
 };
 
@@ -40,6 +42,20 @@ struct IvfSearchTask : ProbedLists {
 inline constexpr int kIvfStages = 6;
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
+
+// The last step of a search that left it out, of all queries that are left: their lists by task.probes, which may be
+// fewer.
+void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream);
+
+// What that step counts in: kSharedQueries zeros before it is launched once more.
+uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
+
+// Of the last batch, once it is done: which queries were searched directly, or were to be.
+const uint32_t* left_queries(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
+
+// What of the memory, from its beginning on, is to be zero: a multiple of 256.
+int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
 // Of the last batch, once it is done: how many queries were searched directly.
 inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }

@@ -19,10 +19,12 @@ struct IvfSearchShape {
   int64_t k = 0;
   int64_t lists = 0;
   int64_t vectors = 0;
+  int64_t longest = 0;  // list; 0: not known, as if all were of one length
   int64_t kept = -1;  // vectors that a filter leaves; negative: all
   int multiprocessors = 0;
   bool warpgroups = false;  // the device has Hopper's products
   bool repeats = false;     // equal vectors are known, and no filter is there
+  bool row_terms = false;   // bounds can be made by row (device_lists_cuda.hpp)
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
   int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
   ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
@@ -35,6 +37,7 @@ struct IvfSearchPlan {
   ScanTerm term = ScanTerm::none;  // with what beside the lists
   bool wide = false;               // products of wide vectors by warpgroups
   bool sums = false;    // the same of additive codes, where metric and lists allow it
+  bool by_row = false;  // bounds
   ScanCut cut;
   int64_t values = 0;      // of a query in the first pass, at most
   int64_t candidates = 0;  // of a query

@@ -55,7 +55,8 @@ struct ListsCpuPlan : ListsBatches {
   ListProductShape scan;
 };
 struct ListsCudaPlan : ListsBatches {
-  std::optional<KnnCudaPlan> ranking;  // of lists by their centres; none: there is one list without
+  bool ranks_few = false;              // one launch ranks the lists
+  std::optional<KnnCudaPlan> ranking;  // of lists by their centres; none: one launch does, or there is one list without
   std::vector<IvfSearchPlan> parts;    // of each segment, for the nearest neighbours
   int64_t scan_bytes = 0;              // of the largest
   int64_t hits = 0;                    // in range, that there is room for at a time

@@ -63,6 +63,11 @@ struct QueryCandidates {
   __device__ QueryCandidates(const ListRerankTask& task, int64_t query)
       : entries(task.candidates.entries + query * task.candidates.capacity),
         lists(task.candidates.lists + query * task.candidates.capacity) {}
+  // What the estimate is no less than, where its bounds are by row: estimates themselves have them subtracted.
+  __device__ float upper_estimate(const ListRerankTask& task, int i) const {
+    const ListCandidate entry = entries[i];
+    return task.lists.by_row ? entry.estimate + task.prepared.estimates_apart(entry.position) : entry.estimate;
+  }
   // Position and list, in the places of key and row.
   __device__ uint64_t packed(int i) const { return pack_neighbor(entries[i].position, lists[i]); }
 };
@@ -99,7 +104,7 @@ __device__ int list_near(const ListRerankTask& task, int64_t query, const QueryC
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
     const int place = i * 32 + lane;
-    keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
+    keys[i] = place < count ? ordered_key(candidates.upper_estimate(task, place)) : kNanKey;
   }
   WarpGroup group;
   const float kth = key_of_ordered(find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key);
@@ -109,7 +114,9 @@ __device__ int list_near(const ListRerankTask& task, int64_t query, const QueryC
   for (int i = 0; i < kHeld; ++i) {
     if (i * 32 >= count) break;
     const int place = i * 32 + lane;
-    const bool passes = place < count && !(key_of_ordered(keys[i]) > limit);
+    const float estimate =
+        task.lists.by_row && place < count ? candidates.entries[place].estimate : key_of_ordered(keys[i]);
+    const bool passes = place < count && !(estimate > limit);
     const unsigned who = __ballot_sync(0xFFFFFFFFu, passes);
     const int at = stays + __popc(who & ((1u << lane) - 1));
     if (passes && at < kWarpRoom) list[at] = candidates.packed(place);
@@ -189,7 +196,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
       const int place = i * kThreads + thread;  // of more than these the first ones' will do
-      keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
+      keys[i] = place < count ? ordered_key(candidates.upper_estimate(task, place)) : kNanKey;
     }
     if (thread == 0) stay = 0;
     BlockGroup<kThreads> group(shared);

@@ -126,6 +126,29 @@ __global__ void __launch_bounds__(kThreads)
   grouped[atomicAdd(start, 1ull)] = hits.neighbors[i];
 }
 
+__global__ void __launch_bounds__(kThreads)
+    leave_out_probes_kernel(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const uint64_t probe = probes[i];
+  out[i] = probe == kPadding || marks[row_of(probe)] == 0 ? probe : kPadding;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    pack_found_kernel(const int64_t* ids, const float* keys, int64_t count, const uint32_t* rows, uint64_t* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) out[i] = ids[i] < 0 ? kPadding : pack_neighbor(ordered_key(keys[i]), rows[ids[i]]);
+}
+
+// `takes`: from places by their numbers; else to these.
+__global__ void __launch_bounds__(kThreads)
+    move_found_kernel(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to, bool takes) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= m * k) return;
+  const int64_t place = int64_t{numbers[i / k]} * k + i % k;
+  to[takes ? i : place] = from[takes ? place : i];
+}
+
 }  // namespace
 
 void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
@@ -138,6 +161,26 @@ void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, u
 
 void launch_probe_limits(const ProbeLimitsTask& task, cudaStream_t stream) {
   launch(probe_limits_kernel, Grid::over(task.queries, kThreads), stream, task);
+}
+
+void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,
+                             cudaStream_t stream) {
+  launch(leave_out_probes_kernel, Grid::over(count, kThreads), stream, probes, count, marks, out);
+}
+
+void launch_pack_found(const int64_t* ids, const float* keys, int64_t count, const uint32_t* rows, uint64_t* out,
+                       cudaStream_t stream) {
+  launch(pack_found_kernel, Grid::over(count, kThreads), stream, ids, keys, count, rows, out);
+}
+
+void launch_take_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
+                       cudaStream_t stream) {
+  launch(move_found_kernel, Grid::over(m * k, kThreads), stream, from, numbers, m, k, to, true);
+}
+
+void launch_put_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
+                      cudaStream_t stream) {
+  launch(move_found_kernel, Grid::over(m * k, kThreads), stream, from, numbers, m, k, to, false);
 }
 
 void launch_merge_found(const uint64_t* a, const uint64_t* b, int64_t queries, int64_t k, uint64_t* out,

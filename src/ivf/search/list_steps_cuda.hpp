@@ -125,6 +125,19 @@ void launch_list_range(const ListRangeTask& task, cudaStream_t stream);
 void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
                        cudaStream_t stream);
 
+// Probes of lists that are marked become padding; `lists` marks, of which those that are not 0 say so.
+void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,
+                             cudaStream_t stream);
+// What exact search found in one list, m x k numbers of its vectors and their keys, as packed neighbours with the rows
+// of these.
+void launch_pack_found(const int64_t* ids, const float* keys, int64_t count, const uint32_t* rows, uint64_t* out,
+                       cudaStream_t stream);
+// Lists of k neighbours of the queries with these numbers, m of them, from their places and back.
+void launch_take_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
+                       cudaStream_t stream);
+void launch_put_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
+                      cudaStream_t stream);
+
 // The nearest of two lists of neighbours for each query: what was found in two parts of a collection, brought
 // together. `a` and `b` have k packed neighbours for each query, sorted, no row in both, and padded; `out`, which is
 // neither, gets the first k of all. A search by bisection for each; enqueues and returns.

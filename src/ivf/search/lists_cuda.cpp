@@ -8,13 +8,17 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
+#include "cuda/pinned_page.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "exact/prepared_base_cuda.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_backend.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
+#include "ivf/search/left_queries_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
+#include "kernels/rerank/few_nearest_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
@@ -24,6 +28,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 namespace kith {
 namespace {
@@ -45,6 +51,8 @@ struct RoundShape {
   bool brings = false;      // queries do not lie on the device as they are
   bool may_be_short = false;
   bool writes_singly = false;  // results lie on the device, in the places of queries that do not follow each other
+  int64_t ranked_lists = 0;    // of few queries, which one launch ranks (few_nearest_cuda.hpp); 0: as many queries are
+  int multiprocessors = 0;
 };
 
 // The arrays of a batch on the device, in one block of memory: to take one from the device takes longer than most of
@@ -52,8 +60,12 @@ struct RoundShape {
 struct RoundLayout : WorkspaceLayout {
   RoundLayout(const RoundShape& shape, int64_t batch, int64_t scan_bytes = 0)
       : rows(take<float>(shape.brings ? batch : 0, shape.cols)),
-        lists(take<int64_t>(batch, shape.slots)),
-        distances(take<float>(batch, shape.slots)),
+        arrived(take<uint32_t>(shape.ranked_lists > 0 ? 1 : 0)),
+        rank_keys(take<uint32_t>(batch, shape.ranked_lists)),
+        rank_minima(take<uint64_t>(
+            shape.ranked_lists > 0 ? few_nearest_minima(batch, shape.ranked_lists, shape.multiprocessors) : 0)),
+        lists(take<int64_t>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
+        distances(take<float>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
         probes(take<uint64_t>(batch, shape.slots)),
         short_queries(take<uint32_t>(shape.may_be_short ? batch + 1 : 0)),
         found(take<uint64_t>(batch, shape.k * shape.found_lists)),
@@ -61,7 +73,10 @@ struct RoundLayout : WorkspaceLayout {
         written_distances(take<float>(shape.writes_singly ? batch : 0, shape.k)),
         scan(take<std::byte>(scan_bytes)) {}
 
-  Slot<float> rows;  // queries
+  Slot<float> rows;        // queries
+  Slot<uint32_t> arrived;  // right behind them: one copy brings both
+  Slot<uint32_t> rank_keys;
+  Slot<uint64_t> rank_minima;
   Slot<int64_t> lists;
   Slot<float> distances;
   Slot<uint64_t> probes;
@@ -169,6 +184,8 @@ class CudaSearcher final : public ListSearcher {
     shape.k = task_.k;
     shape.lists = lists.lists;
     shape.vectors = lists.count;
+    shape.longest = parts_[part]->longest();
+    shape.row_terms = parts_[part]->prepared().upper_terms != nullptr;
     shape.multiprocessors = gpu_.multiprocessors;
     shape.warpgroups = product_engine(gpu_.compute_capability) == ProductEngine::wgmma;
     shape.repeats = parts_[part]->repeats() != nullptr && task_.kept == nullptr;
@@ -176,19 +193,26 @@ class CudaSearcher final : public ListSearcher {
     return shape;
   }
 
-  RoundShape round_shape(const ListsRound& round) const {
+  int64_t cols() const { return parts_.front()->lists().codec.format.cols; }
+  // Whether one launch ranks the lists of a batch.
+  bool ranks_few(const ListsRound& round, int64_t batch) const {
+    return model_.centres() != nullptr && suits_few_nearest(key_kind(metric_), batch, cols(), round.slots);
+  }
+  RoundShape round_shape(const ListsRound& round, bool few) const {
     const bool on_host = round.query_space.host_readable();
-    return {.cols = parts_.front()->lists().codec.format.cols,
+    return {.cols = cols(),
             .slots = round.slots,
             .k = task_.k,
             .found_lists = parts_.size() > 1 ? 3 : 1,
             .stages = on_host && (round.again || round.dtype != DType::f32),
             .brings = on_host || round.again,
             .may_be_short = task_.fewest > 0,
-            .writes_singly = round.again && !round.result_space.host_readable()};
+            .writes_singly = round.again && !round.result_space.host_readable(),
+            .ranked_lists = few ? lists_ : 0,
+            .multiprocessors = gpu_.multiprocessors};
   }
   SearchTask ranking_task(const ListsRound& round, int64_t queries) const;
-  ListsCudaPlan plan_batch(const ListsRound& round, int64_t batch, int64_t most, int64_t for_ranking,
+  ListsCudaPlan plan_batch(const ListsRound& round, int64_t batch, bool few, int64_t most, int64_t for_ranking,
                            const DeviceInfo& gpu, const PlanBudget& budget) const;
 
   const DeviceGuard guard_;
@@ -210,7 +234,7 @@ SearchTask CudaSearcher::ranking_task(const ListsRound& round, int64_t queries) 
   SearchShape shape;
   shape.queries = queries;
   shape.rows = lists_;
-  shape.cols = round_shape(round).cols;
+  shape.cols = cols();
   shape.metric = metric_;
   shape.query_space = shape.base_space = MemorySpace::cuda(context_->device());
   shape.base_checked = true;
@@ -220,18 +244,19 @@ SearchTask CudaSearcher::ranking_task(const ListsRound& round, int64_t queries) 
   return task;
 }
 
-// `for_ranking`: the device memory that ranking may plan with.
-ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, int64_t most, int64_t for_ranking,
-                                       const DeviceInfo& gpu, const PlanBudget& budget) const {
-  const RoundShape shape = round_shape(round);
+// `few`: one launch ranks. `for_ranking`: else the device memory that ranking may plan with.
+ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, bool few, int64_t most,
+                                       int64_t for_ranking, const DeviceInfo& gpu, const PlanBudget& budget) const {
+  const RoundShape shape = round_shape(round, few);
   const bool to_host = round.result_space.host_readable();
   const int64_t gathered = round.again ? array_bytes<uint32_t>(batch) : 0;  // numbers of queries
   ListsCudaPlan plan;
   plan.query_batch = batch;
+  plan.ranks_few = few;
   plan.host_bytes =
       array_bytes<float>(shape.stages ? batch * shape.cols : 0) + array_bytes<uint64_t>(to_host ? batch * task_.k : 0);
   plan.device_bytes = saturating_add(RoundLayout(shape, batch).bytes, gathered);
-  if (model_.centres() != nullptr) {
+  if (model_.centres() != nullptr && shape.ranked_lists == 0) {
     plan.ranking = plan_knn_cuda(ranking_task(round, batch), gpu, {kNoLimit, for_ranking, budget.threads, budget.cpu});
     plan.host_bytes += plan.ranking->host_bytes;
     plan.device_bytes = saturating_add(plan.device_bytes, plan.ranking->device_bytes);
@@ -258,17 +283,17 @@ PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudg
     constexpr int64_t kSome = 256;                                      // so many that little is lost between arrays
     const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
     const int64_t wanted = std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, task_.k), 1, round.queries);
-    const int64_t each = divide_up(RoundLayout(round_shape(round), kSome).bytes, kSome);
+    const int64_t each = divide_up(RoundLayout(round_shape(round, false), kSome).bytes, kSome);
     int64_t batch = std::clamp<int64_t>(most / (task_.most ? 6 : 3) / each, 1, wanted);
     const auto fits = [&](const ListsCudaPlan& plan) {
       return plan.device_bytes <= most && plan.host_bytes <= budget.host;
     };
-    ListsCudaPlan plan = plan_batch(round, batch, most, most / 6, gpu, budget);
+    ListsCudaPlan plan = plan_batch(round, batch, ranks_few(round, batch), most, most / 6, gpu, budget);
     while (!fits(plan) && batch > 1) {
       batch = divide_up(batch, 2);
-      plan = plan_batch(round, batch, most, most / 6, gpu, budget);
+      plan = plan_batch(round, batch, false, most, most / 6, gpu, budget);
     }
-    if (!fits(plan)) plan = plan_batch(round, 1, most, 0, gpu, budget);
+    if (!fits(plan)) plan = plan_batch(round, 1, false, most, 0, gpu, budget);
     return ListsPlan(std::move(plan));
   });
 }
@@ -299,10 +324,11 @@ class CudaBackend final : public ListsBackend {
         plan_(plan),
         resources_(planned.with_progress({})),
         context_(search.context_),
-        shape_(search.round_shape(round)),
+        shape_(search.round_shape(round, plan.ranks_few)),
         staged_(shape_.stages ? plan.query_batch * shape_.cols : 0, "queries as f32", planned),
         layout_(shape_, plan.query_batch, plan.scan_bytes),
         memory_(layout_.bytes, "the search of lists", context_, planned) {
+    if (shape_.ranked_lists > 0) page_.emplace();
     if (!plan.ranking) return;
     ranking_ = make_knn_cuda(search.ranking_task(round, plan.query_batch), *plan.ranking, resources_);
   }
@@ -311,7 +337,10 @@ class CudaBackend final : public ListsBackend {
     numbers_ = numbers;
     const auto count = static_cast<int64_t>(numbers.size());
     const int64_t cols = shape_.cols;
-    if (queries.space().host_readable()) {
+    const bool here = queries.space().host_readable();
+    if (page_) page_->use(context_->stream());
+    if (page_ && !(here && fits_page())) context_->fill(at(layout_.arrived), 0xFF, 1);
+    if (here) {
       bring(queries);
     } else if (follow_each_other()) {
       now_ = queries.slice(numbers.front(), count);
@@ -323,6 +352,10 @@ class CudaBackend final : public ListsBackend {
   }
 
   std::vector<uint32_t> rank() override {
+    if (page_) {
+      rank_few();
+      return limit_probes();
+    }
     if (ranking_ == nullptr) {  // one list
       context_->fill(at(layout_.probes), 0, count());
       return {};
@@ -343,8 +376,18 @@ class CudaBackend final : public ListsBackend {
   }
 
   void nearest(uint64_t* neighbors, ProgressMeter&) override {
-    context_->copy_values(neighbors, search_parts(), count() * task_.k);
-    context_->synchronize();
+    const int64_t found = count() * task_.k;
+    const bool on_page = page_ && search_.parts_.size() == 1 && plan_.parts[0].direct &&
+                         array_bytes<uint64_t>(found) <= PinnedPage::kDownBytes - kFewReportBytes;
+    auto* const page = on_page ? reinterpret_cast<uint64_t*>(page_->down() + kFewReportBytes) : nullptr;
+    if (on_page) {
+      search_parts(page);
+    } else {
+      context_->copy_values(neighbors, search_parts(), found);
+    }
+    wait();
+    check_queries();
+    if (on_page) std::copy_n(page, found, neighbors);
   }
 
   void nearest_on_device(const NeighborsView& out, ProgressMeter&) override {
@@ -365,11 +408,16 @@ class CudaBackend final : public ListsBackend {
         context_->copy_values(one.distances, distances + i * k, k);
       }
     }
-    context_->synchronize();
+    wait();
+    check_queries();
   }
 
   // Where more are found than there is room for, they are looked for again: with more room, or for fewer queries.
   void within(RangeHits& hits, ProgressMeter&) override {
+    if (checks_queries()) {
+      wait();
+      check_queries();
+    }
     for (int64_t first = 0; first < count();) {
       const int64_t some = std::min(together_, count() - first);
       const HitMemory memory(some, capacity_, context_, resources_);
@@ -398,8 +446,52 @@ class CudaBackend final : public ListsBackend {
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
   bool follow_each_other() const { return int64_t{numbers_.back()} - numbers_.front() + 1 == count(); }
 
+  void wait() {
+    context_->synchronize();
+    if (page_) page_->finished();
+  }
+
+  // Whether queries, and what is behind them, go to the device by the page.
+  bool fits_page() const { return page_ && layout_.arrived.offset + layout_.arrived.bytes() <= PinnedPage::kUpBytes; }
+  bool checks_queries() const { return page_ && task_.check_finite && !round_.again; }
+  // After a wait.
+  void check_queries() const {
+    if (!checks_queries()) return;
+    const uint32_t bad = reinterpret_cast<const FewReport*>(page_->down())->bad_query;
+    if (bad != kNoBadRow) throw_not_finite("query", numbers_.front() + int64_t{bad});
+  }
+
+  // The nearest lists of few queries, in one launch; it zeroes what the scan after it counts in.
+  void rank_few() const {
+    FewNearestTask task;
+    const auto& layout = dynamic_cast<const PreparedBaseCuda&>(search_.model_.centres()->layout());
+    task.distance.queries = device_rows(now_);
+    task.distance.rows = layout.rows();
+    task.distance.cols = shape_.cols;
+    task.distance.kind = key_kind(search_.metric_);
+    task.distance.keys = at(layout_.rank_keys);
+    task.distance.stride = search_.lists_;
+    task.results.k = round_.slots;
+    task.minima = at(layout_.rank_minima);
+    task.arrived = at(layout_.arrived);
+    task.results.neighbors = at(layout_.probes);
+    if (checks_queries()) task.report = reinterpret_cast<FewReport*>(page_->down());
+    if (zeroes_early()) {
+      task.zeroed = reinterpret_cast<uint64_t*>(at(layout_.scan));
+      task.zeroed_words = zeroed_bytes(search_.shape_of(0, count(), round_.slots), plan_.parts[0]) / 8;
+    }
+    launch_few_nearest(task, search_.gpu_.multiprocessors, context_->stream());
+  }
+  bool zeroes_early() const { return page_ && !plan_.parts.empty() && plan_.parts[0].batch >= count(); }
+
   void bring(const MatrixView& queries) {
     const int64_t cols = shape_.cols;
+    if (fits_page()) {
+      auto* const rows = reinterpret_cast<float*>(page_->up());
+      for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
+      *layout_.arrived.in(page_->up()) = ~uint32_t{0};
+      return context_->copy(memory_.data(), page_->up(), layout_.arrived.offset + layout_.arrived.bytes());
+    }
     if (staged_.size() > 0) {
       for (int64_t i = 0; i < count(); ++i) {
         widen_row(queries, numbers_[static_cast<size_t>(i)], staged_.data() + i * cols);
@@ -426,6 +518,7 @@ class CudaBackend final : public ListsBackend {
     uint32_t number = 0;
     context_->copy_values(&number, task.short_count, 1);
     context_->synchronize();
+    check_queries();
     std::vector<uint32_t> places(number);
     if (number == 0) return places;
     context_->copy_values(places.data(), task.short_queries, int64_t{number});
@@ -434,10 +527,11 @@ class CudaBackend final : public ListsBackend {
     return places;
   }
 
-  // The best neighbours of the batch's queries.
-  uint64_t* search_parts() {
+  // The best neighbours of the batch's queries; where there is one part they can be written elsewhere.
+  uint64_t* search_parts(uint64_t* elsewhere = nullptr) {
     uint64_t* lists[3];
     for (int i = 0; i < 3; ++i) lists[i] = at(layout_.found) + i * count() * task_.k;
+    if (elsewhere != nullptr) lists[0] = elsewhere;
     for (size_t p = 0; p < search_.parts_.size(); ++p) {
       const PreparedSegmentCuda& part = *search_.parts_[p];
       IvfSearchTask task;
@@ -450,8 +544,14 @@ class CudaBackend final : public ListsBackend {
       task.repeats = part.repeats();
       task.terms = search_.terms_[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
-      launch_ivf_search(task, search_.shape_of(p, count(), round_.slots), plan_.parts[p], at(layout_.scan),
-                        context_->stream());
+      task.zeroed = p == 0 && zeroes_early();
+      const IvfSearchShape shape = search_.shape_of(p, count(), round_.slots);
+      task.leaves_direct = suits_left_queries(task, shape, plan_.parts[p], search_.metric_);
+      launch_ivf_search(task, shape, plan_.parts[p], at(layout_.scan), context_->stream());
+      if (task.leaves_direct) {
+        search_left_queries(task, shape, plan_.parts[p], search_.metric_, at(layout_.scan), context_,
+                            search_.resources_.with_progress({}));
+      }
       if (p == 0) continue;
       launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
       std::swap(lists[0], lists[2]);
@@ -515,7 +615,8 @@ class CudaBackend final : public ListsBackend {
   const HostArray<float> staged_;
   const RoundLayout layout_;
   const DeviceBuffer memory_;
-  std::unique_ptr<KnnBackend> ranking_;  // none: there is one list
+  std::unique_ptr<KnnBackend> ranking_;  // none: there is one list, or queries are few
+  std::optional<PinnedPage> page_;       // of few queries
   std::span<const uint32_t> numbers_;
   MatrixView now_;  // the queries on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);

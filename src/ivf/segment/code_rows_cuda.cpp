@@ -147,7 +147,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   sort.offsets = segment->to_fill().offsets;
   sort.sorted_codes = segment->to_fill().codes;
   sort.rows = segment->to_fill().rows;
-  const DeviceBuffer sorting(sort_lists_bytes(sort.count, sort.lists), "the sort by list", context, resources);
+  const DeviceBuffer sorting(sort_lists_bytes(sort.count), "the sort by list", context, resources);
   if (!only_counts(resources)) launch_sort_lists(sort, sorting.data(), context->stream());
   context->synchronize();
   return segment;

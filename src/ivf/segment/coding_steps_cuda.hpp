@@ -82,7 +82,7 @@ struct SortListsTask {
   uint32_t* rows = nullptr;
 };
 
-int64_t sort_lists_bytes(int64_t count, int64_t lists);
+int64_t sort_lists_bytes(int64_t count);
 
 // With so many bytes of memory, aligned to 256 bytes. Enqueues and returns.
 void launch_sort_lists(const SortListsTask& task, std::byte* memory, cudaStream_t stream);

@@ -28,22 +28,51 @@ namespace kith {
 
 // Where codes hold norms (kernels/codes/code_norm.hpp) a key is of |x - x'|^2 + (norm - |x'|^2), which is no distance:
 // the vector's term has the second part, bounds are of products and of squares, and reaches too are squares.
+//
+// Where a list has vectors far shorter than others, near a centre that the others are far from, what is true of its
+// longest vector says nothing about the short ones. Bounds of distances are then made of two parts (by_row): the errors
+// above are at most a share of |a|^2 and the same share of |b|^2, since 2 |a| |b| is at most their sum; and with
+// e = kRowShare and a vector's own residual r
+//   (d + r)^2 <= (1 + e) (d^2 + r^2 / e).
+// What is the vector's part of it, row_slack(), is in its term: added in the first pass, where k estimates are to be no
+// less than the distances, and subtracted in the second, where no estimate may be too large. The query's part is in its
+// bounds, with 1 + e times the squares of reaches; in the first pass, whose values of several lists are compared, in
+// its estimates too (with_own_error), and 1 + e is squared.
+inline constexpr double kRowShare = 0x1p-8;
+
 // What a search of lists goes by.
 struct ListKey {
   KeyKind kind;
   bool by_norm;  // l2 and squared_l2 only
+  bool by_row;   // of distances: the vectors' parts of bounds are in their terms
 
-  KITH_HOST_DEVICE constexpr ListKey(KeyKind given, bool norms = false) : kind(given), by_norm(norms) {}
+  KITH_HOST_DEVICE constexpr ListKey(KeyKind given, bool norms = false, bool rows = false)
+      : kind(given), by_norm(norms), by_row(rows) {}
   // Whether estimates are squares of distances, and reaches distances.
   KITH_HOST_DEVICE constexpr bool has_distances() const { return has_differences(kind) && !by_norm; }
+  KITH_HOST_DEVICE constexpr double stretch() const { return by_row ? 1 + kRowShare : 1; }
 };
 
 // Of all vectors of a list: the largest, in the scaled unit; infinite where a vector has no halves.
 struct ListFacts {
-  float norm;      // |b|
-  float residual;  // what rounding moved a vector by
+  float norm;      // |b|; cosine: f |b|
+  float residual;  // what rounding moved a vector by; cosine: f times that
   float factor;    // cosine: f; of norms: what is added to a square
 };
+
+// Of eight f32 operations.
+inline constexpr double kEstimateRounding = 0x1p-21;
+
+// What the estimate of a squared distance is off by at most, as a share of |a|^2 + |b|^2.
+KITH_HOST_DEVICE inline double estimate_share(int64_t cols) {
+  return (static_cast<double>(cols) + 16) * kSumLoss + kEstimateRounding * (1 + static_cast<double>(cols) / 16);
+}
+
+// A vector's part of the bounds of its squared distances, where they are by row; of |b|^2 and what rounding moved it
+// by, squared. A little more, for what the term's own rounding loses.
+KITH_HOST_DEVICE inline double row_slack(int64_t cols, double squared_norm, double squared_residual) {
+  return (estimate_share(cols) * squared_norm + squared_residual * (1 + 1 / kRowShare)) * (1 + 0x1p-10) + 0x1p-120;
+}
 
 // Of a query's halves for one list.
 struct PairFacts {
@@ -67,7 +96,7 @@ struct PairBounds {
 
 KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols, const ListFacts& list,
                                                const PairFacts& query) {
-  constexpr double kRounding = 0x1p-21;  // of eight f32 operations
+  constexpr double kRounding = kEstimateRounding;
   const KeyKind kind = key.kind;
   const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
   const double product = norm * list.norm;
@@ -80,7 +109,11 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
     error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16) + 0x1p-20 * query.squared_norm;
     bounds.scale = 2;
     bounds.shift = static_cast<float>(query.squared_norm);
-    if (key.by_norm) {
+    if (key.by_row) {
+      error = (estimate_share(cols) + 0x1p-20) * query.squared_norm * (1 + 0x1p-16);
+      bounds.moved = static_cast<float>(query.residual * (1 + 0x1p-20));
+      if (!(list.residual < 1e30f)) error = HUGE_VAL;  // a vector without halves has no term
+    } else if (key.by_norm) {
       // The query's own rounding is in its square too.
       const double moved = query.residual * (static_cast<double>(list.norm) + list.residual) + norm * list.residual;
       error += 2 * moved + query.residual * (2 * norm + query.residual) +
@@ -95,7 +128,8 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
         sum_loss + query.residual * (static_cast<double>(list.norm) + list.residual) + norm * list.residual;
     if (kind == KeyKind::cosine) {
       const double offset = -query.offset * query.inverse_norm;
-      error = list.factor * (query.inverse_norm * (lost + kRounding * product) + kRounding * fabs(offset)) + kRounding;
+      error = query.inverse_norm * (lost + kRounding * product) + list.factor * kRounding * fabs(offset) + kRounding;
+      if (!(list.factor < 1e30f)) error = HUGE_VAL;
       bounds.gain = static_cast<float>(query.inverse_norm);
       bounds.offset = static_cast<float>(offset);
       bounds.shift = 1;
@@ -110,6 +144,16 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
   bounds.error = error < 1e30 ? static_cast<float>(error) : HUGE_VALF;
   if (!(bounds.moved < 1e30f)) bounds.moved = HUGE_VALF;
   return bounds;
+}
+
+// Bounds of the first pass where they are by row: estimates are no less than the distances' squares.
+KITH_HOST_DEVICE inline PairBounds with_own_error(const PairBounds& bounds) {
+  const double moved = static_cast<double>(bounds.moved) * bounds.moved * (1 + 1 / kRowShare);
+  PairBounds folded = bounds;
+  folded.shift += static_cast<float>((bounds.error + moved) * (1 + 0x1p-20));
+  folded.error = 0;
+  folded.moved = 0;
+  return folded;
 }
 
 // Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and
@@ -168,7 +212,7 @@ KITH_HOST_DEVICE inline float upper_bound(const ListKey& key, const PairBounds& 
     if (key.by_norm && upper < 0) upper = 0;  // no key is
     return upper + fabsf(upper) * 0x1p-21f;
   }
-  const float square = (estimate + bounds.error) * (1 + 0x1p-21f);
+  const float square = (estimate + bounds.error) * static_cast<float>(key.stretch() * key.stretch() * (1 + 0x1p-21));
   return (sqrtf(square > 0 ? square : 0.0f) + bounds.moved) * (1 + 0x1p-21f);
 }
 KITH_HOST_DEVICE inline float lower_bound(const ListKey& key, const PairBounds& bounds, float estimate) {
@@ -176,7 +220,7 @@ KITH_HOST_DEVICE inline float lower_bound(const ListKey& key, const PairBounds& 
     const float lower = estimate - bounds.error;
     return lower - fabsf(lower) * 0x1p-21f;
   }
-  const float square = (estimate - bounds.error) * (1 - 0x1p-21f);
+  const float square = (estimate - bounds.error) * static_cast<float>((1 - 0x1p-21) / key.stretch());
   const float distance = sqrtf(square > 0 ? square : 0.0f) * (1 - 0x1p-21f) - bounds.moved;
   return distance - fabsf(distance) * 0x1p-21f;
 }
@@ -206,7 +250,7 @@ KITH_HOST_DEVICE inline bool reach_in_range(const ListKey& key, double reach, do
 
 // What a value (estimate = scale * value + shift) is at most for a vector within `reach`, which has the ties.
 KITH_HOST_DEVICE inline float value_limit(const ListKey& key, const PairBounds& bounds, double reach) {
-  double limit = key.has_distances() ? (reach + bounds.moved) * (reach + bounds.moved) : reach;
+  double limit = key.has_distances() ? (reach + bounds.moved) * (reach + bounds.moved) * key.stretch() : reach;
   limit = (limit + static_cast<double>(bounds.error) - bounds.shift) / bounds.scale;
   limit += fabs(limit) * 0x1p-22;
   return limit < 1e38 ? static_cast<float>(limit) : HUGE_VALF;
@@ -216,6 +260,7 @@ struct DeviceListsView {
   KeyKind kind = KeyKind::l2;
   CodecView codec;
   bool residual = false;  // codes are of vectors less their centre
+  bool by_row = false;    // a search's bounds are (ListKey)
   int64_t lists = 1;
   const float* centres = nullptr;    // lists x cols; none for a single list without one
   const int64_t* offsets = nullptr;  // lists + 1
@@ -229,7 +274,7 @@ struct DeviceListsView {
     return !residual && centres != nullptr && has_differences(kind) && !codec.format.copies_codewords();
   }
   // What keys and their bounds are made from.
-  KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind)}; }
+  KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind), by_row}; }
   KITH_HOST_DEVICE bool has_origin() const { return centres != nullptr && (residual || subtracts()); }
 };
 
@@ -240,6 +285,13 @@ struct PreparedLists {
   float* terms = nullptr;      // of each vector: |b|^2 / 2, what norms make of it, or cosine's f; none for products
   uint16_t* table = nullptr;   // halves of the codewords, where codes are of 8 bits (scan_cut.hpp)
   uint16_t* halves = nullptr;  // of each vector, half_cols() apart: for codes that take long to decode
+  float* upper_terms = nullptr;  // of each vector, with its part of the bounds added; none: bounds are of lists
+  float* lower_terms = nullptr;  // the same with it subtracted
+
+  // What is between a vector's estimates of both passes, where bounds are by row.
+  KITH_HOST_DEVICE float estimates_apart(int64_t position) const {
+    return 2 * (upper_terms[position] - lower_terms[position]) * (1 + 0x1p-20f);
+  }
 
   // Rows of a multiple of 16 bytes.
   KITH_HOST_DEVICE static constexpr int64_t half_cols(int64_t cols) { return (cols + 7) / 8 * 8; }

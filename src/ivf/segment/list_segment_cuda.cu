@@ -5,18 +5,17 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/vector_access.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "ivf/segment/coding_steps_cuda.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "ivf/segment/list_segment.hpp"
+#include "kernels/select/sort_pairs_cuda.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/kept_rows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
-#include <cub/device/device_radix_sort.cuh>
 
 #include <algorithm>
 #include <cstdint>
@@ -65,23 +64,15 @@ int bits_for(int64_t lists) {
   return bits;
 }
 
-size_t radix_bytes(int64_t count, int64_t lists) {
-  cub::DoubleBuffer<uint32_t> keys;
-  cub::DoubleBuffer<uint32_t> values;
-  size_t bytes = 0;
-  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, values, count, 0, bits_for(lists), nullptr));
-  return bytes;
-}
-
 struct SortLayout : WorkspaceLayout {
-  SortLayout(int64_t count, int64_t lists) {
+  explicit SortLayout(int64_t count) {
     keys = take<uint32_t>(count);
     for (Slot<uint32_t>& one : order) one = take<uint32_t>(count);
-    radix = take<std::byte>(static_cast<int64_t>(radix_bytes(count, lists)));
+    sorting = take<std::byte>(sort_pairs_bytes(count));
   }
   Slot<uint32_t> keys;
   Slot<uint32_t> order[2];
-  Slot<std::byte> radix;
+  Slot<std::byte> sorting;
 };
 
 __global__ void __launch_bounds__(kThreads)
@@ -151,23 +142,22 @@ void launch_narrow_lists(const int64_t* lists, int64_t count, int32_t* narrow, c
   launch(narrow_kernel, Grid::over(count, kThreads), stream, lists, count, narrow);
 }
 
-int64_t sort_lists_bytes(int64_t count, int64_t lists) { return SortLayout(count, lists).bytes; }
+int64_t sort_lists_bytes(int64_t count) { return SortLayout(count).bytes; }
 
 void launch_sort_lists(const SortListsTask& task, std::byte* memory, cudaStream_t stream) {
-  const SortLayout at(task.count, task.lists);
-  cub::DoubleBuffer<uint32_t> keys(reinterpret_cast<uint32_t*>(task.labels), at.keys.in(memory));
-  cub::DoubleBuffer<uint32_t> order(at.order[0].in(memory), at.order[1].in(memory));
+  const SortLayout at(task.count);
+  const SortPairsTask sort{.keys = {vectors<uint32_t>(task.labels), at.keys.in(memory)},
+                           .values = {at.order[0].in(memory), at.order[1].in(memory)},
+                           .count = task.count,
+                           .bits = bits_for(task.lists),
+                           .memory = at.sorting.in(memory)};
   launch(number_rows_kernel, Grid::over(task.count, kThreads), stream, task.labels, task.count, task.lists,
-         order.Current());
-  if (task.count > 0) {
-    auto room = static_cast<size_t>(at.radix.bytes());
-    KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(at.radix.in(memory), room, keys, order, task.count, 0,
-                                                    bits_for(task.lists), stream));
-  }
-  launch(offsets_kernel, Grid::over(task.count + 1, kThreads), stream, keys.Current(), task.count, task.lists,
+         sort.values[0]);
+  const int end = launch_sort_pairs(sort, stream);
+  launch(offsets_kernel, Grid::over(task.count + 1, kThreads), stream, sort.keys[end], task.count, task.lists,
          task.offsets);
   visit_code_unit(task.code_bytes, [&](auto unit) {
-    launch(place_rows_kernel<decltype(unit)>, Grid::over(task.count, kThreads), stream, order.Current(), task.count,
+    launch(place_rows_kernel<decltype(unit)>, Grid::over(task.count, kThreads), stream, sort.values[end], task.count,
            task.first_row, task.codes, task.code_bytes, task.sorted_codes, task.rows);
   });
 }

@@ -1,0 +1,94 @@
+// Which rows a copy of them in bytes cannot rule out for one query: the proof behind byte_screen_cuda.hpp.
+//
+// A row x (less a centre, of length 1, or as it is) is kept as s b, b whole numbers up to 127 and s its own scale, and
+// moved by that by at most `residual`. The query w likewise becomes t m, m whole numbers of 15 bits. p = <m, b> follows
+// to within a few units of f32. With the triangle inequality the distance of w and x is within both residuals of that
+// of t m and s b, whose square is t^2 |m|^2 + s^2 |b|^2 - 2 s t p; an inner product is within what the residuals, times
+// the lengths, can make of it. The k-th smallest upper bound is a reach: what is surely farther is no neighbour. Keys
+// are rounded to f32, which can make a farther row equal; reach_with_ties() is that much larger.
+#pragma once
+
+#include "core/host_device.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int64_t kByteScreenMostCols = 4096;  // for which the sums of products fit in 32 bits
+inline constexpr int kByteCodeMost = 127;
+inline constexpr int kQueryCodeMost = 127 * 128;  // as 128 h + l, h and l whole numbers of eight bits
+inline constexpr double kByteLeast = 1e-30;       // smaller values are kept as 0
+inline constexpr double kByteLargest = 1e15;      // larger ones are not kept at all: their squares might overflow f32
+inline constexpr float kByteLoss = 0x1p-19f;   // of what f32 makes of a square or a product, relative to both lengths
+inline constexpr float kByteTiny = 0x1p-120f;  // beside that: of numbers below f32's normal range
+
+// Of a row.
+struct ByteRowFacts {
+  float scale;     // s
+  float square;    // s^2 |b|^2
+  float residual;  // infinite: nothing is known of the row
+};
+
+// Of the query.
+struct ByteQueryFacts {
+  float scale;     // t
+  float square;    // t^2 |m|^2
+  float norm;      // no less than its root
+  float residual;  // infinite: nothing is known
+};
+
+// From sums in double: `lost` is the norm of x - s b, `values` the norm of what x was computed from.
+KITH_HOST_DEVICE inline float byte_residual(double lost, double values) {
+  const double bound = lost * (1 + 0x1p-20) + values * 0x1p-50;
+  return bound < kByteLargest ? static_cast<float>(bound * (1 + 0x1p-22)) : HUGE_VALF;
+}
+
+// The scale of a row whose largest magnitude is known; 0 where all its values are kept as 0.
+KITH_HOST_DEVICE inline float byte_scale(double largest, int most) {
+  return largest < kByteLeast ? 0.0f : static_cast<float>(largest / most);
+}
+
+struct ByteBounds {
+  float lower;
+  float upper;
+};
+
+// Of the distance, or for inner_product of the key. `product` is p. NaN where nothing is known.
+KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryFacts& query, const ByteRowFacts& row,
+                                               float product) {
+  const float joined = row.scale * (query.scale * product);  // s t p
+  if (kind == KeyKind::inner_product) {
+    const float length = sqrtf(row.square) * (1 + 0x1p-22f);
+    const float error =
+        (query.norm * row.residual + query.residual * (length + row.residual) + kByteLoss * query.norm * length) *
+            (1 + 0x1p-20f) +
+        fabsf(joined) * 0x1p-22f + kByteTiny;
+    return {-joined - error, -joined + error};
+  }
+  const float squares = query.square + row.square;
+  const float square = squares - 2 * joined;
+  const float error = kByteLoss * squares + kByteTiny;
+  const float moved = (row.residual + query.residual) * (1 + 0x1p-22f);
+  const float nearest = sqrtf(fmaxf(square - error, 0.0f)) * (1 - 0x1p-22f) - moved;
+  const float farthest = sqrtf(fmaxf(square + error, 0.0f)) * (1 + 0x1p-22f) + moved;
+  return {nearest - fabsf(nearest) * 0x1p-22f, farthest + farthest * 0x1p-22f};
+}
+
+// What a neighbour's lower bound is at most, where k rows have upper bounds up to `reach`; NaN where nothing can be
+// said.
+KITH_HOST_DEVICE inline float byte_limit(KeyKind kind, float reach) {
+  if (!(fabsf(reach) < static_cast<float>(kLargestReach))) return NAN;
+  const double far = reach;
+  double limit = 0;
+  if (kind == KeyKind::inner_product) {
+    limit = far + fabs(far) * kKeyLoss + kTinyKey;
+  } else {
+    limit = sqrt(far * far * (1 + kKeyLoss) + kTinyKey) + (kind == KeyKind::cosine ? kUnitLoss : 0x1p-148);
+  }
+  return static_cast<float>(limit + fabs(limit) * 0x1p-22 + 0x1p-147);
+}
+
+}  // namespace kith

@@ -1,0 +1,401 @@
+#include "kernels/rerank/byte_screen_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
+#include "kernels/distance/row_sum_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = kFewNearestThreads;
+constexpr int kWarps = kFewNearestWarps;
+constexpr int kCodeThreads = 8;                 // that share a row of codes, sixteen bytes each at a time
+constexpr int kGroups = 32 / kCodeThreads;      // of a warp
+constexpr int kRowsEach = 4;                    // of such a group at once
+constexpr int kWarpRows = kGroups * kRowsEach;  // of a warp at once
+constexpr int kBlockRows = kWarps * kWarpRows;  // of a block at once
+static_assert(kBlockRows == kScreenedRows);
+constexpr int kUnit = 16;  // bytes
+constexpr int kRoom = kFewNearestRoom;
+constexpr int kMostChosen = 2048;  // warps whose rows the last block looks at
+constexpr int kAhead = 8;          // loads that are under way at a time
+
+// Column `col` of a vector as it is kept, and what it was computed from.
+struct KeptValue {
+  double value;
+  double from;
+};
+
+__device__ KeptValue kept_value(const void* row, DType dtype, int64_t col, const float* centre, double inverse) {
+  const double x = stored_value(static_cast<const std::byte*>(row), dtype, col);
+  if (centre != nullptr) return {x - centre[col], fabs(x) + fabs(static_cast<double>(centre[col]))};
+  return {x * inverse, fabs(x * inverse)};
+}
+
+__device__ double warp_largest_double(double value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    const double other = __shfl_xor_sync(kAllLanes, value, apart);
+    value = other > value || other != other ? other : value;  // a NaN stays
+  }
+  return value;
+}
+
+// A warp for each row.
+__global__ void __launch_bounds__(kThreads)
+    byte_screen_kernel(KeyKind kind, DeviceRowsView rows, int64_t cols, ByteScreenView to) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (row >= rows.count) return;
+  const int lane = lane_index();
+  const double inverse = kind == KeyKind::cosine ? rows.inverse_norms[row] : 1.0;
+  const auto* const data =
+      static_cast<const std::byte*>(rows.data) + rows.stored(row) * rows.stride * stored_bytes(rows.dtype);
+  double largest = 0;
+  for (int64_t col = lane; col < cols; col += 32) {
+    const double value = fabs(kept_value(data, rows.dtype, col, to.centre, inverse).value);
+    largest = value > largest || value != value ? value : largest;
+  }
+  largest = warp_largest_double(largest);
+  // Of vectors without a length cosine says nothing that a distance would.
+  const bool known = largest < kByteLargest && !(kind == KeyKind::cosine && inverse == 0.0);
+  const float scale = known ? byte_scale(largest, kByteCodeMost) : 0.0f;
+  double lost = 0;
+  double from = 0;
+  int square = 0;
+  for (int64_t col = lane; col < to.stride; col += 32) {
+    int code = 0;
+    if (col < cols && known) {
+      const KeptValue kept = kept_value(data, rows.dtype, col, to.centre, inverse);
+      if (scale > 0) {
+        const double places = rint(kept.value / scale);
+        code = static_cast<int>(fmax(fmin(places, double{kByteCodeMost}), -double{kByteCodeMost}));
+      }
+      const double apart = kept.value - static_cast<double>(scale) * code;
+      lost = fma(apart, apart, lost);
+      from = fma(kept.from, kept.from, from);
+      square += code * code;
+    }
+    to.codes[row * to.stride + col] = static_cast<int8_t>(code);
+  }
+  lost = warp_sum(lost);
+  from = warp_sum(from);
+  square = warp_sum(square);
+  if (lane != 0) return;
+  to.scales[row] = scale;
+  to.squares[row] = static_cast<float>(static_cast<double>(scale) * scale * square);
+  to.residuals[row] = known ? byte_residual(sqrt(lost), sqrt(from)) : HUGE_VALF;
+}
+
+// The query as whole numbers, and what bounds want of it.
+struct ScreenQuery {
+  int8_t* high;  // in shared memory, stride bytes each
+  int8_t* low;
+  ByteQueryFacts facts;
+  bool finite;
+};
+
+// What all threads of a block come to together: the sum, or the largest.
+template <bool kSum>
+__device__ double over_block(double value, double* room) {
+  value = kSum ? warp_sum(value) : warp_largest_double(value);
+  __syncthreads();
+  if (lane_index() == 0) room[threadIdx.x / 32] = value;
+  __syncthreads();
+  double all = room[0];
+  for (int warp = 1; warp < kWarps; ++warp) {
+    const double other = room[warp];
+    all = kSum ? all + other : other > all || other != other ? other : all;
+  }
+  return all;
+}
+
+// The query's norm, for cosine; all threads, each of which adds as canonical.hpp says.
+__device__ double inverse_norm_of(const ScreenedNearestTask& task) {
+  const auto* const data = static_cast<const std::byte*>(task.query.data);
+  double lanes[kRowThreadLanes] = {};
+  for (int64_t first = threadIdx.x % kRowThreads * kRowThreadLanes; first < task.cols; first += kCanonicalLanes) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) {
+      const double value = first + i < task.cols ? stored_value(data, task.query.dtype, first + i) : 0.0;
+      lanes[i] = fma(value, value, lanes[i]);
+    }
+  }
+  return canonical_inverse_norm(__shfl_sync(kAllLanes, join_row_threads(lanes, row_threads()), 0));
+}
+
+// All threads of a block.
+__device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task, int8_t* memory) {
+  __shared__ double room[kWarps];
+  const void* const data = task.query.data;
+  const DType dtype = task.query.dtype;
+  const float* const centre = task.screen.centre;
+  const auto thread = static_cast<int64_t>(threadIdx.x);
+  const bool unit = task.kind == KeyKind::cosine;
+  const double inverse = unit ? inverse_norm_of(task) : 1.0;
+  ScreenQuery query{memory, memory + task.screen.stride, {}, true};
+  double largest = 0;
+  for (int64_t col = thread; col < task.cols; col += kThreads) {
+    const double value = fabs(kept_value(data, dtype, col, centre, inverse).value);
+    largest = value > largest || value != value ? value : largest;
+  }
+  largest = over_block<false>(largest, room);
+  query.finite = largest - largest == 0.0;
+  const bool known = largest < kByteLargest && !(unit && inverse == 0.0);
+  const float scale = known ? byte_scale(largest, kQueryCodeMost) : 0.0f;
+  double lost = 0;
+  double from = 0;
+  double square = 0;
+  for (int64_t col = thread; col < task.screen.stride; col += kThreads) {
+    int code = 0;
+    if (col < task.cols && known) {
+      const KeptValue kept = kept_value(data, dtype, col, centre, inverse);
+      if (scale > 0) {
+        const double places = rint(kept.value / scale);
+        code = static_cast<int>(fmax(fmin(places, double{kQueryCodeMost}), -double{kQueryCodeMost}));
+      }
+      const double apart = kept.value - static_cast<double>(scale) * code;
+      lost = fma(apart, apart, lost);
+      from = fma(kept.from, kept.from, from);
+      square += static_cast<double>(code) * code;
+    }
+    const int high = (code + 64) >> 7;
+    query.high[col] = static_cast<int8_t>(high);
+    query.low[col] = static_cast<int8_t>(code - 128 * high);
+  }
+  lost = over_block<true>(lost, room);
+  from = over_block<true>(from, room);
+  square = over_block<true>(square, room) * scale * scale;
+  query.facts = {scale, static_cast<float>(square), static_cast<float>(sqrt(square) * (1 + 0x1p-22)),
+                 known ? byte_residual(sqrt(lost), sqrt(from)) : HUGE_VALF};
+  __syncthreads();
+  return query;
+}
+
+struct ScreenMinima {
+  float* uppers;  // the least of each block's rows
+  float* lowers;  // and of each warp's
+};
+__device__ ScreenMinima minima_of(const ScreenedNearestTask& task) { return {task.minima, task.minima + gridDim.x}; }
+
+// Candidates of the last block, in `list`: their rows; -1 where nothing is sure. Where k rows have upper bounds up to a
+// reach, candidates have lower bounds within it: first the warps that have some are found, then their rows.
+__device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, uint64_t* list) {
+  __shared__ uint32_t chosen[kMostChosen];
+  __shared__ int count;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto blocks = static_cast<int>(gridDim.x);
+  const auto k = static_cast<int>(task.results.k);
+  const ScreenMinima minima = minima_of(task);
+  // With fewer blocks than neighbours nothing is ruled out.
+  float limit = HUGE_VALF;
+  if (k <= blocks) {
+    for (int i = thread; i < blocks; i += kThreads) {
+      list[i] = pack_neighbor(ordered_key(__ldcg(minima.uppers + i)), static_cast<uint32_t>(i));
+    }
+    __syncthreads();
+    sort_in_place(list, blocks);
+    limit = byte_limit(task.kind, key_of_ordered(ordered_of(list[k - 1])));
+    if (!(limit == limit)) return -1;
+  }
+  __syncthreads();
+  if (thread == 0) count = 0;
+  __syncthreads();
+  for (int first = 0; first < blocks * kWarps; first += kAhead * kThreads) {
+    float lowers[kAhead];
+    KITH_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+      const int warp = first + i * kThreads + thread;
+      lowers[i] = warp < blocks * kWarps ? __ldcg(minima.lowers + warp) : HUGE_VALF;
+    }
+    KITH_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+      const int warp = first + i * kThreads + thread;
+      if (warp >= blocks * kWarps || lowers[i] > limit) continue;
+      const int place = atomicAdd(&count, 1);
+      if (place < kMostChosen) chosen[place] = static_cast<uint32_t>(warp);
+    }
+  }
+  __syncthreads();
+  const int warps = count;
+  __syncthreads();
+  if (warps > kMostChosen) return -1;
+  if (thread == 0) count = 0;
+  __syncthreads();
+  const int64_t rows = task.rows.count;
+  const int64_t apart = int64_t{blocks} * kBlockRows;  // rows of a warp that follow each other
+  const auto each = static_cast<int>((rows + apart - 1) / apart) * kWarpRows;
+  const int64_t total = int64_t{warps} * each;
+  for (int64_t first = 0; first < total; first += kAhead * kThreads) {
+    float lowers[kAhead];
+    int64_t numbers[kAhead];
+    KITH_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+      const int64_t at = first + i * kThreads + thread;
+      numbers[i] = rows;
+      if (at < total) {
+        const auto place = static_cast<int>(at % each);
+        numbers[i] = int64_t{chosen[at / each]} * kWarpRows + place / kWarpRows * apart + place % kWarpRows;
+      }
+      lowers[i] = numbers[i] < rows ? __ldcg(task.lowers + numbers[i]) : HUGE_VALF;
+    }
+    KITH_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+      if (numbers[i] >= rows || lowers[i] > limit) continue;  // a NaN is none
+      const int place = atomicAdd(&count, 1);
+      if (place < kRoom) list[place] = static_cast<uint64_t>(numbers[i]);
+    }
+  }
+  __syncthreads();
+  const int found = count;
+  __syncthreads();
+  return found <= kRoom ? found : -1;
+}
+
+// Canonical keys of the candidates, sorted. All threads of a block.
+template <typename X>
+__device__ void compare_candidates(const ScreenedNearestTask& task, double* query, uint64_t* list, int count) {
+  const bool unit = task.kind == KeyKind::cosine;
+  const double inverse_q = unit ? inverse_norm_of(task) : 1.0;
+  widen_query(task.query, 0, task.cols, inverse_q, query);
+  __syncthreads();
+  const bool aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
+    const auto row = static_cast<int64_t>(list[i]);
+    const double inverse_x = unit ? task.rows.inverse_norms[row] : 1.0;
+    const X* const values = task.rows.row<X>(row);
+    const double sum = task.kind == KeyKind::inner_product
+                           ? row_sum<true>(query, values, task.cols, aligned, inverse_x)
+                           : row_sum<false>(query, values, task.cols, aligned, inverse_x);
+    __syncwarp(row_threads());
+    if (threadIdx.x % kRowThreads != 0) continue;
+    const float key = candidate_key(task.kind, sum, inverse_q, inverse_x);
+    list[i] = pack_neighbor(ordered_key(key), static_cast<uint32_t>(row));
+  }
+  __syncthreads();
+  sort_in_place(list, count);
+}
+
+template <typename X>
+__global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
+    screened_nearest_kernel(const __grid_constant__ ScreenedNearestTask task) {
+  extern __shared__ __align__(16) double memory[];  // the rounded query; then, in the last block, the query and a list
+  __shared__ bool last;
+  __shared__ float of_warps[kWarps];
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int lane = lane_index();
+  const int part = lane % kCodeThreads;
+  const int group = lane / kCodeThreads;
+  const ScreenQuery query = round_query(task, vectors<int8_t>(memory));
+  const auto* const high = vectors<uint4>(query.high);
+  const auto* const low = vectors<uint4>(query.low);
+  const ByteScreenView& screen = task.screen;
+  const auto units = static_cast<int>(screen.stride / kUnit);
+  const int64_t rows = task.rows.count;
+  float least_upper = HUGE_VALF;
+  float least_lower = HUGE_VALF;
+  for (int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + thread / 32) * kWarpRows; first < rows;
+       first += static_cast<int64_t>(gridDim.x) * kBlockRows) {
+    // The row whose bounds this thread computes, of the first threads of a group.
+    const int64_t mine = first + kGroups * part + group;
+    const bool has_row = part < kRowsEach && mine < rows;
+    ByteRowFacts facts{0, 0, 0};
+    if (has_row) facts = {screen.scales[mine], screen.squares[mine], screen.residuals[mine]};
+    const int8_t* codes[kRowsEach];
+    KITH_UNROLL
+    for (int i = 0; i < kRowsEach; ++i) {
+      const int64_t row = first + kGroups * i + group;
+      codes[i] = screen.codes + (row < rows ? row : rows - 1) * screen.stride;
+    }
+    int highs[kRowsEach] = {};
+    int lows[kRowsEach] = {};
+    for (int unit = part; unit < units; unit += kCodeThreads) {
+      uint4 x[kRowsEach];
+      KITH_UNROLL
+      for (int i = 0; i < kRowsEach; ++i) x[i] = load_vector<uint4>(codes[i] + unit * kUnit);
+      const uint4 h = high[unit];
+      const uint4 l = low[unit];
+      const uint32_t with_high[4] = {h.x, h.y, h.z, h.w};
+      const uint32_t with_low[4] = {l.x, l.y, l.z, l.w};
+      KITH_UNROLL
+      for (int i = 0; i < kRowsEach; ++i) {
+        const uint32_t words[4] = {x[i].x, x[i].y, x[i].z, x[i].w};
+        KITH_UNROLL
+        for (int word = 0; word < 4; ++word) {
+          highs[i] = __dp4a(static_cast<int>(words[word]), static_cast<int>(with_high[word]), highs[i]);
+          lows[i] = __dp4a(static_cast<int>(words[word]), static_cast<int>(with_low[word]), lows[i]);
+        }
+      }
+    }
+    float product = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kRowsEach; ++i) {
+      const float sum = warp_sum<kCodeThreads>(static_cast<float>(128 * highs[i] + lows[i]));
+      if (part == i) product = sum;
+    }
+    if (!has_row) continue;
+    const ByteBounds bounds = byte_bounds(task.kind, query.facts, facts, product);
+    task.lowers[mine] = bounds.lower;
+    least_upper = fminf(least_upper, bounds.upper);  // a NaN is none
+    // What is not known may be near.
+    least_lower = bounds.lower == bounds.lower ? fminf(least_lower, bounds.lower) : -HUGE_VALF;
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    least_upper = fminf(least_upper, __shfl_xor_sync(kAllLanes, least_upper, apart));
+    least_lower = fminf(least_lower, __shfl_xor_sync(kAllLanes, least_lower, apart));
+  }
+  if (lane == 0) {
+    of_warps[thread / 32] = least_upper;
+    minima_of(task).lowers[blockIdx.x * kWarps + thread / 32] = least_lower;
+  }
+  __syncthreads();
+  if (thread == 0) {
+    for (int warp = 1; warp < kWarps; ++warp) least_upper = fminf(least_upper, of_warps[warp]);
+    minima_of(task).uppers[blockIdx.x] = least_upper;
+  }
+  __threadfence();
+  __syncthreads();
+  if (thread == 0) last = atomicAdd(task.arrived, 1u) == gridDim.x - 2;  // it began at -1
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  auto* const list = vectors<uint64_t>(memory) + padded_cols(task.cols);
+  const bool sure = query.facts.residual < HUGE_VALF;
+  const int count = sure ? choose_candidates(task, list) : -1;
+  if (count >= 0) {
+    compare_candidates<X>(task, memory, list, count);
+    write_few(task.results, 0, list, count < task.results.k ? count : static_cast<int>(task.results.k));
+  }
+  if (thread == 0) *task.report = {query.finite ? 0xFFFFFFFFu : 0u, __ldcg(task.bad_row), count < 0 ? 1u : 0u};
+}
+
+}  // namespace
+
+void launch_byte_screen(KeyKind kind, const DeviceRowsView& rows, int64_t cols, const ByteScreenView& to,
+                        cudaStream_t stream) {
+  launch(byte_screen_kernel, Grid::over(rows.count, kThreads / 32), stream, kind, rows, cols, to);
+}
+
+void launch_screened_nearest(const ScreenedNearestTask& task, int multiprocessors, cudaStream_t stream) {
+  const int64_t bytes = std::max<int64_t>(2 * task.screen.stride,
+                                          (padded_cols(task.cols) + kRoom) * static_cast<int64_t>(sizeof(uint64_t)));
+  const Grid grid = Grid::of(screened_blocks(task.rows.count, multiprocessors), kThreads).with_shared(bytes);
+  visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
+    if constexpr (sizeof(X) > 1) {
+      allow_all_shared_memory(screened_nearest_kernel<X>);
+      launch(screened_nearest_kernel<X>, grid, stream, task);
+    }
+  });
+}
+
+}  // namespace kith

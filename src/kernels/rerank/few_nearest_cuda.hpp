@@ -1,0 +1,30 @@
+// The nearest rows of one to four queries in one launch: every canonical key, and the k smallest of them by the block
+// that is done last. Time is that of reading the rows once, and some microseconds for the last block.
+#pragma once
+
+#include "kernels/distance/distance_task.hpp"
+#include "kernels/rerank/few_nearest_plan.hpp"
+#include "kernels/rerank/few_results_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kith {
+
+struct FewNearestTask {
+  // Ordered keys go to its `keys`, which are memory for the search. Norms of queries are found here.
+  DistanceTask distance;
+  FewResults results;           // of at most kFewNearestMostK neighbours
+  uint64_t* minima = nullptr;   // few_nearest_minima(...)
+  uint32_t* arrived = nullptr;  // 0xFFFFFFFF before
+  uint64_t* zeroed = nullptr;   // where not null, so many words become 0: for who comes after it in the stream
+  int64_t zeroed_words = 0;
+  FewReport* report = nullptr;        // where not null it is written,
+  const uint32_t* bad_row = nullptr;  // with what is found here
+};
+
+// Of a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.
+void launch_few_nearest(const FewNearestTask& task, int multiprocessors, cudaStream_t stream);
+
+}  // namespace kith
