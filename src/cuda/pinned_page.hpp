@@ -1,7 +1,7 @@
-// A little pinned host memory for calls of few queries: what goes to the device is copied without a stop on the way,
-// and kernels write their results to it, where the host reads them once the stream is done. Pinning takes longer than
-// such a call, so pages go back to be used by the next. They are small and few, as streams are, and count against no
-// limit.
+// What a call of few queries has ready from the calls before: a little pinned host memory, by which queries go to the
+// device without a stop on the way and to which kernels write results, where the host reads them once the stream is
+// done; and some words on the device that need no setting. Taking either from the driver takes longer than such a call,
+// so pages go back to be used by the next. They are small and few, as streams are, and count against no limit.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@ class PinnedPage {
   static constexpr int64_t kUpBytes = int64_t{32} << 10;
   static constexpr int64_t kDownBytes = int64_t{16} << 10;
 
-  // One that nobody uses, or a new one, for the current device and all others.
-  PinnedPage();
+  // One that nobody uses, or a new one, for the current device, which is `device`.
+  explicit PinnedPage(int device);
   // Waits for the stream that uses it, where nobody has.
   ~PinnedPage();
   PinnedPage(const PinnedPage&) = delete;
@@ -29,16 +29,29 @@ class PinnedPage {
   void finished() { user_ = nullptr; }
 
   // What is on its way to the device, and what comes from it: pointers for host and device alike.
-  std::byte* up() const { return memory_.get(); }
-  std::byte* down() const { return memory_.get() + kUpBytes; }
+  std::byte* up() const { return memory_->host; }
+  std::byte* down() const { return memory_->host + kUpBytes; }
 
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
+  // On the device: 0xFFFFFFFF each before a kernel uses them, and it leaves them so.
+  struct Words {
+    uint32_t arrived;  // blocks that are done, less one
+    uint32_t bad_row;  // the first row that is not finite
   };
-  using Memory = std::unique_ptr<std::byte, Free>;
+  Words* words() const { return memory_->words; }
+
+  struct Memory {
+    std::byte* host = nullptr;
+    Words* words = nullptr;
+
+    Memory() = default;
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+  };
 
  private:
-  Memory memory_;
+  int device_;
+  std::unique_ptr<Memory> memory_;
   cudaStream_t user_ = nullptr;
 };
 

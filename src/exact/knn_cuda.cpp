@@ -364,19 +364,19 @@ class KnnCuda final : public KnnBackend {
     return false;
   }
 
-  void launch_few(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+  void launch_few(const ProductBase& piece, const FewResults& results, FewReport* report) {
     FewNearestTask task;
     task.distance = {queries_, piece.rows, task_.shape.cols, key_kind(task_.shape.metric), keys(), plan_.row_tile};
-    task.distance.first_bad = rows_.unchecked_rows();
+    task.words = rows_.page()->words();
+    if (rows_.unchecked_rows() != nullptr) task.distance.first_bad = &task.words->bad_row;
     task.results = results;
     task.minima = rows_.at(layout_.minima_of_few);
-    task.arrived = &rows_.status()->arrived;
     task.report = report;
-    task.bad_row = &rows_.status()->bad_row;
+    task.bad_row = rows_.bad_row_before();
     launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
   }
 
-  void launch_screened(const ProductBase& piece, const FewResults& results, FewReport* report) const {
+  void launch_screened(const ProductBase& piece, const FewResults& results, FewReport* report) {
     ScreenedNearestTask task;
     task.kind = key_kind(task_.shape.metric);
     task.query = queries_;
@@ -386,9 +386,9 @@ class KnnCuda final : public KnnBackend {
     task.results = results;
     task.lowers = rows_.at(layout_.lowers);
     task.minima = rows_.at(layout_.screen_minima);
-    task.arrived = &rows_.status()->arrived;
+    task.words = rows_.page()->words();
     task.report = report;
-    task.bad_row = &rows_.status()->bad_row;
+    task.bad_row = rows_.bad_row_before();
     launch_screened_nearest(task, plan_.multiprocessors, rows_.stream());
   }
 

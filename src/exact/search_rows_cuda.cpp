@@ -32,7 +32,7 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) page_.emplace();
+  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) page_.emplace(context_->device());
   if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -49,34 +49,29 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   DeviceRowsView view = device_rows(queries);
   first_query_ = first_query;
   const bool here = !lies_on(queries, context_->device());
-  const bool by_page = here && page_ && layout_.status.offset + layout_.status.bytes() <= PinnedPage::kUpBytes;
   if (here) {
     view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
   if (page_) page_->use(stream());
-  if (by_page) {
-    const auto bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
+  if (here && page_ && layout_.queries.bytes() <= PinnedPage::kUpBytes) {
+    const int64_t bytes = queries.cols() * size_of(queries.dtype());
     for (int64_t i = 0; i < queries.rows(); ++i) {
-      std::memcpy(layout_.queries.in(page_->up()) + static_cast<size_t>(i) * bytes, queries.row(i), bytes);
+      std::memcpy(page_->up() + i * bytes, queries.row(i), static_cast<size_t>(bytes));
     }
-    std::memset(page_->up() + layout_.status.offset, 0xFF, sizeof(SearchStatus));
-    const int64_t first = layout_.queries.offset;
-    context_->copy(workspace_.data() + first, page_->up() + first,
-                   layout_.status.offset + layout_.status.bytes() - first);
-  } else {
-    if (here) {
-      const Resources quiet = resources_.with_progress({});  // the copy is part of the search
-      ProgressMeter meter("copy", queries.rows(), quiet);
-      upload_.copy(queries, at(layout_.queries), stream(), meter);
-    }
-    reset_status();
+    context_->copy(at(layout_.queries), page_->up(), queries.rows() * bytes);
+  } else if (here) {
+    const Resources quiet = resources_.with_progress({});  // the copy is part of the search
+    ProgressMeter meter("copy", queries.rows(), quiet);
+    upload_.copy(queries, at(layout_.queries), stream(), meter);
   }
+  if (!page_ || looks_at_rows()) reset_status();
   if (!page_) look_at_queries(view);
   return view;
 }
 
 void SearchRows::look_at_queries(DeviceRowsView& queries) const {
+  if (page_ && !looks_at_rows()) reset_status();
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
   if (task_.wish.check_finite && can_be_infinite(queries.dtype) && !products()) {

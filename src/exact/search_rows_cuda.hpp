@@ -60,10 +60,13 @@ class SearchRows {
   SearchStatus* status() const { return at(layout_.status); }
   void reset_status() const { context_->fill(status(), 0xFF, 1); }
 
-  // A batch of queries; resets the status. They are looked at, but for those of a search that has a page.
+  // A batch of queries; resets the status and looks at them, but for those of a search that has a page, which may do
+  // without (look_at_queries() does it for them).
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
   // Enqueues what finds queries that are not finite, and their norms.
   void look_at_queries(DeviceRowsView& queries) const;
+  // Where the first row that is not finite is noted by who looks at rows before distances are computed; or null.
+  const uint32_t* bad_row_before() const { return looks_at_rows() ? &status()->bad_row : nullptr; }
   // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
   PinnedPage* page() { return page_ ? &*page_ : nullptr; }
 
@@ -91,6 +94,7 @@ class SearchRows {
   bool products() const { return plan_.product.has_value(); }
   bool checks_base() const;
   bool leaves_checks() const;
+  bool looks_at_rows() const { return checks_base() && !leaves_checks(); }
   // The numbers of `count` kept rows, from a place among all of them on.
   const uint32_t* bring_numbers(int64_t place, int64_t count) const;
   int64_t number_of(const ProductBase* piece, uint32_t row) const;

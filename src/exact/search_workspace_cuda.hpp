@@ -33,7 +33,6 @@ struct SearchStatus {
   uint32_t failed = 0;  // queries of a batch that products are not sure of
   uint32_t left = 0;    // of those, what a second try leaves to the direct engine
   uint32_t hits = 0;    // rows found by a range search
-  uint32_t arrived = 0;  // blocks that are done, less one, of a search of few queries
 };
 
 // Rows of the base that come, or are made something of, at a time.
@@ -79,7 +78,6 @@ inline int64_t operand_chunks(const SearchTask& task, const ProductPlan& product
 
 struct SearchWorkspace : WorkspaceLayout {
   Slot<std::byte> queries;     // query_batch x cols, as they came
-  Slot<SearchStatus> status;   // behind them: one copy brings both
   Slot<double> query_norms;    // inverse norms
   Slot<std::byte> rows;        // a piece x cols, as they came
   Slot<std::byte> rows_ahead;  // the same, of every other piece
@@ -88,6 +86,7 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<uint64_t> kept;         // a filter's bits, of the whole base
   Slot<uint32_t> ranks;        // how many rows are kept before every 4,096th
   Slot<uint32_t> keys;         // query_tile x row_tile
+  Slot<SearchStatus> status;
 
   // What products read of a piece of product.rows rows.
   Slot<std::byte> base_operands;
@@ -133,7 +132,6 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t norms = task.shape.metric == Metric::cosine ? 1 : 0;  // of a vector
     const int64_t piece = piece_rows(plan);
     queries = take_rows(plan.query_batch, task.shape.cols, task.shape.query_dtype);
-    status = take<SearchStatus>(1);
     query_norms = take<double>(plan.query_batch, norms);
     rows = take_rows(rows_stay(task) ? 0 : piece, task.shape.cols, task.shape.base_dtype);
     rows_ahead = take_rows(rows_come_ahead(task, plan) ? piece : 0, task.shape.cols, task.shape.base_dtype);
@@ -144,6 +142,7 @@ struct SearchWorkspace : WorkspaceLayout {
     kept = take<uint64_t>(KeptRows::words_for(filtered_rows));
     ranks = take<uint32_t>(KeptRows::ranks_for(filtered_rows));
     keys = take<uint32_t>(task.keys_in_place() ? 0 : plan.query_tile, plan.row_tile);
+    status = take<SearchStatus>(1);
     if (plan.product) take_products(task, plan);
   }
 
@@ -223,7 +222,7 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<uint64_t> lists;   // query_batch x k neighbours
   Slot<uint32_t> bounds;  // of the direct engine: query_batch keys
   Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
-  Slot<uint64_t> minima_of_few;  // few_nearest_minima
+  Slot<uint32_t> minima_of_few;  // few_nearest_minima
 
   // Of a copy of the rows in bytes: a lower bound of each, and screened_minima.
   Slot<float> lowers;
@@ -239,7 +238,7 @@ struct KnnWorkspace : SearchWorkspace {
     lists = take<uint64_t>(plan.query_batch, task.k);
     bounds = take<uint32_t>(plan.product ? 0 : plan.query_batch);
     found = take<uint64_t>(plan.product_queries(), task.k);
-    minima_of_few = take<uint64_t>(
+    minima_of_few = take<uint32_t>(
         takes_few(task, plan) ? few_nearest_minima(plan.query_batch, task.rows, plan.multiprocessors) : 0);
     const int64_t screened = takes_screen(task, plan) ? task.rows : 0;
     lowers = take<float>(screened);

@@ -19,20 +19,16 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
 constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at
-constexpr int kShortRun = kTogether;               // the same for few queries, for which blocks have little to do
 constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
 constexpr uint32_t kSkipped = 0xFFFFFFFFu;
 constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
 constexpr int64_t kMostParts = 32;
-constexpr int64_t kFewQueries = 4;        // which are shared by more blocks,
-constexpr int64_t kMostPartsOfFew = 256;  // up to so many; their entries fit in what the first of many queries take
-static_assert(kFewQueries * kMostPartsOfFew <= kSharedQueries * kMostParts);
 constexpr int64_t kListSharedBytes = int64_t{160} << 10;
 
 int64_t list_room(int64_t k) { return k + kSpareEntries; }
 
 // As many as their lists of k can be brought together in one block's.
-int64_t parts_for(int64_t k, int64_t most = kMostParts) { return std::clamp<int64_t>(1 + kSpareEntries / k, 1, most); }
+int64_t parts_for(int64_t k) { return std::clamp<int64_t>(1 + kSpareEntries / k, 1, kMostParts); }
 
 bool needs_lists(int64_t k, int64_t cols) { return 8 * (list_room(k) + padded_cols(cols)) > kListSharedBytes; }
 
@@ -63,32 +59,8 @@ __device__ bool may_reach(const ListRerankTask& task, const double* query, uint3
 struct DirectCut {
   int room;   // of a block's list
   int parts;  // blocks that share one of the first queries
-  int run;    // neighbouring vectors that one block looks at
   bool all;   // queries, not those that are left
 };
-
-// Runs of the lists that are looked at together: those of one follow those of the list before.
-struct ListRuns {
-  uint32_t lists[kSlotsTogether];
-  int64_t begins[kSlotsTogether];
-  int64_t ends[kSlotsTogether];
-  int starts[kSlotsTogether + 1];
-
-  // By a warp, from `lists`.
-  __device__ void count(const DeviceListsView& given, int run) {
-    const int lane = lane_index();
-    const uint32_t number = lists[lane];
-    const int64_t begin = number == kSkipped ? 0 : given.offsets[number];
-    const int64_t end = number == kSkipped ? 0 : given.offsets[number + 1];
-    begins[lane] = begin;
-    ends[lane] = end;
-    starts[lane + 1] = warp_inclusive(static_cast<int>((end - begin + run - 1) / run));
-    if (lane == 0) starts[0] = 0;
-  }
-  // By a warp: which of them has that run.
-  __device__ int place_of(int run) const { return __popc(__ballot_sync(kAllLanes, starts[lane_index()] <= run)) - 1; }
-};
-static_assert(kSlotsTogether == 32);
 
 // A list of what is nearest so far, which is sorted and cut whenever it may be full.
 template <typename Reader>
@@ -97,7 +69,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int listed;
   __shared__ bool last;
-  __shared__ ListRuns runs;
+  __shared__ uint32_t numbers[kSlotsTogether];
   auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
@@ -119,29 +91,28 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     if (thread == 0) listed = 0;
     const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
-    int before = 0;  // runs of the lists before these, but for whole rounds of all parts
+    int run = 0;
     const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;
-    for (int64_t slot = 0; slot < task.slots; slot += kSlotsTogether) {
-      __syncthreads();
-      for (int next = thread / 32; next < kSlotsTogether; next += kThreads / 32) {
-        const uint64_t probe = slot + next < task.slots ? task.probes[query * task.slots + slot + next] : kPadding;
-        uint32_t number = kSkipped;
-        if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
-        if (number != kSkipped && bounded && !may_reach(task, values, number, scale, task.reaches[query])) {
-          number = kSkipped;
+    for (int64_t slot = 0; slot < task.slots; ++slot) {
+      if (slot % kSlotsTogether == 0) {
+        __syncthreads();
+        for (int next = thread / 32; next < kSlotsTogether; next += kThreads / 32) {
+          const uint64_t probe = slot + next < task.slots ? task.probes[query * task.slots + slot + next] : kPadding;
+          uint32_t number = kSkipped;
+          if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
+          if (number != kSkipped && bounded && !may_reach(task, values, number, scale, task.reaches[query])) {
+            number = kSkipped;
+          }
+          if (thread % 32 == 0) numbers[next] = number;
         }
-        if (thread % 32 == 0) runs.lists[next] = number;
+        __syncthreads();
       }
-      __syncthreads();
-      if (thread < 32) runs.count(task.lists, cut.run);
-      __syncthreads();
-      const int total = runs.starts[kSlotsTogether];
-      for (int run = (part - before + parts) % parts; run < total; run += parts) {
-        const int place = runs.place_of(run);
-        const uint32_t number = runs.lists[place];
-        const int64_t begin = runs.begins[place] + int64_t{run - runs.starts[place]} * cut.run;
-        const int64_t end = runs.ends[place];
-        const int64_t run_end = begin + cut.run < end ? begin + cut.run : end;
+      const uint32_t number = numbers[slot % kSlotsTogether];
+      if (number == kSkipped) continue;
+      const int64_t end = task.lists.offsets[number + 1];
+      for (int64_t begin = task.lists.offsets[number]; begin < end; begin += kRun) {
+        if (run++ % parts != part) continue;
+        const int64_t run_end = begin + kRun < end ? begin + kRun : end;
         for (int64_t first = begin; first < run_end; first += kTogether) {
           const int64_t position = first + thread / kRowThreads;
           if (position < run_end && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
@@ -154,7 +125,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
         __syncthreads();
         const int have = listed;
         __syncthreads();
-        if (have + cut.run <= cut.room) continue;
+        if (have + kRun <= cut.room) continue;
         sort_in_place(list, have);
         if (have >= k) {
           bound = list[k - 1];
@@ -162,7 +133,6 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
         }
         __syncthreads();
       }
-      before = (before + total) % parts;
     }
     __syncthreads();
     sort_in_place(list, listed);
@@ -200,16 +170,14 @@ int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors) {
 
 void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream) {
   if (task.query_count == 0) return;
+  if (suits_list_short(task)) return launch_list_short(task, memory, stream);
   const CodeFormat& format = task.lists.codec.format;
   const bool lists = needs_lists(task.k, format.cols);
   const int64_t bytes = 8 * (padded_cols(format.cols) + (lists ? 0 : list_room(task.k)));
   DirectMemory given = memory;
   if (!lists) given.lists = nullptr;
-  const bool all = task.candidates.entries == nullptr;
-  const bool few = all && task.query_count <= kFewQueries;
-  const DirectCut cut{static_cast<int>(list_room(task.k)),
-                      static_cast<int>(parts_for(task.k, few ? kMostPartsOfFew : kMostParts)), few ? kShortRun : kRun,
-                      all};
+  const DirectCut cut{static_cast<int>(list_room(task.k)), static_cast<int>(parts_for(task.k)),
+                      task.candidates.entries == nullptr};
   visit_reader(format, [&](auto tag) {
     const auto kernel = list_direct_kernel<typename decltype(tag)::type>;
     allow_all_shared_memory(kernel);

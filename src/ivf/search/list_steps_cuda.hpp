@@ -102,6 +102,11 @@ int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors);  // 0
 // Enqueues and returns.
 void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream);
 
+// The same of up to four queries and 256 neighbours, by all multiprocessors and in short code (list_short_cuda.cu):
+// launch_list_direct() calls it where no estimates were made.
+bool suits_list_short(const ListRerankTask& task);
+void launch_list_short(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream);
+
 // All vectors in range in the queries' lists, on a GPU: canonical keys of every vector, of which those up to a key are
 // written, in no order. A block for each query and list. Bound by double arithmetic and decoding. What is found, of all
 // queries:

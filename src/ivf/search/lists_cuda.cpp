@@ -60,9 +60,8 @@ struct RoundShape {
 struct RoundLayout : WorkspaceLayout {
   RoundLayout(const RoundShape& shape, int64_t batch, int64_t scan_bytes = 0)
       : rows(take<float>(shape.brings ? batch : 0, shape.cols)),
-        arrived(take<uint32_t>(shape.ranked_lists > 0 ? 1 : 0)),
         rank_keys(take<uint32_t>(batch, shape.ranked_lists)),
-        rank_minima(take<uint64_t>(
+        rank_minima(take<uint32_t>(
             shape.ranked_lists > 0 ? few_nearest_minima(batch, shape.ranked_lists, shape.multiprocessors) : 0)),
         lists(take<int64_t>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
         distances(take<float>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
@@ -74,9 +73,8 @@ struct RoundLayout : WorkspaceLayout {
         scan(take<std::byte>(scan_bytes)) {}
 
   Slot<float> rows;        // queries
-  Slot<uint32_t> arrived;  // right behind them: one copy brings both
   Slot<uint32_t> rank_keys;
-  Slot<uint64_t> rank_minima;
+  Slot<uint32_t> rank_minima;
   Slot<int64_t> lists;
   Slot<float> distances;
   Slot<uint64_t> probes;
@@ -328,7 +326,7 @@ class CudaBackend final : public ListsBackend {
         staged_(shape_.stages ? plan.query_batch * shape_.cols : 0, "queries as f32", planned),
         layout_(shape_, plan.query_batch, plan.scan_bytes),
         memory_(layout_.bytes, "the search of lists", context_, planned) {
-    if (shape_.ranked_lists > 0) page_.emplace();
+    if (shape_.ranked_lists > 0) page_.emplace(context_->device());
     if (!plan.ranking) return;
     ranking_ = make_knn_cuda(search.ranking_task(round, plan.query_batch), *plan.ranking, resources_);
   }
@@ -339,7 +337,6 @@ class CudaBackend final : public ListsBackend {
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
     if (page_) page_->use(context_->stream());
-    if (page_ && !(here && fits_page())) context_->fill(at(layout_.arrived), 0xFF, 1);
     if (here) {
       bring(queries);
     } else if (follow_each_other()) {
@@ -451,8 +448,8 @@ class CudaBackend final : public ListsBackend {
     if (page_) page_->finished();
   }
 
-  // Whether queries, and what is behind them, go to the device by the page.
-  bool fits_page() const { return page_ && layout_.arrived.offset + layout_.arrived.bytes() <= PinnedPage::kUpBytes; }
+  // Whether queries go to the device by the page.
+  bool fits_page() const { return page_ && layout_.rows.bytes() <= PinnedPage::kUpBytes; }
   bool checks_queries() const { return page_ && task_.check_finite && !round_.again; }
   // After a wait.
   void check_queries() const {
@@ -473,7 +470,7 @@ class CudaBackend final : public ListsBackend {
     task.distance.stride = search_.lists_;
     task.results.k = round_.slots;
     task.minima = at(layout_.rank_minima);
-    task.arrived = at(layout_.arrived);
+    task.words = page_->words();
     task.results.neighbors = at(layout_.probes);
     if (checks_queries()) task.report = reinterpret_cast<FewReport*>(page_->down());
     if (zeroes_early()) {
@@ -489,8 +486,7 @@ class CudaBackend final : public ListsBackend {
     if (fits_page()) {
       auto* const rows = reinterpret_cast<float*>(page_->up());
       for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
-      *layout_.arrived.in(page_->up()) = ~uint32_t{0};
-      return context_->copy(memory_.data(), page_->up(), layout_.arrived.offset + layout_.arrived.bytes());
+      return context_->copy_values(at(layout_.rows), rows, count() * cols);
     }
     if (staged_.size() > 0) {
       for (int64_t i = 0; i < count(); ++i) {

@@ -18,14 +18,14 @@ inline int64_t few_shared_bytes(int64_t queries, int64_t cols) {
 }
 
 // Calls use(row, sums) in the first of the four threads of every row that this block takes. `queries` are widened.
-template <bool kProduct, int kQueries, typename X, typename Use>
+template <bool kProduct, int kQueries, typename X, int kAhead = 4, typename Use>
 __device__ inline void for_each_few_sums(const DistanceTask& task, const double* queries, const Use& use) {
   const bool unit = task.kind == KeyKind::cosine;
   const bool aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kFewRowsAtOnce + threadIdx.x / kRowThreads;
        row < task.rows.count; row += static_cast<int64_t>(gridDim.x) * kFewRowsAtOnce) {
     double sums[kQueries];
-    row_sums<kProduct, kQueries>(queries, task.rows.row<X>(row), task.cols, aligned,
+    row_sums<kProduct, kQueries, kAhead>(queries, task.rows.row<X>(row), task.cols, aligned,
                                  unit ? task.rows.inverse_norms[row] : 1.0, sums);
     if (threadIdx.x % kRowThreads != 0) continue;
     use(row, sums);

@@ -29,12 +29,11 @@ __device__ inline void widen_query(const DeviceRowsView& queries, int64_t query,
 }
 
 // With each of kQueries widened queries, one after the other; right in the first of the four threads, each of which has
-// four neighbouring lanes.
-template <bool kProduct, int kQueries, typename X>
+// four neighbouring lanes. kAhead: loads that are under way at a time.
+template <bool kProduct, int kQueries, int kAhead = 4, typename X>
 __device__ inline void row_sums(const double* queries, const X* row, int64_t cols, bool aligned, double inverse_norm,
                                 double (&sums)[kQueries]) {
   constexpr int kLanes = kRowThreadLanes;
-  constexpr int kAhead = 4;  // loads that are under way at a time
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   const bool whole = aligned && cols % kLanes == 0;
   const int64_t apart = padded_cols(cols);

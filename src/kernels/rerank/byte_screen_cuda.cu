@@ -9,7 +9,7 @@
 #include "cuda/warp.hpp"
 #include "kernels/distance/row_sum_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
-#include "kernels/select/sort_in_place_cuda.hpp"
+#include "kernels/select/rank_select_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,10 @@ constexpr int kBlockRows = kWarps * kWarpRows;  // of a block at once
 static_assert(kBlockRows == kScreenedRows);
 constexpr int kUnit = 16;  // bytes
 constexpr int kRoom = kFewNearestRoom;
-constexpr int kMostChosen = 2048;  // warps whose rows the last block looks at
-constexpr int kAhead = 8;          // loads that are under way at a time
+constexpr int kMostWarps = kFewNearestMostBlocks * kWarps;
+constexpr int kMinimaEach = kMostWarps / kThreads;  // of a thread of the last block
+constexpr int kAhead = 4;                           // loads that are under way at a time
+static_assert(kFewNearestMostK <= kRankThreads && kThreads == kRankThreads);
 
 // Column `col` of a vector as it is kept, and what it was computed from.
 struct KeptValue {
@@ -181,84 +183,58 @@ __device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task,
   return query;
 }
 
-struct ScreenMinima {
-  float* uppers;  // the least of each block's rows
-  float* lowers;  // and of each warp's
-};
-__device__ ScreenMinima minima_of(const ScreenedNearestTask& task) { return {task.minima, task.minima + gridDim.x}; }
-
-// Candidates of the last block, in `list`: their rows; -1 where nothing is sure. Where k rows have upper bounds up to a
-// reach, candidates have lower bounds within it: first the warps that have some are found, then their rows.
+// Candidates of the last block, in `list`: their rows; -1 where nothing is sure. The k-th smallest of so many threads'
+// least upper bounds is a reach: candidates have lower bounds within it, and are rows of the warps whose least are.
 __device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, uint64_t* list) {
-  __shared__ uint32_t chosen[kMostChosen];
+  __shared__ __align__(16) uint32_t keys[kRankThreads + 4];
+  __shared__ uint16_t chosen[kMostWarps];
+  __shared__ int warps;
   __shared__ int count;
   const auto thread = static_cast<int>(threadIdx.x);
-  const auto blocks = static_cast<int>(gridDim.x);
-  const auto k = static_cast<int>(task.results.k);
-  const ScreenMinima minima = minima_of(task);
-  // With fewer blocks than neighbours nothing is ruled out.
-  float limit = HUGE_VALF;
-  if (k <= blocks) {
-    for (int i = thread; i < blocks; i += kThreads) {
-      list[i] = pack_neighbor(ordered_key(__ldcg(minima.uppers + i)), static_cast<uint32_t>(i));
-    }
-    __syncthreads();
-    sort_in_place(list, blocks);
-    limit = byte_limit(task.kind, key_of_ordered(ordered_of(list[k - 1])));
-    if (!(limit == limit)) return -1;
+  const auto all_warps = static_cast<int>(gridDim.x) * kWarps;
+  float lowers[kMinimaEach];
+  float least = HUGE_VALF;
+  KITH_UNROLL
+  for (int i = 0; i < kMinimaEach; ++i) {
+    const int warp = i * kThreads + thread;
+    const bool there = warp < all_warps;
+    lowers[i] = there ? __ldcg(task.minima + all_warps + warp) : HUGE_VALF;
+    if (there) least = fminf(least, __ldcg(task.minima + warp));
   }
-  __syncthreads();
-  if (thread == 0) count = 0;
-  __syncthreads();
-  for (int first = 0; first < blocks * kWarps; first += kAhead * kThreads) {
-    float lowers[kAhead];
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      const int warp = first + i * kThreads + thread;
-      lowers[i] = warp < blocks * kWarps ? __ldcg(minima.lowers + warp) : HUGE_VALF;
-    }
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      const int warp = first + i * kThreads + thread;
-      if (warp >= blocks * kWarps || lowers[i] > limit) continue;
-      const int place = atomicAdd(&count, 1);
-      if (place < kMostChosen) chosen[place] = static_cast<uint32_t>(warp);
-    }
-  }
-  __syncthreads();
-  const int warps = count;
-  __syncthreads();
-  if (warps > kMostChosen) return -1;
-  if (thread == 0) count = 0;
-  __syncthreads();
+  if (thread == 0) warps = count = 0;
+  const float reach = key_of_ordered(kth_of_block(ordered_key(least), static_cast<int>(task.results.k), keys));
   const int64_t rows = task.rows.count;
-  const int64_t apart = int64_t{blocks} * kBlockRows;  // rows of a warp that follow each other
-  const auto each = static_cast<int>((rows + apart - 1) / apart) * kWarpRows;
-  const int64_t total = int64_t{warps} * each;
-  for (int64_t first = 0; first < total; first += kAhead * kThreads) {
-    float lowers[kAhead];
-    int64_t numbers[kAhead];
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      const int64_t at = first + i * kThreads + thread;
-      numbers[i] = rows;
-      if (at < total) {
-        const auto place = static_cast<int>(at % each);
-        numbers[i] = int64_t{chosen[at / each]} * kWarpRows + place / kWarpRows * apart + place % kWarpRows;
+  const bool all = reach == HUGE_VALF && rows <= kRoom;  // too few to rule any out
+  const float limit = all ? HUGE_VALF : byte_limit(task.kind, reach);
+  if (!(limit == limit)) return -1;
+  KITH_UNROLL
+  for (int i = 0; i < kMinimaEach; ++i) {
+    const int warp = i * kThreads + thread;
+    if (warp < all_warps && !(lowers[i] > limit)) chosen[atomicAdd(&warps, 1)] = static_cast<uint16_t>(warp);
+  }
+  __syncthreads();
+  const int64_t apart = static_cast<int64_t>(gridDim.x) * kBlockRows;  // rows of a warp that follow each other
+  constexpr int kTogether = 32 / kWarpRows;
+  for (int i = thread / 32; i < warps; i += kWarps) {
+    const int64_t first = int64_t{chosen[i]} * kWarpRows + lane_index() / kWarpRows * apart + lane_index() % kWarpRows;
+    for (int64_t row = first; row < rows; row += kAhead * kTogether * apart) {
+      float bounds[kAhead];
+      KITH_UNROLL
+      for (int ahead = 0; ahead < kAhead; ++ahead) {
+        const int64_t next = row + ahead * kTogether * apart;
+        bounds[ahead] = next < rows ? __ldcg(task.lowers + next) : HUGE_VALF;
       }
-      lowers[i] = numbers[i] < rows ? __ldcg(task.lowers + numbers[i]) : HUGE_VALF;
-    }
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      if (numbers[i] >= rows || lowers[i] > limit) continue;  // a NaN is none
-      const int place = atomicAdd(&count, 1);
-      if (place < kRoom) list[place] = static_cast<uint64_t>(numbers[i]);
+      KITH_UNROLL
+      for (int ahead = 0; ahead < kAhead; ++ahead) {
+        const int64_t next = row + ahead * kTogether * apart;
+        if (next >= rows || bounds[ahead] > limit) continue;  // a NaN is not
+        const int place = atomicAdd(&count, 1);
+        if (place < kRoom) list[place] = static_cast<uint64_t>(next);
+      }
     }
   }
   __syncthreads();
-  const int found = count;
-  __syncthreads();
-  return found <= kRoom ? found : -1;
+  return count <= kRoom ? count : -1;
 }
 
 // Canonical keys of the candidates, sorted. All threads of a block.
@@ -282,7 +258,7 @@ __device__ void compare_candidates(const ScreenedNearestTask& task, double* quer
     list[i] = pack_neighbor(ordered_key(key), static_cast<uint32_t>(row));
   }
   __syncthreads();
-  sort_in_place(list, count);
+  sort_by_rank(list, count);
 }
 
 template <typename X>
@@ -290,7 +266,6 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     screened_nearest_kernel(const __grid_constant__ ScreenedNearestTask task) {
   extern __shared__ __align__(16) double memory[];  // the rounded query; then, in the last block, the query and a list
   __shared__ bool last;
-  __shared__ float of_warps[kWarps];
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = lane_index();
   const int part = lane % kCodeThreads;
@@ -355,17 +330,14 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     least_lower = fminf(least_lower, __shfl_xor_sync(kAllLanes, least_lower, apart));
   }
   if (lane == 0) {
-    of_warps[thread / 32] = least_upper;
-    minima_of(task).lowers[blockIdx.x * kWarps + thread / 32] = least_lower;
-  }
-  __syncthreads();
-  if (thread == 0) {
-    for (int warp = 1; warp < kWarps; ++warp) least_upper = fminf(least_upper, of_warps[warp]);
-    minima_of(task).uppers[blockIdx.x] = least_upper;
+    float* const uppers = task.minima;
+    float* const lowers = task.minima + gridDim.x * kWarps;
+    uppers[blockIdx.x * kWarps + thread / 32] = least_upper;
+    lowers[blockIdx.x * kWarps + thread / 32] = least_lower;
   }
   __threadfence();
   __syncthreads();
-  if (thread == 0) last = atomicAdd(task.arrived, 1u) == gridDim.x - 2;  // it began at -1
+  if (thread == 0) last = atomicAdd(&task.words->arrived, 1u) == gridDim.x - 2;  // it began at -1
   __syncthreads();
   if (!last) return;
   __threadfence();
@@ -376,14 +348,17 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     compare_candidates<X>(task, memory, list, count);
     write_few(task.results, 0, list, count < task.results.k ? count : static_cast<int>(task.results.k));
   }
-  if (thread == 0) *task.report = {query.finite ? 0xFFFFFFFFu : 0u, __ldcg(task.bad_row), count < 0 ? 1u : 0u};
+  if (thread != 0) return;
+  const uint32_t bad_row = task.bad_row == nullptr ? 0xFFFFFFFFu : __ldcg(task.bad_row);
+  *task.report = {query.finite ? 0xFFFFFFFFu : 0u, bad_row, count < 0 ? 1u : 0u};
+  task.words->arrived = 0xFFFFFFFFu;  // for the next
 }
 
 }  // namespace
 
 void launch_byte_screen(KeyKind kind, const DeviceRowsView& rows, int64_t cols, const ByteScreenView& to,
                         cudaStream_t stream) {
-  launch(byte_screen_kernel, Grid::over(rows.count, kThreads / 32), stream, kind, rows, cols, to);
+  launch(byte_screen_kernel, Grid::of(divide_up(rows.count, kWarps), kThreads), stream, kind, rows, cols, to);
 }
 
 void launch_screened_nearest(const ScreenedNearestTask& task, int multiprocessors, cudaStream_t stream) {

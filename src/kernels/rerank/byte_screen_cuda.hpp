@@ -5,6 +5,7 @@
 // Memory: a byte for each value, columns rounded up to 16, and 12 for each row.
 #pragma once
 
+#include "cuda/pinned_page.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/matrix/byte_window.hpp"
 #include "kernels/rerank/few_nearest_plan.hpp"
@@ -61,9 +62,9 @@ struct ScreenedNearestTask {
   FewResults results;                 // of at most kFewNearestMostK neighbours
   float* lowers = nullptr;            // memory: one for each row,
   float* minima = nullptr;            // and screened_minima(...)
-  uint32_t* arrived = nullptr;        // 0xFFFFFFFF before
+  PinnedPage::Words* words = nullptr;  // as a page has them
   FewReport* report = nullptr;        // where it says `failed` no results are written
-  const uint32_t* bad_row = nullptr;  // of the report
+  const uint32_t* bad_row = nullptr;   // what was found of rows before, where it matters
 };
 
 // Of a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row and at most 2^31 - 1.

@@ -9,7 +9,7 @@
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/few_keys_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
-#include "kernels/select/sort_in_place_cuda.hpp"
+#include "kernels/select/rank_select_cuda.hpp"
 
 #include <algorithm>
 
@@ -19,9 +19,11 @@ namespace {
 constexpr int kWarps = kFewNearestWarps;
 constexpr int kWarpRows = kFewRowsAtOnce / kWarps;  // of a warp at once
 constexpr int kRoom = kFewNearestRoom;
-constexpr int kAhead = 4;  // loads that are under way at a time
-constexpr int kMostChosen = static_cast<int>(kFewNearestMostK);
-static_assert(kMostChosen + kAhead * kFewThreads <= kRoom);
+constexpr int kMostWarps = kFewNearestMostBlocks * kWarps;
+constexpr int kMinimaEach = kMostWarps / kFewThreads;  // of a thread of the last block
+constexpr int kAhead = 4;                              // loads that are under way at a time
+static_assert(kFewNearestMostK + kFewThreads <= kRoom);
+static_assert(kFewNearestMostK <= kRankThreads && kFewThreads == kRankThreads);
 static_assert(kFewThreads == kFewNearestThreads && kFewRowsAtOnce == kFewNearestRows);
 static_assert(kFewNearestQueries == kFewQueriesMost);
 
@@ -45,78 +47,111 @@ __device__ double widen_one(const DistanceTask& task, int64_t query, double* val
   return inverse;
 }
 
-struct Minima {
-  uint64_t* blocks;  // the nearest of each block's rows
-  uint64_t* warps;   // and of each warp's
+// Row n * apart + i of those that a warp of the grid looks at: i < kWarpRows.
+struct WarpRows {
+  int64_t first;
+  int64_t apart;
+
+  __device__ explicit WarpRows(uint32_t warp)
+      : first(int64_t{warp} * kWarpRows), apart(static_cast<int64_t>(gridDim.x) * kFewRowsAtOnce) {}
+  // The row of a lane, of the 32 that come at a time.
+  __device__ int64_t of_lane(int64_t time) const {
+    constexpr int kTogether = 32 / kWarpRows;
+    return first + (time * kTogether + lane_index() / kWarpRows) * apart + lane_index() % kWarpRows;
+  }
 };
 
-__device__ Minima minima_of(const FewNearestTask& task, int64_t query) {
-  uint64_t* const first = task.minima + query * gridDim.x * (kWarps + 1);
-  return {first, first + gridDim.x};
+// What the last block knows: keys up to a bound are those of some warps' rows.
+struct LastBlock {
+  uint32_t keys[kRankThreads + 4];
+  uint16_t warps[kMostWarps];
+  int warp_count;
+  int count;  // of the list
+};
+
+// Where more entries are within the bound than the list has room for: warp by warp, and the list is cut to the k
+// smallest whenever it may be full.
+__device__ __noinline__ void list_with_cuts(const FewNearestTask& task, int64_t query, LastBlock& last,
+                                            uint64_t* list) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto k = static_cast<int>(task.results.k);
+  const uint32_t* const keys = task.distance.keys + query * task.distance.stride;
+  const int64_t rows = task.distance.rows.count;
+  uint64_t bound = kPadding - 1;
+  __syncthreads();
+  if (thread == 0) last.count = 0;
+  __syncthreads();
+  for (int i = 0; i < last.warp_count; ++i) {
+    const WarpRows of(last.warps[i]);
+    for (int64_t first = of.first; first < rows; first += of.apart * (kFewThreads / kWarpRows)) {
+      const int64_t row = first + thread / kWarpRows * of.apart + thread % kWarpRows;
+      if (row < rows) {
+        const uint64_t entry = pack_neighbor(__ldcg(keys + row), static_cast<uint32_t>(row));
+        if (entry <= bound) list[atomicAdd(&last.count, 1)] = entry;
+      }
+      __syncthreads();
+      const int have = last.count;
+      __syncthreads();
+      if (have + kFewThreads <= kRoom) continue;
+      sort_long_list(list, have);
+      bound = list[k - 1];
+      if (thread == 0) last.count = k;
+      __syncthreads();
+    }
+  }
 }
 
-// What the last block does is no part of the kernels, so that it is compiled once and takes none of their registers.
-__device__ __noinline__ void sort_list(uint64_t* list, int count) { sort_in_place(list, count); }
-
-// The k smallest entries of a query, sorted, in `list`; returns how many there are. Entries up to a bound are looked at
-// in three steps: the k-th smallest of the blocks' minima is a bound of the k-th of all; then the warps with such
-// entries, which are of the first k blocks; then their rows. All threads of the last block.
+// The k smallest entries of a query, sorted, in `list`; returns how many there are. The k-th smallest of so many
+// threads' least minima is a bound of the k-th key: what is within it are rows of the warps whose minima are. All
+// threads of the last block; no part of the kernels, so that it takes none of their registers.
 __device__ __noinline__ int select_nearest(const FewNearestTask& task, int64_t query, uint64_t* list) {
-  __shared__ uint32_t chosen[kMostChosen * kWarps];  // warps
-  __shared__ int count;
+  __shared__ __align__(16) LastBlock last;
   const auto thread = static_cast<int>(threadIdx.x);
-  const auto blocks = static_cast<int>(gridDim.x);
+  const auto all_warps = static_cast<int>(gridDim.x) * kWarps;
   const auto k = static_cast<int>(task.results.k);
-  const Minima minima = minima_of(task, query);
-  __syncthreads();
-  for (int i = thread; i < blocks; i += kFewThreads) list[i] = __ldcg(minima.blocks + i);
-  if (thread == 0) count = 0;
-  __syncthreads();
-  sort_list(list, blocks);
-  uint64_t bound = k <= blocks ? list[k - 1] : kPadding - 1;
-  const int looked_at = (k < blocks ? k : blocks) * kWarps;
-  for (int i = thread; i < looked_at; i += kFewThreads) {
-    const auto block = static_cast<int>(row_of(list[i / kWarps]) / kFewRowsAtOnce) % blocks;
-    const int warp = block * kWarps + i % kWarps;
-    if (__ldcg(minima.warps + warp) <= bound) chosen[atomicAdd(&count, 1)] = static_cast<uint32_t>(warp);
+  const uint32_t* const minima = task.minima + query * all_warps;
+  uint32_t mine[kMinimaEach];
+  uint32_t least = 0xFFFFFFFFu;
+  KITH_UNROLL
+  for (int i = 0; i < kMinimaEach; ++i) {
+    const int warp = i * kFewThreads + thread;
+    mine[i] = warp < all_warps ? __ldcg(minima + warp) : 0xFFFFFFFFu;
   }
-  __syncthreads();
-  const int warps = count;
-  __syncthreads();
-  if (thread == 0) count = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kMinimaEach; ++i) least = min(least, mine[i]);
+  if (thread == 0) last.warp_count = last.count = 0;
+  const uint32_t bound = kth_of_block(least, k, last.keys);
+  KITH_UNROLL
+  for (int i = 0; i < kMinimaEach; ++i) {
+    const int warp = i * kFewThreads + thread;
+    if (warp < all_warps && mine[i] <= bound) {
+      last.warps[atomicAdd(&last.warp_count, 1)] = static_cast<uint16_t>(warp);
+    }
+  }
   __syncthreads();
   const uint32_t* const keys = task.distance.keys + query * task.distance.stride;
-  const auto rows = static_cast<int64_t>(task.distance.rows.count);
-  const int64_t apart = int64_t{blocks} * kFewRowsAtOnce;  // rows of a warp that follow each other
-  const auto each = static_cast<int>((rows + apart - 1) / apart) * kWarpRows;
-  const int64_t total = int64_t{warps} * each;
-  for (int64_t start = 0; start < total; start += kAhead * kFewThreads) {
-    uint64_t entries[kAhead];
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      const int64_t at = start + i * kFewThreads + thread;
-      entries[i] = kPadding;
-      if (at >= total) continue;
-      const auto warp = static_cast<int64_t>(chosen[at / each]);
-      const auto place = static_cast<int>(at % each);
-      const int64_t row = warp * kWarpRows + place / kWarpRows * apart + place % kWarpRows;
-      if (row < rows) entries[i] = pack_neighbor(__ldcg(keys + row), static_cast<uint32_t>(row));
+  const int64_t rows = task.distance.rows.count;
+  for (int i = thread / 32; i < last.warp_count; i += kWarps) {
+    const WarpRows of(last.warps[i]);
+    for (int64_t time = 0; of.of_lane(time) < rows; time += kAhead) {
+      uint64_t entries[kAhead];
+      KITH_UNROLL
+      for (int ahead = 0; ahead < kAhead; ++ahead) {
+        const int64_t row = of.of_lane(time + ahead);
+        entries[ahead] = row < rows ? pack_neighbor(__ldcg(keys + row), static_cast<uint32_t>(row)) : kPadding;
+      }
+      KITH_UNROLL
+      for (int ahead = 0; ahead < kAhead; ++ahead) {
+        if (entries[ahead] == kPadding || ordered_of(entries[ahead]) > bound) continue;
+        const int place = atomicAdd(&last.count, 1);
+        if (place < kRoom) list[place] = entries[ahead];
+      }
     }
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      if (entries[i] <= bound) list[atomicAdd(&count, 1)] = entries[i];
-    }
-    __syncthreads();
-    const int have = count;
-    __syncthreads();
-    if (have + kAhead * kFewThreads <= kRoom) continue;
-    sort_list(list, have);
-    bound = list[k - 1];
-    if (thread == 0) count = k;
-    __syncthreads();
   }
-  const int found = count;
-  sort_list(list, found);
+  __syncthreads();
+  if (last.count > kRoom) list_with_cuts(task, query, last, list);
+  const int found = last.count;
+  sort_by_rank(list, found);
   return found < k ? found : k;
 }
 
@@ -124,7 +159,6 @@ template <bool kProduct, int kQueries, typename X>
 __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocksTogether : 1)
     few_nearest_kernel(const __grid_constant__ FewNearestTask task) {
   extern __shared__ __align__(16) double memory[];  // the queries, then the last block's list
-  __shared__ uint64_t of_warps[kQueries][kWarps];
   __shared__ bool last;
   const DistanceTask& distance = task.distance;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -141,36 +175,28 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
     task.zeroed[i] = 0;
   }
   __syncthreads();
-  uint64_t nearest[kQueries];
+  uint32_t nearest[kQueries];
   KITH_UNROLL
-  for (int q = 0; q < kQueries; ++q) nearest[q] = kPadding;
-  for_each_few_sums<kProduct, kQueries, X>(distance, memory, [&](int64_t row, const double(&sums)[kQueries]) {
+  for (int q = 0; q < kQueries; ++q) nearest[q] = 0xFFFFFFFFu;
+  for_each_few_sums<kProduct, kQueries, X, kQueries == 1 ? 8 : 4>(distance, memory, [&](int64_t row, const double(&sums)[kQueries]) {
     const double inverse_x = distance.kind == KeyKind::cosine ? distance.rows.inverse_norms[row] : 1.0;
     KITH_UNROLL
     for (int q = 0; q < kQueries; ++q) {
       if (q >= count) continue;
       const uint32_t key = ordered_key(candidate_key(distance.kind, sums[q], inverses[q], inverse_x));
       distance.keys[q * distance.stride + row] = key;
-      const uint64_t entry = pack_neighbor(key, static_cast<uint32_t>(row));
-      nearest[q] = entry < nearest[q] ? entry : nearest[q];
+      nearest[q] = min(nearest[q], key);
     }
   });
   KITH_UNROLL
   for (int q = 0; q < kQueries; ++q) {
-    const uint64_t of_warp = warp_least(nearest[q]);
+    const uint32_t of_warp = __reduce_min_sync(kAllLanes, nearest[q]);
     if (thread % 32 != 0 || q >= count) continue;
-    of_warps[q][thread / 32] = of_warp;
-    minima_of(task, q).warps[blockIdx.x * kWarps + thread / 32] = of_warp;
-  }
-  __syncthreads();
-  if (thread < count) {
-    uint64_t least = of_warps[thread][0];
-    for (int warp = 1; warp < kWarps; ++warp) least = min(least, of_warps[thread][warp]);
-    minima_of(task, thread).blocks[blockIdx.x] = least;
+    task.minima[(q * gridDim.x + blockIdx.x) * kWarps + thread / 32] = of_warp;
   }
   __threadfence();
   __syncthreads();
-  if (thread == 0) last = atomicAdd(task.arrived, 1u) == gridDim.x - 2;  // it began at -1
+  if (thread == 0) last = atomicAdd(&task.words->arrived, 1u) == gridDim.x - 2;  // it began at -1
   __syncthreads();
   if (!last) return;
   __threadfence();
@@ -179,9 +205,12 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
     const int found = select_nearest(task, q, list);
     write_few(task.results, q, list, found);
   }
-  if (thread == 0 && task.report != nullptr) {
-    *task.report = {bad_query, task.bad_row == nullptr ? 0xFFFFFFFFu : __ldcg(task.bad_row), 0};
+  if (thread != 0) return;
+  const uint32_t bad_row = __ldcg(&task.words->bad_row);
+  if (task.report != nullptr) {
+    *task.report = {bad_query, task.bad_row == nullptr ? bad_row : min(bad_row, __ldcg(task.bad_row)), 0};
   }
+  *task.words = {0xFFFFFFFFu, 0xFFFFFFFFu};  // for the next
 }
 
 template <bool kProduct, typename X>

@@ -2,6 +2,7 @@
 // that is done last. Time is that of reading the rows once, and some microseconds for the last block.
 #pragma once
 
+#include "cuda/pinned_page.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/rerank/few_nearest_plan.hpp"
 #include "kernels/rerank/few_results_cuda.hpp"
@@ -16,12 +17,12 @@ struct FewNearestTask {
   // Ordered keys go to its `keys`, which are memory for the search. Norms of queries are found here.
   DistanceTask distance;
   FewResults results;           // of at most kFewNearestMostK neighbours
-  uint64_t* minima = nullptr;   // few_nearest_minima(...)
-  uint32_t* arrived = nullptr;  // 0xFFFFFFFF before
+  uint32_t* minima = nullptr;   // few_nearest_minima(...)
+  PinnedPage::Words* words = nullptr;  // as a page has them; rows that are not finite are noted there where they matter
   uint64_t* zeroed = nullptr;   // where not null, so many words become 0: for who comes after it in the stream
   int64_t zeroed_words = 0;
   FewReport* report = nullptr;        // where not null it is written,
-  const uint32_t* bad_row = nullptr;  // with what is found here
+  const uint32_t* bad_row = nullptr;   // and what was found of rows before
 };
 
 // Of a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.

@@ -16,8 +16,9 @@ inline constexpr int64_t kFewNearestMostK = 256;
 inline constexpr int kFewNearestThreads = 256;  // of a block
 inline constexpr int kFewNearestWarps = kFewNearestThreads / 32;
 inline constexpr int kFewNearestRows = 64;           // of a block at once
-inline constexpr int kFewNearestBlocksTogether = 5;  // on a multiprocessor, by registers: all blocks run at once
+inline constexpr int kFewNearestBlocksTogether = 4;  // on a multiprocessor, by registers: all blocks run at once
 inline constexpr int kFewNearestRoom = 2048;         // entries of the last block's list
+inline constexpr int kFewNearestMostBlocks = 640;    // whose warps' minima a block holds in its registers
 
 // Of the queries in shared memory, as doubles.
 constexpr int64_t few_nearest_query_bytes(int64_t queries, int64_t cols) {
@@ -32,12 +33,12 @@ constexpr bool suits_few_nearest(KeyKind kind, int64_t queries, int64_t cols, in
 
 inline int64_t few_nearest_blocks(int64_t rows, int multiprocessors) {
   return std::min<int64_t>({divide_up(rows, int64_t{kFewNearestRows}),
-                            int64_t{kFewNearestBlocksTogether} * multiprocessors, kFewNearestRoom});
+                            int64_t{kFewNearestBlocksTogether} * multiprocessors, kFewNearestMostBlocks});
 }
 
-// Entries of memory: the nearest row of every block and of every warp.
+// Keys of memory: the smallest of every warp.
 inline int64_t few_nearest_minima(int64_t queries, int64_t rows, int multiprocessors) {
-  return queries * few_nearest_blocks(rows, multiprocessors) * (kFewNearestWarps + 1);
+  return queries * few_nearest_blocks(rows, multiprocessors) * kFewNearestWarps;
 }
 
 // The nearest rows of one query by a copy in bytes.
@@ -50,12 +51,13 @@ constexpr bool suits_byte_screen(KeyKind kind, int64_t cols, int64_t k) {
 
 inline int64_t screened_blocks(int64_t rows, int multiprocessors) {
   return std::min<int64_t>(
-      {divide_up(rows, int64_t{kScreenedRows}), int64_t{kScreenedBlocksTogether} * multiprocessors, kFewNearestRoom});
+      {divide_up(rows, int64_t{kScreenedRows}), int64_t{kScreenedBlocksTogether} * multiprocessors,
+                            kFewNearestMostBlocks});
 }
 
-// Floats of memory, beside one for each row: a bound of every block and of every warp.
+// Floats of memory, beside one for each row: the least bounds of every warp.
 inline int64_t screened_minima(int64_t rows, int multiprocessors) {
-  return screened_blocks(rows, multiprocessors) * (kFewNearestWarps + 1);
+  return screened_blocks(rows, multiprocessors) * 2 * kFewNearestWarps;
 }
 
 }  // namespace kith

@@ -1,0 +1,51 @@
+// Selection by one block that does it once: of few values, by counting for each how many are smaller. It is short code,
+// which matters where a kernel's last block runs it: a sorting network that is unrolled takes longer to be fetched than
+// to run.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "cuda/vector_access.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kRankThreads = 256;  // of the block
+
+// The k-th smallest of one key of each thread, 1 <= k <= kRankThreads. `room` is shared memory for that many keys and
+// one more, at a multiple of 16 bytes. Every thread of the block calls it.
+__device__ inline uint32_t kth_of_block(uint32_t key, int k, uint32_t* room) {
+  __syncthreads();
+  room[threadIdx.x] = key;
+  __syncthreads();
+  int smaller = 0;
+  int equal = 0;
+  const auto* const fours = vectors<uint4>(room);
+#pragma unroll 4
+  for (int i = 0; i < kRankThreads / 4; ++i) {
+    const uint4 other = fours[i];
+    smaller += (other.x < key) + (other.y < key) + (other.z < key) + (other.w < key);
+    equal += (other.x == key) + (other.y == key) + (other.z == key) + (other.w == key);
+  }
+  if (smaller < k && k <= smaller + equal) room[kRankThreads] = key;  // all that do write the same
+  __syncthreads();
+  return room[kRankThreads];
+}
+
+__device__ __noinline__ void sort_long_list(uint64_t* list, int count) { sort_in_place(list, count); }
+
+// Sorts different entries in shared memory. Every thread of the block calls it, after a barrier.
+__device__ inline void sort_by_rank(uint64_t* list, int count) {
+  if (count > kRankThreads) return sort_long_list(list, count);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const uint64_t mine = thread < count ? list[thread] : 0;
+  int rank = 0;
+#pragma unroll 4
+  for (int i = 0; i < count; ++i) rank += list[i] < mine ? 1 : 0;
+  __syncthreads();
+  if (thread < count) list[rank] = mine;
+  __syncthreads();
+}
+
+}  // namespace kith
