@@ -2,7 +2,7 @@
 
     python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000]
                                 [--runs 7] [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
-                                [--profile-one] [--kinds decades,equal,zipf] [--counts 8,256,4096]
+                                [--profile-one] [--kinds decades,equal,zipf] [--counts 8,256,4096] [--tasks exact,graphs]
 
 Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of it. Sections:
 
@@ -12,6 +12,14 @@ Rows are a mixture of rank 48 with noise, of length 1, made on the device; queri
   odd     lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four decades, half
           of all rows equal, clusters of Zipf's sizes. Milliseconds for 1, 100 and all queries and k of 10 and 100, each
           followed by those of exact search; by numbers of lists (--counts), beginning with --lists
+
+  exact   milliseconds of exact search of all queries, of f32 and of f16
+
+  graphs  seconds of k-NN graphs of all rows by every method and of merging those of two halves, beside what 128 columns
+          took, times columns / 128
+
+  sweep   milliseconds of many tasks (--tasks), of 200,000 rows and less, over 15 widths from 1 to 4,096 and three
+          metrics. Flags what is above 1.3 times the line between its neighbours, and metrics above 1.2 times l2
 
 Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
 --profile-one those of a call with one query. Chained kernels begin while the one before still runs.
@@ -42,6 +50,7 @@ LIST_GOALS: dict[tuple[str, int], tuple[float, float]] = {
     ("Flat", 768): (0.35, 0.12),
     ("Flat", 1536): (0.7, 0.15),
 }
+EXACT_GOALS: dict[int, float] = {768: 26, 1536: 52}
 
 
 def mixture(rows: int, cols: int, seed: int) -> Rows:
@@ -184,13 +193,130 @@ def odd(options: argparse.Namespace, cols: int) -> None:
             torch.cuda.empty_cache()
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {"lists": lists, "odd": odd}
+def exact(options: argparse.Namespace, cols: int) -> None:
+    rows = mixture(options.rows, cols, 1)
+    queries = mixture(options.queries, cols, 2)
+    for name, base, of in (("f32", rows, queries), ("f16", rows.half(), queries.half())):
+
+        def call() -> object:
+            return kith.knn(of, base, options.k, options.metric)  # noqa: B023
+
+        goal = EXACT_GOALS.get(cols, float("nan"))
+        print(f"exact {cols:5} {name} {milliseconds(call, options.runs):8.2f} ms ({goal:.0f})", flush=True)
+        if options.profile:
+            print_kernels(call, 9)
+
+
+def seconds_once(call: Callable[[], object]) -> float:
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def graph_calls(rows: Rows, k: int, metric: str, methods: tuple[str, ...]) -> dict[str, Callable[[], object]]:
+    calls: dict[str, Callable[[], object]] = {}
+    for method in methods:
+        calls[method] = lambda method=method: kith.knn_graph(rows, k, metric=metric, method=method)  # type: ignore[misc]
+    halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    parts: list[object] = []
+    for half in halves:
+        parts += [kith.knn_graph(half, k, metric=metric), half]
+    calls["merge"] = lambda: kith.merge_graphs(*parts)
+    return calls
+
+
+GRAPHS_AT_128: dict[str, float] = {}
+
+
+def graphs(options: argparse.Namespace, cols: int) -> None:
+    kith.knn_graph(mixture(20_000, cols, 3), options.k, metric=options.metric)  # loads kernels
+    rows = mixture(options.rows, cols, 1)
+    for name, call in graph_calls(rows, options.k, options.metric, ("exact", "cells", "nn_descent")).items():
+        spent = min(seconds_once(call) for _ in range(2 if cols <= 128 else 1))
+        if cols == 128:
+            GRAPHS_AT_128[name] = spent
+        allowed = GRAPHS_AT_128.get(name, float("nan")) * cols / 128
+        print(f"graph {cols:5} {name:<10} {spent:8.3f} s, {spent / allowed:5.2f} x what 128 columns took", flush=True)
+
+
+SWEEP_WIDTHS = (1, 2, 3, 8, 16, 64, 96, 100, 200, 384, 768, 1024, 1536, 3072, 4096)
+METRICS = ("l2", "inner_product", "cosine")
+
+
+def sweep_rows(rows: int, cols: int, seed: int) -> Rows:
+    """The mixture; of so few columns that length 1 would leave two points or a circle, normal values instead."""
+    if cols >= 8:
+        return mixture(rows, cols, seed)
+    return torch.randn((rows, cols), device="cuda", generator=torch.Generator(device="cuda").manual_seed(seed))
+
+
+def sweep_calls(tasks: list[str], cols: int, metric: str) -> dict[str, Callable[[], object]]:
+    """The tasks at one width, each ready to be called again and again."""
+    rows = sweep_rows(200_000, cols, 1)
+    queries = sweep_rows(10_000, cols, 2)
+    calls: dict[str, Callable[[], object]] = {}
+    if "exact" in tasks:
+        calls["exact"] = lambda: kith.knn(queries, rows, 10, metric)
+    if "lists" in tasks:
+        index = kith.Index("IVF512,Flat", metric=metric, device="cuda")
+        index.train(rows[: 64 * 512])
+        index.add(rows)
+        calls["lists"] = lambda: index.search(queries, 10, probes=16)
+    if "kmeans" in tasks and metric == "l2":
+        some = rows[:512].cpu().numpy()
+        calls["k-means"] = lambda: kith.KMeans(512, iterations=10, tol=0, init=some).fit(rows)
+    if "pq" in tasks and metric == "l2":
+        parts = cols // 4 if cols % 4 == 0 else 1
+        calls["PQ training"] = lambda: kith.ProductQuantizer(parts).train(rows)
+    if "graphs" in tasks:
+        calls.update(graph_calls(rows[:40_000], 10, metric, ("cells", "nn_descent")))
+    return calls
+
+
+def sweep(options: argparse.Namespace) -> None:
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    began = time.perf_counter()
+    for cols in map(int, options.cols.split(",")) if options.cols else SWEEP_WIDTHS:
+        if time.perf_counter() - began > options.seconds:
+            print(f"sweep: no time was left for {cols} columns and more")
+            break
+        for metric in METRICS:
+            for task, call in sweep_calls(options.tasks, cols, metric).items():
+                found.setdefault((task, metric), {})[cols] = milliseconds(call, options.runs)
+        torch.cuda.empty_cache()
+    for (task, metric), times in found.items():
+        widths = list(times)
+        each = []
+        for i, cols in enumerate(widths):
+            flags = "!" if 0 < i < len(widths) - 1 and times[cols] > 1.3 * between(times, widths[i - 1 : i + 2]) else ""
+            if times[cols] > 1.2 * found.get((task, "l2"), {}).get(cols, float("inf")):
+                flags += "m"
+            each.append(f"{cols}: {times[cols]:.3g}{flags}")
+        print(f"sweep {task:<11} {metric:<13} " + "  ".join(each), flush=True)
+
+
+def between(times: dict[int, float], widths: list[int]) -> float:
+    """The line from the first to the last of three widths, at the second."""
+    first, here, last = widths
+    return times[first] + (times[last] - times[first]) * (here - first) / (last - first)
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {
+    "lists": lists,
+    "odd": odd,
+    "exact": exact,
+    "graphs": graphs,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="searches by the number of columns")
     parser.add_argument("sections", nargs="*", default=[])
-    parser.add_argument("--cols", default="128,768,1536")
+    parser.add_argument("--cols", default="")
+    parser.add_argument("--seconds", type=float, default=600, help="after which the sweep prints what it has")
+    parser.add_argument("--tasks", default="exact,lists,kmeans,pq,graphs")
     parser.add_argument("--codes", default="")
     parser.add_argument("--kinds", default="decades,equal,zipf")
     parser.add_argument("--counts", default="")
@@ -204,13 +330,17 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--profile-one", action="store_true")
     options = parser.parse_args()
+    options.tasks = options.tasks.split(",")
     options.codes = [code for code in options.codes.split(",") if code]
     options.kinds = options.kinds.split(",")
     options.counts = [int(count) for count in options.counts.split(",") if count]
     shape = f"{options.rows:,} rows, {options.queries:,} queries, goals in ()"
     print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
-    for name in options.sections or SECTIONS:
-        for cols in map(int, options.cols.split(",")):
+    for name in options.sections or [*SECTIONS, "sweep"]:
+        if name == "sweep":
+            sweep(options)
+            continue
+        for cols in map(int, (options.cols or "128,768,1536").split(",")):
             SECTIONS[name](options, cols)
 
 

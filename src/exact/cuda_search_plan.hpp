@@ -49,6 +49,10 @@ struct CoarseProduct {
   int64_t room = 0;                       // candidates of a query
   std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
 };
+// Small k, few queries, and rows without operands, which are multiplied as they lie: every row is a group of its own.
+struct StreamedProduct {
+  SelectedGroups selected;
+};
 // All rows within a radius, which one product finds.
 struct RangeProduct {
   CandidateRoom candidates;
@@ -62,7 +66,8 @@ struct ProductPlan {
   int64_t queries = 0;          // searched at a time
   int64_t rows = 0;             // of the base, at a time
   int multiprocessors = 0;
-  std::variant<GroupedProduct, SecondProduct, CoarseProduct, RangeProduct> way;
+  std::variant<GroupedProduct, SecondProduct, CoarseProduct, StreamedProduct, RangeProduct> way;
+  bool streams() const { return std::holds_alternative<StreamedProduct>(way); }
   CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
 };
 

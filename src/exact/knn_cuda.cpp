@@ -192,6 +192,10 @@ class KnnCuda final : public KnnBackend {
   bool settle(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
     const SearchStatus done = rows_.read_status(&piece);
     if (done.failed == 0) return false;
+    if (plan_.product->streams()) {  // what follows multiplies operands
+      make_operands(task_.shape.metric, plan_.product->operands, piece.rows, task_.shape.cols, piece.operands, nullptr,
+                    rows_.stream(), false);
+    }
     const int64_t left = search_apart(done.failed, batch, piece, found);
     const int64_t directly = products_.search_failed(
         left, batch, piece, found,

@@ -7,6 +7,7 @@
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 
@@ -52,7 +53,13 @@ constexpr int64_t kProductLeastRows = 16384;
 constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
 constexpr int64_t kSpareGroups = 22;
+constexpr int64_t kWideSpareGroups = 54;  // of more columns than this: their windows are wider
+constexpr int64_t kWideFrom = 512;
 constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
+// Rows that are multiplied as they lie, for few queries: from so many columns on, beside which the values are few.
+constexpr int64_t kStreamFromCols = 256;
+constexpr int64_t kStreamedRows = 128;  // selected for each query, and more where windows are wide
+constexpr int64_t kStreamedWideRows = 512;
 constexpr int kPartRows = 8;              // of the smallest groups
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
@@ -233,6 +240,14 @@ SelectedGroups plan_selected(const ProductPlan& product, int64_t groups, int64_t
   return {count, std::max(sliced, full)};
 }
 
+// Few queries of wide rows without operands.
+bool suits_streams(const SearchTask& task, const CudaChoice& choice, const ProductPlan& product) {
+  return choice.engine == CudaEngine::automatic && choice.product == ProductEngine::automatic &&
+         choice.coarse == CoarsePath::automatic && !choice.second_product && product.operands == OperandType::half &&
+         !product.operands_ready && task.shape.queries <= kStreamMostQueries && task.k <= kGroupsLargestK &&
+         task.shape.cols >= kStreamFromCols && can_stream(task.shape.base_dtype);
+}
+
 void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (task.within()) {
     product.way = RangeProduct{{kRangeCandidates, kRangeCandidates}};
@@ -245,6 +260,13 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
     product.way = plan_coarse_product(task, choice, most_shared, product);
     return;
   }
+  if (suits_streams(task, choice, product)) {
+    const int64_t rows = task.shape.cols > kWindowMostCols ? kWideCandidates
+                         : task.shape.cols > kWideFrom     ? kStreamedWideRows
+                                                           : kStreamedRows;
+    product.way = StreamedProduct{plan_selected(product, product.rows, rows)};
+    return;
+  }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
   const bool whole_groups = k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
@@ -253,7 +275,8 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
   const int rows_per_minimum = parts ? kPartRows : group_rows(large ? 2 : 1);
   const int64_t groups = part_count(product.rows, rows_per_minimum);
   if (whole_groups) {
-    product.way = GroupedProduct{rows_per_minimum, plan_selected(product, groups, k + std::max(kSpareGroups, k / 2))};
+    const int64_t spare = wide && task.shape.cols > kWideFrom ? kWideSpareGroups : kSpareGroups;
+    product.way = GroupedProduct{rows_per_minimum, plan_selected(product, groups, k + std::max(spare, k / 2))};
     return;
   }
   SecondProduct way;

@@ -34,6 +34,10 @@ struct OperandsView {
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                    uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows = true);
 
+// Only what rounding goes by, the centre and the scale: make_operands() without far rows finds the same.
+void sample_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
+                     cudaStream_t stream);
+
 struct ProductBase {
   DeviceRowsView rows;
   OperandsView operands;  // none where there are no products

@@ -3,8 +3,11 @@
 //   1. operands of the queries (and of the base, unless it was prepared)
 //   2. the product, of which the minima of groups of rows are written
 //   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/matrix/candidate_window.hpp)
-//   4. small k: all rows of the groups below it are candidates; else a second product collects the rows below it
+//   4. small k: all rows of the groups below it are candidates, or where they are wide those of them that are below it
+//      themselves; else a second product collects the rows below it
 //   5. canonical keys of the candidates, sorted
+// Few queries of rows without operands are multiplied with the rows as they lie, and all values are written; operands
+// are made only where queries fail.
 // Few rows and many queries go the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with steps of its own from 2 on.
 // Queries whose window has too many candidates fail. Where they are many, they are searched among fewer rows
 // (vicinities_cuda.hpp); the others are tried again with a second product and much room; what fails then, or has a
@@ -16,6 +19,8 @@
 #include "exact/product_step_cuda.hpp"
 #include "exact/vicinities_cuda.hpp"
 #include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/matrix/sift_groups_cuda.hpp"
+#include "kernels/matrix/stream_product_cuda.hpp"
 #include "kernels/rerank/coarse_knn_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
@@ -87,16 +92,19 @@ class ProductSearch : public ProductStep {
 
   // The product of which the minima are written, and what a window takes of it.
   KnnWindowTask find_minima(int rows_per_minimum, int64_t queries, const ProductBase& base) const {
-    launch_minima(product().engine, operands_of(queries, base),
-                  schedule_product(queries, base.rows.count, product().multiprocessors), at(layout_.minima),
+    launch_minima(product().engine, operands_of(queries, base), schedule(queries, base), at(layout_.minima),
                   rows_per_minimum, stream_);
+    return window_of(queries, part_count(base.rows.count, rows_per_minimum), base);
+  }
+
+  KnnWindowTask window_of(int64_t queries, int64_t groups, const ProductBase& base) const {
     KnnWindowTask window;
     window.kind = kind_;
     window.type = product().operands;
     window.cols = task_.shape.cols;
     window.queries = queries;
     window.k = task_.k;
-    window.groups = part_count(base.rows.count, rows_per_minimum);
+    window.groups = groups;
     window.query_facts = at(layout_.query_facts);
     window.base_facts = base.operands.facts;
     window.thresholds = thresholds();
@@ -127,11 +135,40 @@ class ProductSearch : public ProductStep {
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = window.key_limits;
     rerank.neighbors = neighbors;
-    rerank.group_counts = window.group_counts;
-    rerank.groups = at(layout_.groups);
-    rerank.group_stride = way.selected.count;
-    rerank.tiles_per_group = way.rows_per_minimum / kGroupRowsPerTile;
+    if (!sift(way, window, base, rerank)) {
+      rerank.group_counts = window.group_counts;
+      rerank.groups = at(layout_.groups);
+      rerank.group_stride = way.selected.count;
+      rerank.tiles_per_group = way.rows_per_minimum / kGroupRowsPerTile;
+    }
     launch_rerank(rerank, failed(first_failing_), stream_);
+  }
+
+  // Collects the candidates among the rows of the selected groups, where rows are wide and queries many; else false. It
+  // works in the memory of the minima, which have been selected from.
+  bool sift(const GroupedProduct& way, const KnnWindowTask& window, const ProductBase& base, RerankTask& rerank) const {
+    constexpr int64_t kLeastCols = 256;
+    constexpr int64_t kLeastQueries = 1024;
+    constexpr int64_t kCandidates = 256;  // of a query, beyond which it fails
+    if (window.cols < kLeastCols || window.queries < kLeastQueries || window.type != OperandType::half ||
+        way.rows_per_minimum != kGroupRowsPerTile) {
+      return false;
+    }
+    const SiftLayout layout(window.queries, window.groups, way.selected.count, kCandidates);
+    if (layout.bytes > layout_.minima.bytes()) return false;
+    std::byte* const memory = at(Slot<std::byte>{layout_.minima.offset, layout_.minima.bytes()});
+    SiftTask task;
+    task.operands = operands_of(window.queries, base);
+    task.groups = at(layout_.groups);
+    task.group_counts = window.group_counts;
+    task.stride = way.selected.count;
+    task.candidates = {window.thresholds, at(layout_.row_counts), layout.rows.in(memory), kCandidates};
+    task.multiprocessors = product().multiprocessors;
+    launch_sift(task, layout, memory, stream_);
+    rerank.row_counts = task.candidates.counts;
+    rerank.rows = task.candidates.rows;
+    rerank.capacity = rerank.room = kCandidates;
+    return true;
   }
 
   void search_by(const SecondProduct& way, const DeviceRowsView& queries, const ProductBase& base,
@@ -168,6 +205,33 @@ class ProductSearch : public ProductStep {
     task.row_tile_bytes = way.row_tile_bytes;
     task.rerank.neighbors = neighbors;
     launch_coarse_knn(task, failed(first_failing_), at(layout_.coarse), stream_);
+  }
+
+  void search_by(const StreamedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const {
+    StreamProductTask task;
+    task.base = {base.rows,           task_.shape.cols,      kind_, product().operands, base.operands.centre,
+                 base.operands.facts, base.operands.operands};
+    task.queries = at(layout_.query_operands);
+    task.query_count = queries.count;
+    task.values = at(layout_.minima);
+    task.stride = base.rows.count;
+    task.first_bad = rows_.bad_row();
+    task.multiprocessors = product().multiprocessors;
+    launch_stream_product(task, stream_);
+    KnnWindowTask window = window_of(queries.count, base.rows.count, base);
+    select_groups(std::min(way.selected.count, base.rows.count), window);
+    window.group_counts = at(layout_.group_counts);
+    launch_knn_windows(window, stream_);
+    RerankTask rerank = rerank_task(queries, base);
+    rerank.key_limits = window.key_limits;
+    rerank.neighbors = neighbors;
+    // Where nothing is sure a count is below zero: as unsigned, above the capacity.
+    rerank.row_counts = reinterpret_cast<const uint32_t*>(window.group_counts);
+    rerank.rows = reinterpret_cast<const uint32_t*>(at(layout_.groups));
+    rerank.capacity = window.selected;
+    rerank.room = std::min(window.selected, product().retry.room);
+    launch_rerank(rerank, failed(first_failing_), stream_);
   }
 
   void search_by(const RangeProduct&, const DeviceRowsView&, const ProductBase&, uint64_t*) const {

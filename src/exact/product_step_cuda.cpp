@@ -13,6 +13,11 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
   launch_base_operands(task, {to.terms, bad_row}, stream);
 }
 
+void sample_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
+                     cudaStream_t stream) {
+  launch_sample({rows, cols, key_kind(metric), type, to.centre, to.facts, to.operands}, stream);
+}
+
 void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
                                 const ProductBase& base) const {
   const OperandTask task{queries,
@@ -37,6 +42,10 @@ ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& bas
           last_chunk_steps(task_.shape.cols, operand_value_bytes(product().operands))};
 }
 
+ProductSchedule ProductStep::schedule(int64_t queries, const ProductBase& base) const {
+  return schedule_product(queries, base.rows.count, product().multiprocessors, operand_chunks(task_, product()));
+}
+
 RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const ProductBase& base) const {
   RerankTask task;
   task.kind = kind_;
@@ -54,8 +63,7 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
                           RerankTask& rerank) const {
   const int64_t queries = rerank.queries.count;
   KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
-  launch_product<ProductCandidates>(product().engine, operands_of(queries, base),
-                                    schedule_product(queries, base.rows.count, product().multiprocessors), candidates,
+  launch_product<ProductCandidates>(product().engine, operands_of(queries, base), schedule(queries, base), candidates,
                                     stream_);
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;

@@ -38,6 +38,7 @@ class ProductStep {
 
   void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
+  ProductSchedule schedule(int64_t queries, const ProductBase& base) const;
   RerankTask rerank_task(const DeviceRowsView& queries, const ProductBase& base) const;
   // Collects the rows below the thresholds and gives them to `rerank`, which will have room for so many.
   void collect(const ProductCandidates& candidates, int64_t room, const ProductBase& base, RerankTask& rerank) const;

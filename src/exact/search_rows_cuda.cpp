@@ -237,8 +237,12 @@ void SearchRows::make_ready(bool prepared, ProductBase& piece, bool parts_far_ro
   const OperandType type = plan_.product->operands;
   if (!prepared || !plan_.product->operands_ready) {
     piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_facts)};
-    make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands,
-                  checks_base() ? &status()->bad_row : nullptr, stream(), parts_far_rows);
+    if (plan_.product->streams()) {
+      sample_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands, stream());
+    } else {
+      make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands, bad_row(), stream(),
+                    parts_far_rows);
+    }
     return;
   }
   if (task_.filter != FilterPath::mask) return;

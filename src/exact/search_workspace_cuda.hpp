@@ -191,6 +191,7 @@ struct SearchWorkspace : WorkspaceLayout {
   struct Capacity {
     int64_t operator()(const GroupedProduct&) const { return 0; }
     int64_t operator()(const CoarseProduct&) const { return 0; }
+    int64_t operator()(const StreamedProduct&) const { return 0; }
     int64_t operator()(const SecondProduct& way) const { return way.candidates.capacity; }
     int64_t operator()(const RangeProduct& way) const { return way.candidates.capacity; }
   };
@@ -207,6 +208,10 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t list_room = way.row_tile_bytes ? way.room : 0;
     coarse = take<std::byte>(product.queries, coarse_bytes(1, product.rows, way.rows_per_minimum, list_room));
     return {};
+  }
+  SelectedGroups take_minima(const ProductPlan& product, const StreamedProduct& way) {
+    minima = take<float>(product.queries, product.rows);
+    return way.selected;
   }
   SelectedGroups take_minima(const ProductPlan&, const RangeProduct&) { return {}; }
 };

@@ -195,8 +195,7 @@ void Vicinities::mark_rows(const Leaders& leaders, const ProductBase& base) cons
   window.key_limits = at(layout_.failed_limits);
   window.each = in(own_.most);
   launch_range_windows(window, stream_);
-  launch_product<ProductMarks>(product().engine, operands_of(count, base),
-                               schedule_product(count, base.rows.count, product().multiprocessors),
+  launch_product<ProductMarks>(product().engine, operands_of(count, base), schedule(count, base),
                                {window.thresholds, in(own_.marks)}, stream_);
   rows_.context().fill(in(own_.totals), 0, count);
   launch_count_marked({in(own_.marks), count, base.rows.count, in(own_.parts), in(own_.totals)}, stream_);

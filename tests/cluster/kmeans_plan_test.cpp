@@ -14,6 +14,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -162,22 +165,38 @@ TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
   EXPECT_LE(plan.device_bytes, 50 * kGiB);
 }
 
+void expect_all_tiles_once(const ProductSchedule& schedule) {
+  std::vector<int> seen(static_cast<size_t>(schedule.query_tiles) * static_cast<size_t>(schedule.base_tiles), 0);
+  for (int i = 0; i < schedule.count(); ++i) {
+    const ProductItem item = schedule.item(i);
+    EXPECT_LT(item.first_tile, item.end_tile);
+    for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+      ++seen[static_cast<size_t>(item.query_tile) * static_cast<size_t>(schedule.base_tiles) +
+             static_cast<size_t>(tile)];
+    }
+  }
+  EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
+}
+
 TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
   for (const int64_t rows : {1, 256, 257, 5000, 33000, 65536, 65537, 70000, 1000000}) {
-    for (const int64_t clusters : {9, 200, 300, 4096, 85000}) {
+    for (const auto& [clusters, cols] :
+         {std::pair<int64_t, int64_t>{9, 128}, {200, 128}, {300, 1536}, {1024, 768}, {4096, 1536}, {85000, 128}}) {
       Problem problem = million();
       problem.shape.rows = rows;
+      problem.shape.cols = cols;
       problem.shape.clusters = clusters;
       const KMeansPlan plan = plan_within(problem, 100 * kGiB);
       const KMeansWorkspace workspace(problem.shape, problem.wish, plan);
       const CentreSearchLayout layout(workspace.search_shape, plan.cuda()->search);
       for (int64_t piece = rows; piece > 0; piece /= 3) {
-        const ProductSchedule schedule = schedule_nearest(piece, clusters, 132);
+        const ProductSchedule schedule = schedule_nearest(piece, clusters, cols, 132);
         const int64_t parts = schedule.items / schedule.query_tiles;
         EXPECT_EQ(schedule.items % schedule.query_tiles, 0);
         EXPECT_EQ(schedule.tiles_per_item % 2, 0);
         EXPECT_LE(schedule.base_tiles, parts * schedule.tiles_per_item);
         EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, layout.candidates.count) << piece << " of " << rows;
+        expect_all_tiles_once(schedule);
       }
     }
   }

@@ -217,6 +217,31 @@ TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
   EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::direct);
 }
 
+TEST(CudaPlan, FewQueriesOfWideRowsAreMultipliedAsTheyLie) {
+  SearchTask problem = million();
+  problem.shape.cols = 768;
+  problem.shape.queries = 100;
+  const auto streams = [&] { return plan_within(problem, 138 * kGiB).product->streams(); };
+  EXPECT_TRUE(streams());
+  for (int64_t budget = 138 * kGiB; budget >= kGiB / 16; budget = budget * 2 / 3) {
+    const KnnCudaPlan plan = plan_within(problem, budget);
+    expect_sound(problem, plan);
+    EXPECT_LE(plan.device_bytes, budget);
+  }
+  problem.shape.queries = 129;
+  EXPECT_FALSE(streams());
+  problem.shape.queries = 100;
+  problem.shape.base_dtype = DType::u8;
+  EXPECT_FALSE(streams());
+  problem.shape.base_dtype = DType::f16;
+  EXPECT_TRUE(streams());
+  problem.shape.cols = 128;
+  EXPECT_FALSE(streams());
+  problem.shape.cols = 768;
+  problem.prepared = true;  // its operands are there
+  EXPECT_FALSE(streams());
+}
+
 TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
   SearchTask problem = million();
   problem.wish.what = Wanted::all_keys;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -130,9 +131,10 @@ TEST(OperandLayout, PartsAreSmallGroups) {
 
 TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
   for (const int64_t queries : {1, 256, 257, 10000, 16384}) {
-    for (const int64_t rows : {1, 300, 40000, 1000000}) {
-      const ProductSchedule schedule = schedule_product(queries, rows, 132);
-      SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " rows");
+    for (const auto& [rows, chunks] :
+         {std::pair<int64_t, int64_t>{1, 24}, {300, 1}, {40000, 5}, {40000, 64}, {1000000, 2}, {1000000, 24}}) {
+      const ProductSchedule schedule = schedule_product(queries, rows, 132, chunks);
+      SCOPED_TRACE(::testing::Message() << queries << " queries, " << rows << " rows, " << chunks << " chunks");
       EXPECT_EQ(schedule.query_tiles, (queries + kQueryTile - 1) / kQueryTile);
       EXPECT_EQ(schedule.base_tiles, operand_tiles(rows));
       EXPECT_EQ(schedule.tiles_per_item % 2, 0);

@@ -129,6 +129,32 @@ __device__ void finish_tile(const PlusPlusRound& round, int64_t tile, const floa
       sum_children([&](int j) { return steps[j]; }, kDrawFan);
 }
 
+// A thread's part of a chunk of the trials' columns, read while the chunk before is worked on.
+template <int kTrials>
+class TrialChunk {
+ public:
+  __device__ void fetch(const PlusPlusRound& round, int64_t col) {
+    KITH_UNROLL
+    for (int n = 0; n < kEach; ++n) {
+      const int i = static_cast<int>(threadIdx.x) + n * kThreads;
+      const bool real = i / kChunk < round.trials && col + i % kChunk < round.cols;
+      values_[n] = real ? round.rows[round.state->trials[i / kChunk] * round.row_stride + col + i % kChunk] : 0.0f;
+    }
+  }
+  __device__ void store(double (&trials)[kTrials][kChunk]) const {
+    KITH_UNROLL
+    for (int n = 0; n < kEach; ++n) {
+      const int i = static_cast<int>(threadIdx.x) + n * kThreads;
+      trials[i / kChunk][i % kChunk] = static_cast<double>(values_[n]);
+    }
+  }
+
+ private:
+  static constexpr int kEach = kTrials * kChunk / kThreads;
+  static_assert(kTrials * kChunk % kThreads == 0);
+  float values_[kEach];
+};
+
 // A block takes every gridDim.x-th tile, chunk of columns after chunk.
 template <int kTrials, int kRows>
 __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound round) {
@@ -145,6 +171,8 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   ptx::wait_for_kernel_before();
   fetch_nearest(round, blockIdx.x, tile_buffer, shared);
   __pipeline_commit();
+  TrialChunk<kTrials> trials;
+  trials.fetch(round, 0);
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x, tile_buffer ^= 1) {
     double sums[kTrials * kRows] = {};
     for (int64_t col = 0; col < round.cols; col += kChunk, buffer ^= 1) {
@@ -157,14 +185,9 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
       __pipeline_commit();
       const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
       if (!has_trials) {
-        for (int i = static_cast<int>(threadIdx.x); i < kTrials * kChunk; i += kThreads) {
-          const int t = i / kChunk;
-          const int c = i % kChunk;
-          const bool real = t < round.trials && c < width;
-          shared.trials[t][c] =
-              real ? static_cast<double>(round.rows[round.state->trials[t] * round.row_stride + col + c]) : 0.0;
-        }
+        trials.store(shared.trials);
         has_trials = round.cols <= kChunk;
+        if (!has_trials) trials.fetch(round, col + kChunk < round.cols ? col + kChunk : 0);
       }
       __pipeline_wait_prior(1);
       __syncthreads();

@@ -73,7 +73,7 @@ int CentreSearchCuda::multiply(const SettleTask& task, const std::byte* operands
   lower_terms(task.facts, task.rows.count);
   launch_row_slacks(task, stream());
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
-  const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
+  const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, shape_.cols, plan_.multiprocessors);
   const ProductOperands product{
       OperandType::half, operands, at(layout_.centre_operands),     at(layout_.lowered_terms), padded,
       centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
@@ -137,6 +137,7 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.several = at(layout_.several);
   settle.several_count = &counts->several;
   settle.squared_moves = task.squared_moves;
+  if (task.squared_moves == nullptr) settle.known = task.known;
   settle.slacks = at(layout_.slacks);
   settle.limits = at(layout_.limits);
   settle.thresholds = settle.slacks;  // whose work is done by then
@@ -166,7 +167,7 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
 void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte* operands) const {
   constexpr double kFewerSteps = 1e8;
   constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again
-  ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, shape_.cols, plan_.multiprocessors);
   schedule.base_tiles = static_cast<int>(operand_tiles(centre_count_));  // marks are written for pairs
   schedule.list_count = &at(layout_.counts)->marked_items;
   const auto each = static_cast<double>(centre_count_ * shape_.cols);

@@ -36,6 +36,7 @@ struct CentreSearchTask {
   float* keys = nullptr;       // likewise; with moves, or where wanted
   bool wants_keys = true;
   const double* squared_moves = nullptr;  // of the centres, since labels and keys were those of these rows; or null
+  const float* known = nullptr;           // as SettleTask has it: for products, others find all keys; or null
   int64_t probe = -1;                     // the row that plain_rows() asks; or -1
 };
 

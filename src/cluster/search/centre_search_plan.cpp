@@ -30,6 +30,16 @@ std::optional<AssignForm> pair_form(const CentreSearchShape& shape, int compute_
   return {};
 }
 
+int64_t most_parts(int64_t centres) {
+  return std::min(kMostNearestParts, divide_up(divide_up(centres, kOperandTile), 2));
+}
+
+// Parts of the centres for which rows that are multiplied at a time stay in the L2 cache: one of narrow rows.
+int64_t wide_parts(int64_t centres, int64_t cols, int multiprocessors) {
+  const int64_t panel = std::max<int64_t>(panel_of(multiprocessors, operand_chunks(cols, 2)), 1);
+  return std::clamp<int64_t>(divide_up(multiprocessors, panel), 1, std::max<int64_t>(most_parts(centres), 1));
+}
+
 }  // namespace
 
 SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows) {
@@ -69,16 +79,19 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   return plan;
 }
 
-ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors) {
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int64_t cols, int multiprocessors) {
   ProductSchedule schedule;
   schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
   schedule.base_tiles = static_cast<int>(divide_up(centres, kOperandTile));
   const int64_t pairs = divide_up(schedule.base_tiles, 2);
-  const int64_t wanted =
-      schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min(kMostNearestParts, pairs));
+  const int64_t wide = wide_parts(centres, cols, multiprocessors);
+  const int64_t few = schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
+  const int64_t parts = std::clamp<int64_t>(few, wide, most_parts(centres));
   schedule.tiles_per_item = static_cast<int>(divide_up(pairs, parts) * 2);
-  schedule.items = schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
+  const auto cut = static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
+  schedule.items = schedule.query_tiles * cut;
+  // All parts for as many rows as the blocks that run at a time then have.
+  if (wide > 1) schedule.panel_tiles = static_cast<int>(divide_up(multiprocessors, cut));
   return schedule;
 }
 
@@ -92,9 +105,10 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   const int64_t padded = operand_tiles(rows) * kOperandTile;
   // Few rows have the centres in parts: as many as fill the machine twice.
   const int64_t few = (2 * int64_t{plan.multiprocessors} + kFewQueryTiles) * kQueryTile;
+  const int64_t wide = padded * wide_parts(shape.centres, shape.cols, plan.multiprocessors);
   slacks = take<float>(rows);
   limits = take<float>(rows);
-  candidates = take<NearestRows>(std::max(padded, std::min(kMostNearestParts * padded, few)));
+  candidates = take<NearestRows>(std::max(wide, std::min(kMostNearestParts * padded, few)));
   unsettled = take<uint32_t>(rows);
   several = take<uint32_t>(rows);
   gathered = take_rows(plan.has_products() ? plan.unsettled_rows : 0, shape.cols, shape.dtype);

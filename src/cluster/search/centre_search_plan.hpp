@@ -53,8 +53,9 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
 // The exact search of a plan's unsettled rows among the centres.
 SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows);
 
-// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
-ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
+// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle, or so
+// wide ones that those which are multiplied at a time would not stay in the L2 cache.
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int64_t cols, int multiprocessors);
 
 // Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
 // candidates, and what was seen of the rows; where there are products that is the first that is not finite.

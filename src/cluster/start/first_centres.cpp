@@ -154,7 +154,7 @@ void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn,
   gather_as_floats(input.source, drawn, static_cast<float*>(some.data()), resources);
   backend.set_rows({input.rows.count, input.rows.labels, input.rows.keys, nullptr});
   backend.set_centres(some);
-  backend.begin_pass({});
+  backend.begin_pass({.only_nearer = true});
   backend.scan_all(input.source, input.piece_rows, meter);
   draws.take_nearer(all.count, meter);
   all.count += added;

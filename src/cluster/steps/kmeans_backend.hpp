@@ -40,6 +40,7 @@ struct KMeansRowArrays {
 struct KMeansPass {
   bool adds_up = false;
   bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
+  bool only_nearer = false;   // than the candidates so far (CandidateDraws): the keys of other rows may be larger ones
   bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
 };
 

@@ -65,6 +65,7 @@ class KMeansCuda final : public KMeansBackend {
   void begin_pass(const KMeansPass& pass) override {
     const DeviceGuard guard(context_->device());
     adds_up_ = pass.adds_up;
+    only_nearer_ = pass.only_nearer;
     moved_ahead_ = false;
     if (pass.adds_up) context_->fill(at(layout_.sums), 0, layout_.sums.count);
     if (!centres_ready_) search_.set_centres(centres_now(), centre_count_);
@@ -352,6 +353,7 @@ class KMeansCuda final : public KMeansBackend {
     task.keys = keys() + first;
     task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
     if (guesses_) task.squared_moves = at(layout_.moves);
+    if (only_nearer_) task.known = at(layout_.nearest) + first;
     if (rows_.on_device && piece.count == shape_.rows) task.probe = last_sampled_row(shape_.rows);
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
@@ -432,6 +434,7 @@ class KMeansCuda final : public KMeansBackend {
   int turn_centres_ = 0;        // where the centres are
   bool moved_ahead_ = false;    // where they will be is known
   bool adds_up_ = false;
+  bool only_nearer_ = false;
   bool checked_ = false;        // all rows were found to be finite
   bool centres_ready_ = false;  // for the search
   bool labelled_ = false;       // labels and keys are those of the centres as they are

@@ -126,6 +126,8 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SettleTask task) {
   if (task.squared_moves != nullptr) {
     const double moved = sqrt(task.squared_moves[task.labels[row]]);
     limit = limit_after_move(problem, mine, excess, base.rows, task.keys[row], moved);
+  } else if (task.known != nullptr) {
+    limit = limit_after_move(problem, mine, excess, base.rows, task.known[row], 0.0);
   }
   task.slacks[row] = static_cast<float>(row_slack(problem, mine.operand, excess, typical, base.rows));
   task.limits[row] = limit < kFarthestValue ? limit : kFarthestValue;  // false where it is not a number
@@ -175,17 +177,25 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     }
     const QueryFacts facts = task.facts[row];
     const BaseFacts base = *task.centre_facts;
+    const bool measured = facts.unsure == 0 && base.unsure == 0;
+    // Products left out what lies above the limit, and that was all.
+    const bool farther = task.known != nullptr && task.typical != nullptr && measured && best.rows[0] == kNoNearest &&
+                         best.values[kKept] > task.limits[row] && task.limits[row] < kFarthestValue;
     const CandidateWindow window = window_of(task, facts, base, best);
-    sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
-           best.values[kKept] > window.threshold;
+    sure = window.sure && measured && best.rows[0] != kNoNearest && best.values[kKept] > window.threshold;
     KITH_UNROLL
     for (int i = 0; i < kKept; ++i) {
       candidates += best.values[i] <= window.threshold && best.rows[i] != kNoNearest ? 1 : 0;
     }
-    const bool known = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest;
-    const float of_settled = candidates > 1 ? -kLargestFloat : -HUGE_VALF;
-    task.thresholds[row] = sure ? of_settled : known ? window.threshold : HUGE_VALF;
+    const bool known = window.sure && measured && best.rows[0] != kNoNearest;
+    const float of_settled = candidates > 1 || farther ? -kLargestFloat : -HUGE_VALF;
+    task.thresholds[row] = sure || farther ? of_settled : known ? window.threshold : HUGE_VALF;
     if (sure) task.labels[row] = static_cast<int32_t>(best.rows[0]);
+    if (farther) {
+      task.labels[row] = 0;
+      task.keys[row] = HUGE_VALF;
+      sure = true;
+    }
     best.rows[kKept] = static_cast<uint32_t>(candidates);
     if (sure && candidates > 1) task.found[row] = best;
   }

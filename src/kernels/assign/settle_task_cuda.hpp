@@ -23,6 +23,9 @@ struct SettleTask {
   // Where rows come with a guess in `labels` and `keys`, the nearest centre of the pass before: how far each centre has
   // moved since; or null.
   const double* squared_moves = nullptr;
+  // Keys that matter: a row whose nearest centre has proven to be no nearer may get any label, and +inf as its key.
+  // Null where all do; not with moves.
+  const float* known = nullptr;
   float* slacks = nullptr;
   float* limits = nullptr;
   NearestRows* found = nullptr;  // parts x stride

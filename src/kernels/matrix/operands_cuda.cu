@@ -7,8 +7,7 @@
 #include "cuda/vector_access.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
-
-#include <cuda_fp16.h>
+#include "kernels/matrix/round_half_cuda.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -20,20 +19,11 @@ constexpr int kOperandWarps = 8;
 constexpr int kOperandThreads = 32 * kOperandWarps;
 constexpr int64_t kOperandMostBlocks = 132 * 16;  // each takes rows until none are left
 
-// `value` is not negative.
-__device__ void raise(float* place, float value) { atomicMax(vectors<int>(place), __float_as_int(value)); }
-
 // Halves: a warp for each row, four values a lane at a time.
 
 constexpr int64_t kSamples = 256;
 constexpr int kSampleCols = 32;
 constexpr int kSampleSlices = 8;
-
-enum class Form { plain, centred, unit };
-
-constexpr Form form_of(KeyKind kind) {
-  return kind == KeyKind::inner_product ? Form::plain : kind == KeyKind::cosine ? Form::unit : Form::centred;
-}
 
 template <typename T>
 __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
@@ -124,16 +114,16 @@ __global__ void __launch_bounds__(kSamples)
       const auto value = [&](int s) { return static_cast<float>(rows.row<T>(s * rows.count / samples)[col]); };
       double sum = 0;
       int count = 0;
+#pragma unroll 16  // so that many reads are under way
       for (int s = 0; s < samples; ++s) {
-        if (!kept[s]) continue;
-        sum += value(s);
-        ++count;
+        sum += kept[s] ? value(s) : 0.0f;
+        count += kept[s] ? 1 : 0;
       }
       const float mean = count > 0 ? static_cast<float>(sum / count) : 0.0f;
       centre[col] = mean - mean == 0.0f ? mean : 0.0f;
-      for (int s = 0; s < samples; ++s) {
-        if (kept[s]) largest = fmaxf(largest, fabsf(value(s) - centre[col]));
-      }
+      const float middle = centre[col];
+#pragma unroll 16
+      for (int s = 0; s < samples; ++s) largest = fmaxf(largest, kept[s] ? fabsf(value(s) - middle) : 0.0f);
     }
     __shared__ float warps[kSamples / 32];
     largest = warp_largest(largest);
@@ -157,18 +147,41 @@ __global__ void __launch_bounds__(kSamples)
   if (thread == 0) facts->ordinary = scaled <= 3e38f ? scaled : 0.0f;
 }
 
-struct HalfSums {
-  float squares = 0;
-  double true_squares = 0;  // of what is rounded
-  float residual_squares = 0;
-  bool finite = true;
-  bool inside = true;  // no value past the largest half
-};
+// Loads of a row that are under way at a time; of narrow rows the next one's first.
+constexpr int kNarrowAhead = 1;
+constexpr int kWideAhead = 4;
+constexpr int64_t kWideFromCols = 257;
 
-// Reads a row, writes its operand.
-template <Form kForm, bool kNegated, typename T>
-__device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64_t row, const float* centre,
-                                 float scale, bool aligned, std::byte* operands) {
+// Four values as floats. What becomes of a NaN's digits does not matter here.
+template <typename T>
+__device__ float4 floats_of(const Four<T>& four) {
+  const auto value = [&](int i) { return static_cast<float>(four.values[i]); };
+  return {value(0), value(1), value(2), value(3)};
+}
+__device__ float4 floats_of(const Four<Half>& four) {
+  const auto value = [&](int i) { return __half2float(__ushort_as_half(four.values[i].bits)); };
+  return {value(0), value(1), value(2), value(3)};
+}
+
+// The centre's values of four neighbouring columns.
+__device__ float4 centre_at(const float* centre, int64_t first, int64_t cols, bool whole) {
+  if (whole) return first < cols ? load_vector<float4>(centre + first) : float4{0, 0, 0, 0};
+  const auto value = [&](int64_t col) { return col < cols ? centre[col] : 0.0f; };
+  return {value(first), value(first + 1), value(first + 2), value(first + 3)};
+}
+
+// A lane's first values of a row, where there is one.
+template <typename T>
+__device__ Four<T> first_four(const DeviceRowsView& rows, int64_t cols, int64_t row, bool aligned) {
+  const int64_t first = 4 * (threadIdx.x % 32);
+  if (row >= rows.count || first >= cols) return {};
+  return load_four(rows.row<T>(row), first, cols, aligned);
+}
+
+// Reads a row, of which a lane's first values are given, and writes its operand.
+template <Form kForm, bool kNegated, int kAhead, typename T>
+__device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64_t row, const Four<T>& given,
+                                 const float* centre, float scale, bool aligned, std::byte* operands) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t chunks = operand_chunks(cols, 2);
   HalfSums sums;
@@ -176,42 +189,55 @@ __device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64
   const T* const from = real ? rows.row<T>(row) : nullptr;
   double inverse_norm = 1;
   if constexpr (kForm == Form::unit) inverse_norm = real ? rows.inverse_norms[row] : 0.0;
-  for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
-    __half halves[4] = {};
+  const bool whole = aligned && cols % 4 == 0 && is_aligned(centre, 16);
+  const int64_t end = chunks * (kChunkBytes / 2);
+  std::byte* const to = operands + operand_offset(row, 8 * lane, chunks);
+  const auto convert = [&](int64_t first, const Four<T>& stored) {
+    float4 middle = {0, 0, 0, 0};
+    if constexpr (kForm == Form::centred) middle = centre_at(centre, first, cols, whole);
+    const float4 values = floats_of(stored);
+    const auto value = [&](float x, float of) { return formed<kForm>(x, of, inverse_norm, scale); };
+    constexpr uint32_t kSigns = kNegated ? 0x80008000u : 0u;
+    uint2 halves = {0, 0};
     if (real) {
-      const Four<T> stored = load_four(from, first, cols, aligned);
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        float value = static_cast<float>(stored.values[i]);
-        sums.finite = sums.finite && value - value == 0.0f;
-        if constexpr (kForm == Form::centred) value -= first + i < cols ? centre[first + i] : 0.0f;
-        if constexpr (kForm == Form::unit) value = static_cast<float>(static_cast<double>(value) * inverse_norm);
-        value *= scale;
-        const __half rounded = __float2half_rn(value);
-        const float back = __half2float(rounded);
-        sums.inside = sums.inside && fabsf(value) < 65504.0f;  // false for NaN
-        sums.squares += back * back;
-        if constexpr (kNegated) sums.true_squares += static_cast<double>(value) * value;
-        const float residual = value - back;
-        sums.residual_squares += residual * residual;
-        halves[i] = kNegated ? __hneg(rounded) : rounded;
+      halves.x = round_halves<kNegated>(value(values.x, middle.x), value(values.y, middle.y), sums) ^ kSigns;
+      halves.y = round_halves<kNegated>(value(values.z, middle.z), value(values.w, middle.w), sums) ^ kSigns;
+    }
+    // 128 columns further on are two chunks: their places differ by these alone.
+    store_vector(to + first / 128 * (2 * kTileChunkBytes), halves);
+  };
+  for (int64_t start = 4 * lane; start < end; start += 128 * kAhead) {
+    Four<T> stored[kAhead] = {};
+    KITH_UNROLL
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      const int64_t first = start + 128 * ahead;
+      if (ahead == 0 && start < 128) {
+        stored[0] = given;
+      } else if (real && first < cols) {
+        stored[ahead] = whole ? load_vector<Four<T>>(from + first) : load_four(from, first, cols, aligned);
       }
     }
-    store_vector(operands + operand_offset(row, first * 2, chunks), load_vector<Four<__half>>(halves));
+    KITH_UNROLL
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      if (start + 128 * ahead < end) convert(start + 128 * ahead, stored[ahead]);
+    }
   }
   sums.squares = warp_sum(sums.squares);
   if constexpr (kNegated) sums.true_squares = warp_sum(sums.true_squares);
   sums.residual_squares = warp_sum(sums.residual_squares);
-  sums.finite = __all_sync(kAllLanes, sums.finite);
-  sums.inside = __all_sync(kAllLanes, sums.inside);
   return sums;
 }
 
-// Upper bounds. The residual is that of the rounding and, 2^-24 of each value twice over, of centring or scaling.
-__device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
-  const float slack = 1.0001f + static_cast<float>(cols) * 1e-7f;
-  const float norm = sqrtf(sums.squares) * slack;
-  return {norm, sqrtf(sums.residual_squares) * slack + norm * 2.4e-7f + 1e-30f};
+// Whether all values of a row whose halves are not are finite themselves, by a warp.
+template <typename T>
+__device__ bool is_finite(const DeviceRowsView& rows, int64_t cols, int64_t row) {
+  const T* const values = rows.row<T>(row);
+  bool finite = true;
+  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) {
+    const auto value = static_cast<float>(values[col]);
+    finite = finite && value - value == 0.0f;
+  }
+  return __all_sync(kAllLanes, finite);
 }
 
 // Whether a row of which the product would have this term is far. Terms lose less than a hundredth.
@@ -242,8 +268,8 @@ __global__ void __launch_bounds__(kOperandThreads)
   }
 }
 
-template <Form kForm, typename T>
-__global__ void __launch_bounds__(kOperandThreads)
+template <Form kForm, int kAhead, typename T>
+__global__ void __launch_bounds__(kOperandThreads, kAhead == kNarrowAhead ? 5 : 4)
     base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseFacts* facts,
                      std::byte* operands, BaseOperands target) {
   auto* const terms = static_cast<float*>(target.terms);
@@ -254,21 +280,26 @@ __global__ void __launch_bounds__(kOperandThreads)
   bool unsure = false;
   bool any_far = false;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kOperandWarps;
-  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32; row < tile_rows;
-       row += step) {
-    const HalfSums sums = convert_half<kForm, false, T>(rows, cols, row, centre, scale, aligned, operands);
+  int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32;
+  Four<T> next = first_four<T>(rows, cols, row, aligned);
+  for (; row < tile_rows; row += step) {
+    const Four<T> given = next;
+    next = first_four<T>(rows, cols, row + step, aligned);
+    const HalfSums sums = convert_half<kForm, false, kAhead>(rows, cols, row, given, centre, scale, aligned, operands);
     const OperandFacts mine = facts_of(sums, cols);
-    const bool far = kForm == Form::centred && sums.finite && is_far(0.5f * sums.squares, ordinary);
+    const bool inside = sums.inside();
+    const bool finite = inside || is_finite<T>(rows, cols, row);
+    const bool far = kForm == Form::centred && finite && is_far(0.5f * sums.squares, ordinary);
     any_far = any_far || far;
     if (!far) largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
-    unsure = unsure || (!sums.inside && !far);
+    unsure = unsure || (!inside && !far);
     if (threadIdx.x % 32 != 0) continue;
     float term = kForm == Form::plain ? 0.0f : 0.5f * sums.squares;
     // A zero vector is at distance 1 of every other: as far as one at a right angle.
     if (kForm == Form::unit && sums.squares == 0.0f) term = 0.5f * scale * scale;
     terms[row] = row < rows.count ? term : __int_as_float(0x7F800000);
     if (target.facts != nullptr) target.facts[row] = mine;
-    if (!sums.finite && target.first_bad != nullptr) atomicMin(target.first_bad, static_cast<uint32_t>(row));
+    if (!finite && target.first_bad != nullptr) atomicMin(target.first_bad, static_cast<uint32_t>(row));
   }
   __shared__ OperandFacts warps[kOperandWarps];
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
@@ -297,7 +328,7 @@ __device__ float own_scale(const DeviceRowsView& rows, int64_t cols, int64_t row
   return largest <= 3e38f ? operand_scale(largest) : 1.0f;
 }
 
-template <Form kForm, typename T>
+template <Form kForm, int kAhead, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
     query_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, const BaseFacts* base,
                       std::byte* operands, QueryOperands target) {
@@ -306,14 +337,17 @@ __global__ void __launch_bounds__(kOperandThreads)
   float scale = operand_scale(base->sample_largest);
   if (kForm == Form::plain && row < rows.count) scale = own_scale<T>(rows, cols, row);
   const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
-  const HalfSums sums = convert_half<kForm, true, T>(rows, cols, row, centre, scale, aligned, operands);
+  const HalfSums sums = convert_half<kForm, true, kAhead>(rows, cols, row, first_four<T>(rows, cols, row, aligned),
+                                                          centre, scale, aligned, operands);
+  const bool inside = sums.inside();
+  const bool finite = inside || is_finite<T>(rows, cols, row);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   // A zero query is at distance 1 of everything: no product tells.
-  const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
+  const bool unsure = !inside || (kForm == Form::unit && sums.squares == 0.0f);
   const double true_square = sums.true_squares * (1 + 0x1p-21);  // past what centring has rounded
   target.facts[row] = {facts_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0,
                        true_square};
-  if (!sums.finite && target.first_bad != nullptr) {
+  if (!finite && target.first_bad != nullptr) {
     atomicMin(target.first_bad, target.first_query + static_cast<uint32_t>(row));
   }
 }
@@ -469,8 +503,11 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
     });
   }
   visit_halves(task, [&](auto value, auto form) {
-    launch(base_half_kernel<decltype(form)::value, decltype(value)>, grid, stream, task.rows, task.cols, rows,
-           task.centre, task.base_facts, task.operands, base);
+    using T = decltype(value);
+    constexpr Form kForm = decltype(form)::value;
+    const auto kernel =
+        task.cols < kWideFromCols ? base_half_kernel<kForm, kNarrowAhead, T> : base_half_kernel<kForm, kWideAhead, T>;
+    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_facts, task.operands, base);
     if (!task.parts_far_rows || decltype(form)::value != Form::centred) return;
     launch(far_rows_kernel<decltype(value)>, Grid::of(divide_up(task.rows.count, 32 * kOperandWarps), kOperandThreads),
            stream, task.rows, task.cols, task.centre, task.base_facts, task.operands,
@@ -489,8 +526,11 @@ void launch_query_operands(const OperandTask& task, const QueryOperands& queries
     });
   }
   visit_halves(task, [&](auto value, auto form) {
-    launch(query_half_kernel<decltype(form)::value, decltype(value)>, grid, stream, task.rows, task.cols, rows,
-           task.centre, task.base_facts, task.operands, queries);
+    using T = decltype(value);
+    constexpr Form kForm = decltype(form)::value;
+    const auto kernel =
+        task.cols < kWideFromCols ? query_half_kernel<kForm, kNarrowAhead, T> : query_half_kernel<kForm, kWideAhead, T>;
+    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_facts, task.operands, queries);
   });
 }
 

@@ -12,11 +12,19 @@ namespace {
 
 constexpr int64_t kMostTilesPerItem = 512;  // 64 Ki rows: 16 MiB of halves with 128 columns
 constexpr int64_t kWaves = 12;              // items a block gets, where there is enough to do
+constexpr int64_t kResidentChunks = 4;      // of queries that a block keeps in shared memory
+constexpr int64_t kPanelBytes = int64_t{24} << 20;  // of the L2 cache, half of which is near to a multiprocessor
 constexpr int64_t kOtherShared = 1024;      // bytes that a re-ranking block has beside its lists
 
 }  // namespace
 
-ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors) {
+int64_t panel_of(int64_t all, int64_t chunks) {
+  const int64_t most = std::max<int64_t>(kPanelBytes / (2 * kTileChunkBytes * chunks), 1);
+  if (chunks <= kResidentChunks || all <= most) return all;
+  return divide_up(all, divide_up(all, most));
+}
+
+ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors, int64_t chunks) {
   ProductSchedule schedule;
   schedule.query_tiles = static_cast<int>(operand_tiles(queries) / 2);
   schedule.base_tiles = static_cast<int>(operand_tiles(rows));
@@ -34,16 +42,18 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
     schedule.tiles_per_item = static_cast<int>(length);
     schedule.items = static_cast<int>(items);
   }
+  const int64_t panel = panel_of(schedule.query_tiles, chunks);
+  if (panel < schedule.query_tiles) schedule.panel_tiles = static_cast<int>(panel);
   return schedule;
 }
 
-ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors) {
+ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors, int64_t chunks) {
   ProductSchedule schedule;
   schedule.query_tiles = static_cast<int>(operand_tiles(queries) / 2);
   schedule.base_tiles = static_cast<int>(operand_tiles(rows));
   const int64_t pairs = schedule.base_tiles / 2;
   const int64_t all = schedule.query_tiles * pairs;
-  if (divide_up(all, multiprocessors) > pairs) return schedule_product(queries, rows, multiprocessors);
+  if (divide_up(all, multiprocessors) > pairs) return schedule_product(queries, rows, multiprocessors, chunks);
   schedule.runs = static_cast<int>(std::min<int64_t>(all, multiprocessors));
   schedule.run_pairs = static_cast<int>(all / schedule.runs);
   schedule.longer_runs = static_cast<int>(all % schedule.runs);

@@ -45,6 +45,10 @@ int64_t rerank_room(int64_t cols, int64_t shared_bytes);
 // are spread by chance: each further one falls into a group that has one already the more often the more have.
 double rows_below_kth(int64_t k, int64_t groups);
 
+// Few queries can be multiplied with rows as they are stored (stream_product_cuda.hpp): rows of these dtypes.
+inline constexpr int64_t kStreamMostQueries = kOperandTile;
+constexpr bool can_stream(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
 // What a block multiplies before it takes new queries: a tile of queries with a run of tiles of rows.
 struct ProductItem {
   int query_tile;  // of kQueryTile queries
@@ -55,14 +59,16 @@ struct ProductItem {
 };
 
 // Which items are multiplied: all queries with all rows, cut into equal items or into runs, or those of a list. Equal
-// items are numbered with the queries running fastest, so that blocks that run at a time share rows in the L2 cache; a
-// list is best ordered so too. A run is what one block does: neighbouring pairs of tiles, of one tile of queries or of
-// two, so that all blocks have the same number of them, or one less. Its items are numbers r and runs + r; the second
-// may be empty.
+// items are numbered with the queries of a panel running fastest, then the rows, then the panels: blocks that run at a
+// time share rows in the L2 cache, and the queries of a panel, which wide rows bring again for every tile, stay there.
+// A list is best ordered so too. A run is what one block does: neighbouring pairs of tiles, of one tile of queries or
+// of two, so that all blocks have the same number of them, or one less. Its items are numbers r and runs + r; the
+// second may be empty.
 struct ProductSchedule {
   int query_tiles = 0;                  // of kQueryTile queries
   int base_tiles = 0;                   // of kOperandTile rows
   int tiles_per_item = 0;               // even
+  int panel_tiles = 0;                  // of queries, of equal items; 0: all are one panel
   int items = 0;                        // of a list whose length is on the device, the most there can be
   int runs = 0;                         // 0: equal items, or a list
   int run_pairs = 0;                    // pairs of tiles in each of them, at least
@@ -74,8 +80,17 @@ struct ProductSchedule {
   KITH_HOST_DEVICE ProductItem item(int index) const {
     if (list != nullptr) return list[index];
     if (runs > 0) return index < runs ? item_of_run(index, 0) : item_of_run(index - runs, 1);
-    const int first = index / query_tiles * tiles_per_item;
-    return {index % query_tiles, first, first + tiles_per_item < base_tiles ? first + tiles_per_item : base_tiles};
+    return panel_tiles > 0 ? item_of_panel(index) : equal_item(index, 0, query_tiles);
+  }
+  KITH_HOST_DEVICE ProductItem equal_item(int index, int first_query, int queries) const {
+    const int first = index / queries * tiles_per_item;
+    return {first_query + index % queries, first,
+            first + tiles_per_item < base_tiles ? first + tiles_per_item : base_tiles};
+  }
+  KITH_HOST_DEVICE ProductItem item_of_panel(int index) const {
+    const int each = (base_tiles + tiles_per_item - 1) / tiles_per_item * panel_tiles;  // items of a panel
+    const int first = index / each * panel_tiles;
+    return equal_item(index % each, first, query_tiles - first < panel_tiles ? query_tiles - first : panel_tiles);
   }
   // A block takes items block, block + blocks, ... below this.
   KITH_HOST_DEVICE int end_for(int block) const {
@@ -94,10 +109,14 @@ struct ProductSchedule {
     return {tile, 2 * begin, 2 * (last < begin ? begin : last)};
   }
 };
-ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);
+// Rows of more `chunks` than a block keeps of its queries are multiplied in panels.
+ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors, int64_t chunks = 1);
+// Tiles of queries that should be multiplied at a time, so that they stay in the L2 cache; `all` where a block keeps
+// its own in shared memory.
+int64_t panel_of(int64_t all, int64_t chunks);
 // In runs, one for each multiprocessor, where one has no more pairs than a tile of queries; else schedule_product's.
 // For products of so few tiles that equal items would leave many multiprocessors idle at the end.
-ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors);
+ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors, int64_t chunks = 1);
 // At most `items` of a list on the device; `count`, likewise there, is how many where that is known only later.
 ProductSchedule schedule_items(const ProductItem* list, int items, const int32_t* count = nullptr);
 

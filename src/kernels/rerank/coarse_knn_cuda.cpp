@@ -28,7 +28,8 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
     lists.entries = layout.lists.in(memory);
     lists.counts = layout.counts.in(memory);
   }
-  const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
+  const ProductSchedule schedule =
+      coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors, operands.chunks);
   launch_minima(task.engine, operands, schedule, minima, each, stream);
 
   KnnWindowTask window;

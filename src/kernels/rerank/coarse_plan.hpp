@@ -51,9 +51,10 @@ inline int64_t coarse_room(int64_t k, int64_t rows, int64_t most) {
 }
 
 // The order of the products. Warpgroups stay on their multiprocessors, so that they are best given equal runs.
-inline ProductSchedule coarse_schedule(ProductEngine engine, int64_t queries, int64_t rows, int multiprocessors) {
-  if (engine == ProductEngine::wgmma) return schedule_runs(queries, rows, multiprocessors);
-  return schedule_product(queries, rows, multiprocessors);
+inline ProductSchedule coarse_schedule(ProductEngine engine, int64_t queries, int64_t rows, int multiprocessors,
+                                       int64_t chunks) {
+  if (engine == ProductEngine::wgmma) return schedule_runs(queries, rows, multiprocessors, chunks);
+  return schedule_product(queries, rows, multiprocessors, chunks);
 }
 
 // How rows are cut into tiles that stay in the shared memory of a multiprocessor each, for re-ranking many queries

@@ -26,6 +26,18 @@ constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
 
+// Asks for a row that four threads will read one after the other: where it is long, they would wait for device memory
+// again and again.
+template <typename X>
+__device__ void fetch_ahead(const X* row, int64_t cols) {
+  constexpr int64_t kLine = 128;
+  constexpr int64_t kLongRow = 16 * kLine;
+  const auto bytes = cols * static_cast<int64_t>(sizeof(X));
+  if (bytes < kLongRow) return;
+  const auto* const start = vectors<std::byte>(row);
+  for (int64_t at = threadIdx.x % kRowThreads * kLine; at < bytes; at += kRowThreads * kLine) ptx::prefetch(start + at);
+}
+
 // With any number of threads up to kFewThreads, in whole warps.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
@@ -71,6 +83,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
     const X* const values = task.base.row<X>(row);
+    fetch_ahead(values, task.cols);
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
       sum = as_bytes ? byte_row_sum<kProduct>(vectors<uint32_t>(query_values), values, task.cols)

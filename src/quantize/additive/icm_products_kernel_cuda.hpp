@@ -213,12 +213,12 @@ class Searcher {
   __device__ void multiply(const int (&had)[2], bool starting, float (&sums)[2][64], float (&norms)[2]) {
     watch_.ends(Stage::rest);
     if (kShared && layout_.chunks == 1) return multiply_chunks<1, true>(0, had, starting, sums, norms);
-    multiply_chunks<2, true>(0, had, starting, sums, norms);
-    if constexpr (kShared) return;
-    int chunk = 2;
+    if constexpr (kShared) return multiply_chunks<2, true>(0, had, starting, sums, norms);
+    multiply_chunks<1, true>(0, had, starting, sums, norms);
 #pragma unroll 1
-    for (; chunk + 2 <= layout_.chunks; chunk += 2) multiply_chunks<2, false>(chunk, had, starting, sums, norms);
-    if (chunk < layout_.chunks) multiply_chunks<1, false>(chunk, had, starting, sums, norms);
+    for (int chunk = 1; chunk < layout_.chunks; ++chunk) {
+      multiply_chunks<1, false>(chunk, had, starting, sums, norms);
+    }
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.

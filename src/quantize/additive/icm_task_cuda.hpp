@@ -46,13 +46,13 @@ struct ProductLayout {
 
 inline constexpr int kProductPlaces = 6;  // for chunks, in shared memory
 inline constexpr int kProductMostStages = 4;
-// Two chunks are multiplied at a time: a ring of four brings two while two are used. Past 512 columns what is left of
-// the rows in flight hardly fits the second-level cache, and one more place for it is worth as much or more, depending
-// on the books (bench/results/h200/lsq_cuda.txt).
+// Two chunks of up to 128 columns are multiplied at a time: a ring of four brings two while two are used. Of wider rows
+// what is left comes from the second-level cache, which the rows in flight hardly fit: one chunk comes while one is
+// used, and the other four places are worth more to what is left (bench/results/h200/lsq_cuda.txt).
 constexpr ProductLayout product_layout(int64_t cols) {
   ProductLayout layout;
   layout.chunks = product_chunks(cols);
-  layout.stages = layout.chunks <= 8 ? kProductMostStages : kProductMostStages - 1;
+  layout.stages = layout.chunks <= 2 ? kProductMostStages : 2;
   const int shared = kProductPlaces - layout.stages;
   layout.shared_chunks = layout.chunks < shared ? layout.chunks : shared;
   return layout;
