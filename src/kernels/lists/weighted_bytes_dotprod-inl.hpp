@@ -1,7 +1,7 @@
 // Rows of bytes against a query's weights with ARM's dot products, whichever it has: rows side by side, so that weights
 // are loaded once for all of them, whose sums are added in a tree that leaves one sum in each lane. What comes after
 // the sums waits long for them: eight rows of one query are compared at once, so that the next ones begin meanwhile.
-// Long rows of one query are read one after the other, at the speed of memory.
+// Long rows of one query are read one after the other: a core's own prefetching follows them, at the speed of memory.
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr int kLanes = 4;  // rows that a vector of sums has
 constexpr int64_t kBytes = 16;
 // More of rows side by side are more streams than a core's own prefetching follows: it is told what comes.
-constexpr int64_t kAhead = 3072;  // bytes
+constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLine = 64;
 constexpr int64_t kLongRow = 256;  // bytes
 
@@ -140,9 +140,6 @@ template <typename Dot, typename Packing, int kVectors>
       int64_t from = 0;
       int64_t at = 0;
       for (; from + 4 * Packing::kStep <= row_bytes; from += 4 * Packing::kStep, at += 4 * kPieces * kBytes) {
-        for (int64_t ahead = 0; ahead < 4 * Packing::kStep; ahead += kLine) {
-          __builtin_prefetch(row + from + kAhead + ahead);
-        }
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) step(from + i * Packing::kStep, at + i * kPieces * kBytes, i * kPieces);
       }
