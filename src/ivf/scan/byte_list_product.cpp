@@ -125,7 +125,7 @@ class ByteListProduct final : public ListProduct {
     }
     for (int64_t first = 0; first < rows_.count; first += block_rows_) {
       const ByteRows block = block_of(first, std::min(block_rows_, rows_.count - first));
-      scan_weighted_bytes(block, static_cast<uint32_t>(first), queries, count);
+      scan_(block, static_cast<uint32_t>(first), queries, count);
     }
     for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
     for (int64_t i = 0; i < count; ++i) set_error(facts_[group + i], hits.rows + i * hits.stride, hits.counts[i]);
@@ -297,6 +297,7 @@ class ByteListProduct final : public ListProduct {
   }
 
   const ListTables& tables_;
+  WeightedBytesScan* const scan_ = weighted_bytes_scan();
   const CodecView codec_;
   const KeyKind kind_;
   const int64_t cols_;

@@ -161,13 +161,21 @@ bool takes_packed_rows([[maybe_unused]] int bits, [[maybe_unused]] int64_t cols)
 #endif
 }
 
-void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+namespace {
+
+void scan_by_highway(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+  HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, first, queries, query_count);
+}
+
+}  // namespace
+
+WeightedBytesScan* weighted_bytes_scan() {
 #if defined(KITH_ARM)
   const CpuExtensions cpu = cpu_extensions();
-  if (cpu.mmla) return scan_weighted_bytes_mmla(rows, first, queries, query_count);
-  if (cpu.dotprod) return scan_weighted_bytes_dotprod(rows, first, queries, query_count);
+  if (cpu.mmla) return scan_weighted_bytes_mmla;
+  if (cpu.dotprod) return scan_weighted_bytes_dotprod;
 #endif
-  HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, first, queries, query_count);
+  return scan_by_highway;
 }
 
 }  // namespace kith

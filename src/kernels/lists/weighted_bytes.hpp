@@ -93,10 +93,15 @@ struct ByteRowsQuery {
 };
 
 // Puts the rows that pass behind those that each query has found; they are numbered from `first` on.
-void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+using WeightedBytesScan = void(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+// The processor's: chosen once for many calls.
+WeightedBytesScan* weighted_bytes_scan();
+inline void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+  weighted_bytes_scan()(rows, first, queries, query_count);
+}
 
 // The families for ARM, where CpuExtensions::dotprod is, and where mmla is too.
-void scan_weighted_bytes_dotprod(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
-void scan_weighted_bytes_mmla(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+WeightedBytesScan scan_weighted_bytes_dotprod;
+WeightedBytesScan scan_weighted_bytes_mmla;
 
 }  // namespace kith
