@@ -2,116 +2,279 @@
 """Few queries on the CPU: processor time a query of every kind of index, by the size of the batch, beside FAISS's and
 beside Kith's own `Flat` of the same rows, in one run on one thread.
 
-    few_queries.py [--rows 60000] [--cols 128 384] [--batches 1 10 100 1000] [--k 10] [--probes 16] [--kinds IVF256,Flat ...]
-                   [--metric l2] [--write]
+    few_queries.py [--tables issue batches kinds metrics neighbors widths filters large] [--rows 60000] [--rounds 7]
+                   [--targets AVX2 ...] [--cells PART ...] [--shortfalls] [--write]
+
+Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
+there is a filter, how many rows it keeps:
+
+    issue      the kinds that people use, 128 and 384 columns, one query and ten
+    batches    1 to 1,000 queries at a time
+    kinds      every kind, alone, in lists, behind OPQ and PCA, with a second look; one query
+    metrics    inner_product and cosine; one query
+    neighbors  k = 1 and 100
+    widths     16, 100, 768 and 1,536 columns; 20,000 rows
+    filters    one row in two kept, and one in a hundred
+    large      200,000 x 768 in 447 lists
 
 FAISS's trained file is read by Kith, so that both search the same lists and codes, and training plays no part. Every
-round takes other queries, so that no list stays in a cache because it was asked for just before. `same` is the share of
-ids that are equal place by place; `alone` says whether one query's answer has the bytes of the same query's in a batch.
-Kinds that FAISS does not have in that form stand beside `Flat` only.
+round takes other queries, so that no list stays in a cache because it was asked for just before. Every cell is searched
+by Kith, by FAISS and by `Flat` in turn. `same` is the share of ids that are equal place by place; `alone` says whether
+one query's answer has the bytes of the same query's in a batch. A star marks what is below twice FAISS, or slower than
+`Flat`. Where FAISS is not installed, or does not have the kind in that form, its columns stay empty and Kith trains by
+itself: `cosine` is `METRIC_INNER_PRODUCT` of rows of length 1 there.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import faiss
-import kith
 import numpy as np
 import turns
 from made_data import mixture
 
-_KINDS = ("Flat", "SQ8", "SQfp16", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQ4", "IVF256,SQ6", "IVF256,SQfp16", "IVF256,PQ{d8}",
-          "IVF256,PQ{d4}x4", "PQ{d8}")
-_METRICS = {"l2": faiss.METRIC_L2, "inner_product": faiss.METRIC_INNER_PRODUCT}
+import kith
+
+try:
+    import faiss
+except ImportError:
+    faiss = None
+
+_ISSUE = ("Flat", "SQ8", "SQfp16", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQ4", "IVF256,SQfp16", "IVF256,PQ{d8}",
+          "IVF256,PQ{d4}x4")  # fmt: skip
+_KINDS = ("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4", "RQ8x8_Nqint8", "LSQ8x8_Nqint8")
+_BEFORE_AND_AFTER = ("OPQ{d8},IVF256,PQ{d8}", "PCA{d2},IVF256,SQ8", "PCA{d2},SQ8", "OPQ{d8},PQ{d8}", "IVF256,PQ{d8},RFlat",
+                     "IVF256,PQ{d8},Refine(SQ8)", "PQ{d8},RFlat", "SQ8,RFlat")  # fmt: skip
+_ALL = (*_KINDS, *(f"IVF256,{kind}" for kind in _KINDS), *_BEFORE_AND_AFTER)
+_TRAINED_ROWS = 20_000  # of RQ and LSQ, whose training takes long
+
+
+@dataclass(frozen=True)
+class Cell:
+    kind: str
+    rows: int = 60_000
+    cols: int = 128
+    metric: str = "l2"
+    k: int = 10
+    batch: int = 1
+    kept: float = 1.0  # the share of the rows that a filter keeps
+    probes: int = 16
+
+    @property
+    def factory(self) -> str:
+        return self.kind.format(d8=self.cols // 8, d4=self.cols // 4, d2=self.cols // 2)
+
+
+def cells_of(table: str, rows: int) -> Iterator[Cell]:
+    plain = Cell("Flat", rows=rows)
+    if table == "issue":
+        for cols in (128, 384):
+            for kind in _ISSUE:
+                for batch in (1, 10):
+                    yield replace(plain, kind=kind, cols=cols, batch=batch)
+    elif table == "batches":
+        for kind in ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQfp16", "IVF256,PQ{d8}", "IVF256,PQ{d4}x4"):
+            for batch in (1, 2, 5, 10, 30, 100, 1000):
+                yield replace(plain, kind=kind, batch=batch)
+    elif table == "kinds":
+        yield from (replace(plain, kind=kind) for kind in _ALL)
+    elif table == "metrics":
+        for metric in ("inner_product", "cosine"):
+            for kind in ("Flat", "SQ8", "SQfp16", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQfp16", "IVF256,PQ{d8}",
+                         "IVF256,PQ{d4}x4", "IVF256,RQ8x8_Nqint8"):  # fmt: skip
+                yield replace(plain, kind=kind, metric=metric)
+    elif table == "neighbors":
+        for k in (1, 100):
+            yield from (replace(plain, kind=kind, k=k) for kind in _ISSUE)
+    elif table == "widths":
+        for cols in (16, 100, 768, 1536):
+            for kind in ("Flat", "SQ8", "SQfp16", "PQ{d4}", "IVF64,Flat", "IVF64,SQ8", "IVF64,SQfp16", "IVF64,PQ{d4}",
+                         "IVF64,PQ{d4}x4"):  # fmt: skip
+                yield Cell(kind, rows=min(rows, 20_000), cols=cols, probes=8)
+    elif table == "filters":
+        for kept in (0.5, 0.01):
+            for kind in ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,PQ{d8}"):
+                yield replace(plain, kind=kind, kept=kept)
+    elif table == "large":
+        for kind in ("Flat", "IVF447,Flat", "IVF447,SQ8", "IVF447,PQ96", "IVF447,PQ96,Refine(SQ8)"):
+            yield Cell(kind, rows=200_000, cols=768, probes=32)
 
 
 class Rounds:
     """Calls with the next queries of a pool, so many at a time."""
 
-    def __init__(self, search, queries, batch, calls):
-        self._search, self._queries, self._batch, self._calls, self._at = search, queries, batch, calls, 0
+    def __init__(self, search: Callable[[Any], object], queries: Any, batch: int) -> None:
+        self._search, self._queries, self._batch, self._at = search, queries, batch, 0
+        self.calls = max(1, 100 // batch)
 
-    def __call__(self):
-        for _ in range(self._calls):
+    def __call__(self) -> None:
+        for _ in range(self.calls):
             if self._at + self._batch > len(self._queries):
                 self._at = 0
             self._search(self._queries[self._at : self._at + self._batch])
             self._at += self._batch
 
 
-def pair_of(kind, base, metric, folder):
-    """FAISS's index and Kith's of the same lists and codes."""
-    path = str(Path(folder) / "index")
-    index = faiss.index_factory(base.shape[1], kind, _METRICS[metric])
-    index.train(base)
+class Data:
+    """Rows and queries of a shape, with Kith's `Flat` of them; one shape at a time."""
+
+    def __init__(self, rows: int, cols: int, metric: str) -> None:
+        self.base = mixture(rows, cols, 1, rounded=False)
+        self.queries = mixture(4000, cols, 9, rounded=False)
+        if metric == "cosine":
+            for part in (self.base, self.queries):
+                part /= np.linalg.norm(part, axis=1, keepdims=True)
+        self.flat = kith.Index("Flat", metric=metric)
+        self.flat.add(self.base)
+
+
+def made_by_faiss(factory: str, metric: str, base: Any) -> Any:
+    """FAISS's index; None where it has no such kind."""
+    try:
+        index = faiss.index_factory(base.shape[1], factory, faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError:
+        return None
+    faiss.omp_set_num_threads(len(os.sched_getaffinity(0)))
+    index.train(base[:_TRAINED_ROWS] if "RQ" in factory or "LSQ" in factory else base)
     index.add(base)
-    faiss.write_index(index, path)
-    return index, kith.read_faiss(path)
+    faiss.omp_set_num_threads(1)
+    return index
 
 
-def main():
+def pair_of(cell: Cell, base: Any, folder: str) -> tuple[Any, kith.Index]:
+    """FAISS's index and Kith's of the same lists and codes, or only Kith's. What the folder has of it is taken."""
+    index, path = None, Path(folder) / f"{cell.factory}_{cell.rows}_{cell.cols}_{cell.metric}"
+    if faiss is not None:
+        index = faiss.read_index(str(path)) if path.exists() else made_by_faiss(cell.factory, cell.metric, base)
+    if index is not None:
+        if not path.exists():
+            faiss.write_index(index, str(path))
+        if cell.metric != "cosine":
+            try:
+                return index, kith.read_faiss(str(path))
+            except NotImplementedError:
+                pass
+    own = kith.Index(cell.factory, metric=cell.metric)
+    own.train(base[:_TRAINED_ROWS] if "RQ" in cell.factory or "LSQ" in cell.factory else base)
+    own.add(base)
+    return index, own
+
+
+def calls_of(cell: Cell, data: Data, index: Any, own: kith.Index) -> dict[str, Callable[[Any], Any]]:
+    """The three searches that are timed."""
+    lists = {"probes": cell.probes} if "IVF" in cell.kind else {}
+    kept = None
+    if cell.kept < 1:
+        kept = np.random.default_rng(3).choice(cell.rows, int(cell.kept * cell.rows), replace=False)
+    given = {} if kept is None else {"filter": np.sort(kept)}
+    found: dict[str, Callable[[Any], Any]] = {
+        "kith": lambda some: own.search(some, cell.k, threads=1, **lists, **given),
+        "Flat": lambda some: data.flat.search(some, cell.k, threads=1, **given),
+    }
+    if index is None:
+        return found
+    inner = faiss.try_extract_index_ivf(index)
+    if inner is not None:
+        inner.nprobe = cell.probes
+    if kept is None:
+        found["faiss"] = lambda some: index.search(some, cell.k)[::-1]
+        return found
+    bits = np.zeros(cell.rows, bool)
+    bits[kept] = True
+    packed = np.packbits(bits, bitorder="little")
+    selector = faiss.IDSelectorBitmap(packed)
+    params = faiss.SearchParametersIVF(nprobe=cell.probes, sel=selector) if inner is not None else faiss.SearchParameters(sel=selector)
+    found["faiss"] = lambda some, keep=(packed, selector): index.search(some, cell.k, params=params)[::-1]
+    try:
+        found["faiss"](data.queries[:1])
+    except RuntimeError:  # it has no filter for this kind
+        del found["faiss"]
+    return found
+
+
+def measure(cell: Cell, data: Data, index: Any, own: kith.Index, rounds: int) -> dict[str, Any]:
+    calls = calls_of(cell, data, index, own)
+    together = calls["kith"](data.queries[:50])
+    alone = [calls["kith"](data.queries[i : i + 1]) for i in range(50)]
+    equal = all(alone[i][j][0].tobytes() == together[j][i].tobytes() for i in range(50) for j in range(2))
+    same = float(np.mean(together[0] == calls["faiss"](data.queries[:50])[0])) if "faiss" in calls else float("nan")
+    runs = {name: Rounds(search, data.queries, cell.batch) for name, search in calls.items()}
+    best = turns.best_in_turn(rounds, dict(runs), turns.clock_for(1))
+    ms = {name: 1e3 * taken / (cell.batch * runs[name].calls) for name, taken in best.items()}
+    return {**asdict(cell), "kind": cell.factory, **ms, "same": same, "alone": equal}
+
+
+def print_line(found: dict[str, Any]) -> None:
+    of_faiss = found["faiss"] / found["kith"] if "faiss" in found else float("nan")
+    of_flat = found["Flat"] / found["kith"]
+    marks = ("*" if of_faiss < 2 else " ") + ("*" if of_flat < (0.97 if found["kind"] == "Flat" else 1) else " ")
+    print(f"{found['kind']:>22} {found['cols']:5d} {found['metric']:>13} {found['k']:4d} {found['kept']:5.2f} {found['batch']:6d} "
+          f"{found['kith']:9.4f} {found.get('faiss', float('nan')):9.4f} {found['Flat']:9.4f} {of_faiss:7.2f} {of_flat:7.2f} {marks} "
+          f"{found['same']:6.3f} {'same' if found['alone'] else 'DIFFER':>6}", flush=True)  # fmt: skip
+
+
+def run_targets(targets: list[str]) -> None:
+    """The same command once for each instruction set, which a process chooses as it starts, with the same indexes."""
+    at = sys.argv.index("--targets")
+    rest = sys.argv[:at] + sys.argv[at + 1 + len(targets) :]
+    with tempfile.TemporaryDirectory() as folder:
+        for target in targets:
+            print(f"\nKITH_CPU_TARGET={target}", flush=True)
+            given = {**os.environ, "KITH_CPU_TARGET": target}
+            subprocess.run([sys.executable, *rest, "--indexes", folder], check=True, env=given)
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = ("issue", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large")
+    parser.add_argument("--tables", nargs="+", choices=every, default=["issue"])
     parser.add_argument("--rows", type=int, default=60_000)
-    parser.add_argument("--cols", type=int, nargs="+", default=[128, 384])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 100, 1000])
-    parser.add_argument("--k", type=int, default=10)
-    parser.add_argument("--probes", type=int, default=16)
-    parser.add_argument("--kinds", nargs="+", default=_KINDS)
-    parser.add_argument("--metric", choices=_METRICS, default="l2")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cells", nargs="+", default=[""], help="only kinds that have one of these in their name")
+    parser.add_argument("--cols", type=int, nargs="+", help="only these columns")
+    parser.add_argument("--batches", type=int, nargs="+", help="only these sizes of a batch")
+    parser.add_argument("--targets", nargs="+", help="values of KITH_CPU_TARGET, one run each")
+    parser.add_argument("--indexes", help="a folder where FAISS's indexes are kept for another run")
+    parser.add_argument("--shortfalls", action="store_true", help="prints the cells with a star once more at the end")
     parser.add_argument("--write", action="store_true", help="to bench/results/cpu")
     options = parser.parse_args()
-    faiss.omp_set_num_threads(1)
-    print(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.rows} rows, {options.metric}, k = {options.k}, "
-          f"{options.probes} probes, one thread; processor ms a query")
-    print(f"{'kind':>16} {'cols':>5} {'batch':>6} {'kith':>9} {'faiss':>9} {'Flat':>9} {'faiss/kith':>11} {'Flat/kith':>10} "
-          f"{'same':>6} {'alone':>6}")
-    results = []
-    for cols in options.cols:
-        base = mixture(options.rows, cols, 1, rounded=False)
-        queries = mixture(4000, cols, 9, rounded=False)
-        flat = kith.Index("Flat", metric=options.metric)
-        flat.add(base)
-        with tempfile.TemporaryDirectory() as folder:
-            for name in options.kinds:
-                kind = name.format(d8=cols // 8, d4=cols // 4)
-                index, own = pair_of(kind, base, options.metric, folder)
-                if "IVF" in kind:
-                    index.nprobe = options.probes
-                probes = {"probes": options.probes} if "IVF" in kind else {}
-
-                def ours(some, own=own, probes=probes):
-                    return own.search(some, options.k, threads=1, **probes)
-
-                def theirs(some, index=index):
-                    return index.search(some, options.k)
-
-                def all_of(some):
-                    return flat.search(some, options.k, threads=1)
-
-                together = ours(queries[:100])
-                alone = [ours(queries[i : i + 1]) for i in range(100)]
-                equal = all(
-                    alone[i][j][0].tobytes() == together[j][i].tobytes() for i in range(100) for j in range(2)
-                )
-                same = float(np.mean(together[0] == theirs(queries[:100])[1]))
-                for batch in options.batches:
-                    calls = max(1, 100 // batch)
-                    best = turns.best_in_turn(
-                        options.rounds,
-                        {n: Rounds(s, queries, batch, calls) for n, s in (("kith", ours), ("faiss", theirs), ("Flat", all_of))},
-                        turns.clock_for(1),
-                    )
-                    ms = {n: 1e3 * t / (batch * calls) for n, t in best.items()}
-                    print(f"{kind:>16} {cols:5d} {batch:6d} {ms['kith']:9.4f} {ms['faiss']:9.4f} {ms['Flat']:9.4f} "
-                          f"{ms['faiss'] / ms['kith']:11.2f} {ms['Flat'] / ms['kith']:10.2f} {same:6.3f} "
-                          f"{'same' if equal else 'DIFFER':>6}", flush=True)
-                    results.append({"kind": kind, "cols": cols, "batch": batch, **ms, "same": same, "alone": equal})
+    if options.targets:
+        return run_targets(options.targets)
+    peer = "no faiss" if faiss is None else f"faiss {faiss.__version__}"
+    if faiss is not None:
+        faiss.omp_set_num_threads(1)
+    print(f"kith {kith.__version__} ({kith.info()['instruction_set']}), {peer}; one thread, processor ms a query")
+    print(f"{'kind':>22} {'cols':>5} {'metric':>13} {'k':>4} {'kept':>5} {'batch':>6} {'kith':>9} {'faiss':>9} {'Flat':>9} "
+          f"{'/faiss':>7} {'/Flat':>7}    {'same':>6} {'alone':>6}")  # fmt: skip
+    cells = [cell for table in options.tables for cell in cells_of(table, options.rows)]
+    cells = [cell for cell in dict.fromkeys(cells) if any(part in cell.factory for part in options.cells)]
+    cells = [cell for cell in cells if cell.cols in (options.cols or [cell.cols])]
+    cells = [cell for cell in cells if cell.batch in (options.batches or [cell.batch])]
+    results: list[dict[str, Any]] = []
+    data_key, pair_key = None, None
+    with tempfile.TemporaryDirectory() as unkept:
+        for cell in cells:
+            if data_key != (data_key := (cell.rows, cell.cols, cell.metric)):
+                data, pair_key = Data(cell.rows, cell.cols, cell.metric), None
+            if pair_key != (pair_key := cell.factory):
+                index, own = pair_of(cell, data.base, options.indexes or unkept)
+            results.append(measure(cell, data, index, own, options.rounds))
+            print_line(results[-1])
+    if options.shortfalls:
+        print("\nbelow twice FAISS or slower than Flat:")
+        for found in results:
+            if found.get("faiss", 1e9) < 2 * found["kith"] or (found["kind"] != "Flat" and found["Flat"] < found["kith"]):
+                print_line(found)
     if options.write:
-        turns.write_results(turns.results_path("few_queries"), vars(options), results, faiss=faiss.__version__)
+        turns.write_results(turns.results_path("few_queries"), vars(options), results, faiss=peer)
 
 
 if __name__ == "__main__":

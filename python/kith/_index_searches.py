@@ -121,9 +121,10 @@ def search(
     refuse_unknown("search()", unknown)
     limited = memory_limit is not None or device_memory_limit is not None
     chosen = refine_from is not None or filter is not None
-    if out is None and progress is False and not (chosen or limited):
-        plain = self._index.search_plain(queries, k, self._device, threads, probes, refine)
-        if plain is None and probes is None and refine is None and type(k) is int and type(threads) is int and self._device == "auto":
+    if progress is False and not (chosen or limited):
+        plain = self._index.search_plain(queries, k, self._device, threads, probes, refine, out)
+        simple = out is None and probes is None and refine is None
+        if plain is None and simple and type(k) is int and type(threads) is int and self._device == "auto":
             plain = _search_tensors(self, queries, k, threads)
         if plain is not None:
             return plain_neighbors(plain)

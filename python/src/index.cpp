@@ -231,9 +231,10 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   });
 }
 
-// The same of what most people pass, in less time: an array of numpy's, a plain number, few results. None for all else.
+// The same of what most people pass, in less time: an array of numpy's, a plain number, few results, or arrays for them.
+// None for all else.
 nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::handle k, nb::handle device,
-                        nb::handle threads, nb::handle probes, nb::handle refine) {
+                        nb::handle threads, nb::handle probes, nb::handle refine, nb::handle out) {
   const PlainRows rows(queries);
   const std::optional<int64_t> count = plain_number(k);
   const auto or_default = [](nb::handle given) { return given.is_none() ? std::optional<int64_t>(0) : plain_number(given); };
@@ -247,10 +248,20 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
   KnnParams params;
   params.k = *count;
   params.validate();
-  const PlainNeighbors found(rows.view()->rows(), *count, rows.single());
-  Call call(*settings);
   const SearchParams wanted{.k = *count, .probes = *lists, .refine = *times};
-  call.run([&] { self.index.search(*rows.view(), found.view(), wanted, call.resources()); });
+  const auto search_into = [&](const NeighborsView& found) {
+    Call call(*settings);
+    call.run([&] { self.index.search(*rows.view(), found, wanted, call.resources()); });
+  };
+  if (!out.is_none()) {
+    if (!self.borrowed.empty()) return nb::none();  // which must not be written to
+    const GivenNeighbors given(out, *rows.view(), *count, rows.single());
+    if (!given.view()) return nb::none();
+    search_into(*given.view());
+    return nb::borrow(out);
+  }
+  const PlainNeighbors found(rows.view()->rows(), *count, rows.single());
+  search_into(found.view());
   return found.take();
 }
 
@@ -380,10 +391,10 @@ void bind_index(nb::module_& module) {
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
-           nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(),
+           nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("out").none(),
            nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object, "
-                   "probes: object, refine: object) -> " KITH_PY_NEIGHBORS),
-           "The same, quickly, of an array of numpy's and a number; None where they are something else.")
+                   "probes: object, refine: object, out: object) -> " KITH_PY_NEIGHBORS),
+           "The same, quickly, of arrays of numpy's and a number; None where they are something else.")
       .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
            nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),
            "The same, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "

@@ -58,6 +58,31 @@ T* begin_of(const nb::object& array) {
   return static_cast<T*>(buffer.buf);
 }
 
+// Takes hold of an array of numpy's that can be written to, row after row, with values of so many bytes and one of these
+// formats; false where it is something else.
+bool take_writable(PyObject* array, Py_ssize_t bytes, std::string_view formats, Py_buffer& buffer) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(array)) != numpy().ndarray) return false;
+  if (PyObject_GetBuffer(array, &buffer, PyBUF_CONTIG | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    buffer = {};
+    return false;
+  }
+  const std::string_view format = buffer.format == nullptr ? "" : buffer.format;
+  return buffer.itemsize == bytes && format.size() == 1 && formats.find(format[0]) != std::string_view::npos &&
+         reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+bool has_shape(const Py_buffer& buffer, int64_t queries, int64_t k, bool single) {
+  if (single) return buffer.ndim == 1 && buffer.shape[0] == k;
+  return buffer.ndim == 2 && buffer.shape[0] == queries && buffer.shape[1] == k;
+}
+
+bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a);
+  const auto second = reinterpret_cast<uintptr_t>(b);
+  return first < second + static_cast<uintptr_t>(b_bytes) && second < first + static_cast<uintptr_t>(a_bytes);
+}
+
 }  // namespace
 
 PlainRows::PlainRows(nb::handle array) {
@@ -86,6 +111,26 @@ PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
   ids_ = empty(shape.ptr(), numpy().int64);
   distances_ = empty(shape.ptr(), numpy().float32);
   view_ = {begin_of<int64_t>(ids_), begin_of<float>(distances_), queries, k, {}};
+}
+
+GivenNeighbors::GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single) {
+  if (!PyTuple_CheckExact(out.ptr()) || PyTuple_GET_SIZE(out.ptr()) != 2) return;
+  const bool plain = take_writable(PyTuple_GET_ITEM(out.ptr(), 0), sizeof(int64_t), "lq", ids_) &&
+                     take_writable(PyTuple_GET_ITEM(out.ptr(), 1), sizeof(float), "f", distances_);
+  if (!plain || !has_shape(ids_, queries.rows(), k, single) || !has_shape(distances_, queries.rows(), k, single)) return;
+  const int64_t read = queries.rows() * queries.row_stride() * size_of(queries.dtype());
+  if (overlap(ids_.buf, ids_.len, distances_.buf, distances_.len) ||
+      overlap(ids_.buf, ids_.len, queries.data(), read) ||
+      overlap(distances_.buf, distances_.len, queries.data(), read)) {
+    return;
+  }
+  view_ = {static_cast<int64_t*>(ids_.buf), static_cast<float*>(distances_.buf), queries.rows(), k, {}};
+}
+
+GivenNeighbors::~GivenNeighbors() {
+  for (Py_buffer* const buffer : {&ids_, &distances_}) {
+    if (buffer->obj != nullptr) PyBuffer_Release(buffer);
+  }
 }
 
 PlainMatrix::PlainMatrix(int64_t rows, int64_t cols)

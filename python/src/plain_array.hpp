@@ -53,6 +53,24 @@ class PlainNeighbors {
   NeighborsView view_;
 };
 
+// The caller's (ids, distances), a tuple of two arrays of numpy's that lie as PlainNeighbors' do, for such queries and
+// apart from them. With the GIL, at both ends of its life.
+class GivenNeighbors {
+ public:
+  GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single);
+  ~GivenNeighbors();
+  GivenNeighbors(const GivenNeighbors&) = delete;
+  GivenNeighbors& operator=(const GivenNeighbors&) = delete;
+
+  // None where it is something else.
+  const std::optional<NeighborsView>& view() const { return view_; }
+
+ private:
+  Py_buffer ids_ = {};
+  Py_buffer distances_ = {};
+  std::optional<NeighborsView> view_;
+};
+
 // A fresh matrix of few f32.
 class PlainMatrix {
  public:

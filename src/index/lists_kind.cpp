@@ -185,7 +185,7 @@ class ListsState final : public IndexState {
     KeptRows kept(filter, content().rows, resources);
     wanted.kept = kept.leaves_some_out() ? kept.bits(resources) : nullptr;
     const auto search_on = [&](Device device) {
-      return search(*lists_on(device, model_, segments_.all(), resources), there ? queries : on_host.view(), wanted);
+      return search(*searchable_on(device, resources), there ? queries : on_host.view(), wanted);
     };
     const Device device = device_for(queries, out, wanted.probes, resources);
     const int64_t most = std::min(wanted.k, kept.count());  // that every query finds
@@ -212,6 +212,16 @@ class ListsState final : public IndexState {
         copies.beside(search_ivf_footprint(*model_, content().rows, wanted, filtered, queries.rows(), resources)),
         resources);
     return std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&>();
+  }
+
+  // Lists that lie on the host stay ready for the CPU's next search, with its plan.
+  std::shared_ptr<const SearchableLists> searchable_on(Device device, const Resources& resources) const {
+    const bool here = std::all_of(segments_.begin(), segments_.end(),
+                                  [](const SharedSegment& segment) { return segment->space().host_readable(); });
+    if (device.kind != DeviceKind::cpu || !here) return lists_on(device, model_, segments_.all(), resources);
+    const std::lock_guard hold(ready_lock_);
+    if (ready_ == nullptr) ready_ = lists_on(device, model_, segments_.all(), resources);
+    return ready_;
   }
 
   // The vectors of so many lists, at least.
@@ -264,6 +274,8 @@ class ListsState final : public IndexState {
   const int64_t probes_;
   mutable std::once_flag counted_;
   mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for
+  mutable std::mutex ready_lock_;
+  mutable std::shared_ptr<const SearchableLists> ready_;  // on the CPU, once that was searched
 };
 
 // The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory,

@@ -93,9 +93,35 @@ TEST_P(FewQueries, AFilterAndARangeOfOneQueryAreThoseOfABatch) {
 INSTANTIATE_TEST_SUITE_P(
     Kinds, FewQueries,
     ::testing::Combine(::testing::Values("IVF12,Flat", "IVF12,SQ8", "IVF12,SQ6", "IVF12,SQ4", "IVF12,SQfp16",
-                                         "IVF12,PQ10", "IVF12,PQ20x4", "SQ8", "SQ4", "SQfp16", "PQ10", "IVF12,LSQ2",
-                                         "IVF12,RQ2", "IVF12,SQ8,RFlat", "PCA20,IVF12,SQ8", "OPQ10,IVF12,PQ10"),
+                                         "IVF12,PQ10", "IVF12,PQ20x4", "Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ10",
+                                         "PQ20x4", "RQ3x8_Nqint8", "IVF12,LSQ2", "IVF12,RQ2", "IVF12,RQ3x8_Nfloat",
+                                         "IVF12,SQ8,RFlat", "IVF12,PQ10,Refine(SQ8)", "PCA20,IVF12,SQ8",
+                                         "OPQ10,IVF12,PQ10"),
                        ::testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine)));
+
+// Rows that are long enough for codes of 4 and 6 bits that are not unpacked, with a last vector that is not whole, and
+// codes that are some bytes longer than a vector.
+class FewQueriesOfLongerRows : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FewQueriesOfLongerRows, OneQueryIsThatOfABatch) {
+  constexpr int64_t kCols = 100;
+  const Matrix<float> rows = make_floats(Shape::gaussian, 1500, kCols, 1);
+  const Matrix<float> queries = make_floats(Shape::gaussian, kFewBatch, kCols, 2);
+  const Index plain = few_index(GetParam(), Metric::l2, rows.view(), false);
+  const Index index = few_index(GetParam(), Metric::l2, rows.view(), true);
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    const SearchParams params{.k = 10, .probes = 3};
+    const Neighbors batch = plain.search(queries.view(), params, on_cpu());
+    for (int64_t i = 0; i < kFewBatch; i += 7) {
+      expect_same_query(batch, i, index.search(queries.view().slice(i, 1), params, on_cpu(kNoLimit, 1)), 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FewQueriesOfLongerRows,
+                         ::testing::Values("SQ6", "SQ4", "IVF9,SQ6", "IVF9,SQ4", "PQ25", "IVF9,PQ25", "IVF9,PQ10",
+                                           "PQ10", "RQ9x8_Nqint8", "IVF9,RQ9x8_Nfloat"));
 
 // Bounds hold whatever the data are: with all lists one query is knn() over what the index holds.
 TEST(FewQueriesOfHardRows, AreExact) {

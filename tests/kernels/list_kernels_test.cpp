@@ -181,7 +181,12 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           std::vector<uint32_t>& rows = found[static_cast<size_t>(q)];
           rows.resize(static_cast<size_t>(queries[q].found));
           std::sort(rows.begin(), rows.end());
-          EXPECT_EQ(rows, within) << parts << " parts, query " << q;
+          // A screen may stop before the last part, and tells more then.
+          EXPECT_TRUE(std::includes(rows.begin(), rows.end(), within.begin(), within.end()))
+              << parts << " parts, query " << q;
+          if (bits == 4) {
+            EXPECT_EQ(rows, within) << parts << " parts, query " << q;
+          }
         }
         if (!has_code_sums(given.format)) continue;
         std::vector<uint16_t> sums(kCount + kColumnVectors);

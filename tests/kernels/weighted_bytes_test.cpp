@@ -2,7 +2,9 @@
 #include "kernels/lists/weighted_bytes.hpp"
 
 #include "core/random.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,8 @@
 
 namespace kith {
 namespace {
+
+using reference::Matrix;
 
 TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
   const CounterRng rng(5, 0);
@@ -75,6 +79,67 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
           }
           if (together > 1) {
             EXPECT_EQ(queries.back().found, wanted);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rows of 4 and 6 bits a value, taken as they lie, have the values of the same rows unpacked.
+TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
+  const CounterRng rng(6, 0);
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const int bits : {4, 6}) {
+      for (const int64_t cols : {32, 34, 64, 68, 100, 128, 516}) {
+        if (!takes_packed_rows(bits, cols)) continue;
+        SCOPED_TRACE(testing::Message() << target << ' ' << bits << " bits, " << cols << " columns");
+        constexpr int64_t kCount = 21;
+        Matrix<uint8_t> codes(kCount, cols * bits / 8);
+        Matrix<uint8_t> bytes(kCount, cols);
+        for (int64_t i = 0; i < kCount; ++i) {
+          for (int64_t b = 0; b < cols * bits / 8; ++b) {
+            codes.row(i)[b] = static_cast<uint8_t>(rng.word(static_cast<uint64_t>(i * 1000 + b)));
+          }
+          unpack_sub_codes(codes.row(i), cols, bits, bytes.row(i));
+        }
+        std::vector<float> placed(static_cast<size_t>(weight_bytes(cols) / 2), 0.0f);
+        std::vector<float> packed(static_cast<size_t>(packed_weight_columns(bits, cols)), 0.0f);
+        for (int64_t c = 0; c < cols; ++c) {
+          const float value = static_cast<float>(rng.word(static_cast<uint64_t>(9 * c)) % 20001) / 10000.0f - 1.0f;
+          placed[static_cast<size_t>(weight_place(c, cols))] = value;
+          packed[static_cast<size_t>(packed_weight_place(c, bits, cols))] = value;
+        }
+        std::vector<uint8_t> plain_memory(2 * placed.size());
+        std::vector<uint8_t> packed_memory(2 * packed.size());
+        const auto packed_cols = static_cast<int64_t>(packed.size());
+        const ByteWeights plain = round_weights(placed.data(), cols, plain_memory.data());
+        const ByteWeights own = round_weights(packed.data(), packed_cols, packed_memory.data());
+        const float longest = 255 * std::sqrt(static_cast<float>(packed_cols));
+        const ByteRows plain_rows{bytes.row(0), cols, kCount, cols, 1 << (bits - 1), longest, nullptr, nullptr, nullptr};
+        const ByteRows own_rows{codes.row(0), cols * bits / 8, kCount,  packed_cols, 1 << (bits - 1),
+                                longest,      nullptr,         nullptr, nullptr,     bits};
+        for (const int64_t together : {1, 2, 4}) {
+          const auto scanned = [&](const ByteRows& rows, const ByteWeights& weights) {
+            std::vector<float> values(4 * (kCount + 4));
+            std::vector<uint32_t> numbers(values.size());
+            std::vector<ByteRowsQuery> queries;
+            for (int64_t q = 0; q < together; ++q) {
+              queries.push_back({weights, 0.5f, weights.step, std::numeric_limits<float>::infinity(), 0.0f,
+                                 values.data() + q * (kCount + 4), numbers.data() + q * (kCount + 4)});
+            }
+            scan_weighted_bytes(rows, 0, queries.data(), together);
+            for (const ByteRowsQuery& query : queries) EXPECT_EQ(query.found, kCount);
+            return values;
+          };
+          const std::vector<float> expected = scanned(plain_rows, plain);
+          const std::vector<float> found = scanned(own_rows, own);
+          for (int64_t q = 0; q < together; ++q) {
+            for (int64_t i = 0; i < kCount; ++i) {
+              const auto at = static_cast<size_t>(q * (kCount + 4) + i);
+              EXPECT_NEAR(found[at], expected[at], 1e-2 * (1 + std::abs(expected[at]))) << "row " << i;
+            }
           }
         }
       }

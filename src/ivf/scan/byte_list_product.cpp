@@ -54,12 +54,17 @@ class ByteListProduct final : public ListProduct {
         cols_(codec_.format.cols),
         padded_(round_up(cols_, kFewestWeightColumns)),
         stored_(codec_.format.stores_values()),
-        unpacks_(!stored_ && (codec_.format.bits != 8 || cols_ < kFewestWeightColumns)),
+        packed_(!stored_ && takes_packed_rows(codec_.format.bits, cols_)),
+        unpacks_(!stored_ && !packed_ && (codec_.format.bits != 8 || cols_ < kFewestWeightColumns)),
+        code_cols_(packed_    ? packed_weight_columns(codec_.format.bits, cols_)
+                   : unpacks_ ? padded_
+                              : cols_),
+        weight_bytes_(weight_bytes(std::max(padded_, code_cols_))),
         block_rows_(round_up(std::max<int64_t>(kBlockBytes / padded_, 16), 4)),
-        weights_(shape.few_queries * weight_bytes(padded_), "the queries' weights", resources),
+        weights_(shape.few_queries * weight_bytes_, "the queries' weights", resources),
         facts_(shape.few_queries, "the queries' weights", resources),
         values_(2 * padded_, "the queries' weights", resources),
-        floats_(padded_, "the queries' weights", resources),
+        floats_(std::max(padded_, code_cols_), "the queries' weights", resources),
         unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources) {
     std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
     std::fill(values_.begin(), values_.end(), 0.0);
@@ -120,7 +125,7 @@ class ByteListProduct final : public ListProduct {
     }
     for (int64_t first = 0; first < rows_.count; first += block_rows_) {
       const ByteRows block = block_of(first, std::min(block_rows_, rows_.count - first));
-      scan_weighted_bytes(block, static_cast<uint32_t>(first), queries, count);
+      scan_(block, static_cast<uint32_t>(first), queries, count);
     }
     for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
     for (int64_t i = 0; i < count; ++i) set_error(facts_[group + i], hits.rows + i * hits.stride, hits.counts[i]);
@@ -147,6 +152,11 @@ class ByteListProduct final : public ListProduct {
     block.zero = middle_code(codec_.format.bits);
     block.bytes = codes;
     block.stride = block.cols = cols_;
+    if (packed_) {
+      block.bits = codec_.format.bits;
+      block.stride = codec_.format.bytes();
+      block.cols = code_cols_;
+    }
     if (!unpacks_) return block;
     for (int64_t i = 0; i < count; ++i) {
       unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, codec_.format.bits, unpacked_.data() + i * padded_);
@@ -156,11 +166,19 @@ class ByteListProduct final : public ListProduct {
     return block;
   }
 
-  // Weights of values(), with whatever they are multiplied by.
-  void set_weights(int64_t i, int64_t cols, double times) {
+  // Weights of values() for codes, with whatever they are multiplied by.
+  void set_weights(int64_t i, double times) {
     float* const floats = floats_.data();
-    const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
     const double* const w = values();
+    if (packed_) {
+      std::fill_n(floats, code_cols_, 0.0f);
+      for (int64_t c = 0; c < cols_; ++c) {
+        floats[packed_weight_place(c, codec_.format.bits, cols_)] = static_cast<float>(w[c]);
+      }
+      return round_floats(i, code_cols_, times);
+    }
+    const int64_t cols = code_cols_;
+    const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
     for (int64_t c = 0; c < whole; ++c) floats[c] = static_cast<float>(w[c]);
     if (whole < cols) std::fill_n(floats + whole, kFewestWeightColumns, 0.0f);
     for (int64_t c = whole; c < cols; ++c) floats[weight_place(c, cols)] = static_cast<float>(w[c]);
@@ -168,20 +186,19 @@ class ByteListProduct final : public ListProduct {
   }
   void round_floats(int64_t i, int64_t cols, double times) {
     Facts& facts = facts_[i];
-    facts.weights = round_weights(floats_.data(), cols, weights_.data() + i * weight_bytes(padded_));
+    facts.weights = round_weights(floats_.data(), cols, weights_.data() + i * weight_bytes_);
     facts.factor = static_cast<float>(times) * facts.weights.step;
   }
   // Nothing is certain: everything passes.
-  void give_up(int64_t i, int64_t cols) {
-    std::fill_n(values(), cols, 0.0);
-    set_weights(i, cols, 0);
+  void give_up(int64_t i) {
+    std::fill(floats_.begin(), floats_.end(), 0.0f);
+    round_floats(i, stored_ ? padded_ : code_cols_, 0);
     facts_[i].offset = facts_[i].constant = facts_[i].tilt = 0;
     facts_[i].least_error = kInfinity;
   }
 
   void load_code_query(int64_t i) {
     const float* const query = queries_ + numbers_[i] * cols_;
-    const int64_t cols = unpacks_ ? padded_ : cols_;
     const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
     const double* const zeros = zeros_of_codes();
     const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre_length_);  // |d|
@@ -207,10 +224,10 @@ class ByteListProduct final : public ListProduct {
     }
     for (int64_t c = 0; c < cols_; ++c) w[c] *= static_cast<double>(codec_.steps[c]);
     const double all = zero_length_ + longest_ + centre_length_;
-    if (!(squares < kLargestSquaredNorm && all * all < kLargestSquaredNorm)) return give_up(i, cols);
+    if (!(squares < kLargestSquaredNorm && all * all < kLargestSquaredNorm)) return give_up(i);
     const double a = std::sqrt(squares);
     const bool differences = has_differences(kind_);
-    set_weights(i, cols, differences ? -2 : -1);
+    set_weights(i, differences ? -2 : -1);
     const double moved = facts.weights.moved_by * longest_code_;
     facts.tilt = 0;
     facts.constant = 0;
@@ -249,7 +266,7 @@ class ByteListProduct final : public ListProduct {
     const double origins = differences ? 0.0 : canonical_squared_norm_cpu(origin, cols_);
     double product = 0;
     if (!differences) canonical_products_cpu(w, origin, 1, cols_, &product);
-    if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i, padded_);
+    if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i);
     const double a = std::sqrt(squares);
     Facts& facts = facts_[i];
     round_floats(i, padded_, differences ? -2 : -1);
@@ -280,12 +297,16 @@ class ByteListProduct final : public ListProduct {
   }
 
   const ListTables& tables_;
+  WeightedBytesScan* const scan_ = weighted_bytes_scan();
   const CodecView codec_;
   const KeyKind kind_;
   const int64_t cols_;
   const int64_t padded_;
   const bool stored_;
+  const bool packed_;  // codes of less than 8 bits that are taken as they lie
   const bool unpacks_;
+  const int64_t code_cols_;  // weights of codes
+  const int64_t weight_bytes_;
   const int64_t block_rows_;
   HostArray<uint8_t> weights_;
   HostArray<Facts> facts_;

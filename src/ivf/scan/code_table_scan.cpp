@@ -17,15 +17,14 @@ namespace {
 constexpr int64_t kNobody = -1;
 constexpr double kRounding = 1e-6;  // of limits in steps, relative to what they are made of
 
-// Which sums are not above start + slope * term; a NaN passes. Returns whether any is.
-[[gnu::always_inline]] inline uint32_t passes_of(const uint16_t* sums, const float* terms, float start, float slope,
-                                                 int64_t count, uint32_t* passes) {
-  uint32_t any = 0;
+// The least whole numbers above start + slope * term; where that is not a number, one above all sums.
+[[gnu::always_inline]] inline void limits_of(const float* terms, float start, float slope, int64_t count,
+                                             uint16_t* below) {
   for (int64_t j = 0; j < count; ++j) {
-    passes[j] = !(static_cast<float>(sums[j]) > start + slope * terms[j]);
-    any |= passes[j];
+    const float above = start + slope * terms[j] + 1;
+    const float within = above < static_cast<float>(kAboveAllSums) ? above : static_cast<float>(kAboveAllSums);
+    below[j] = static_cast<uint16_t>(static_cast<int32_t>(within < 0 ? 0.0f : within));
   }
-  return any;
 }
 
 }  // namespace
@@ -186,23 +185,20 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
     if (!own[i].screens) std::iota(hits.rows + i * hits.stride, hits.rows + i * hits.stride + rows_, 0u);
   }
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
-  uint16_t sums[kColumnVectors];
+  uint16_t below[kColumnVectors];
   for (int64_t at = 0; any_screened && at < rows_; at += kColumnVectors) {
     const int64_t here = std::min(kColumnVectors, rows_ - at);
-    transpose_codes(format_, codes_ + at * format_.bytes(), here, block);
+    transpose_codes(format_, codes_ + at * format_.bytes(), here, rows_ - at, block);
     for (int64_t i = 0; i < count; ++i) {
       if (!own[i].screens) continue;
-      sum_transposed(format_, block, bytes(first + i), sums);
-      uint32_t passes[kColumnVectors];
-      const uint32_t any = here == kColumnVectors
-                               ? passes_of(sums, terms_ + at, own[i].start, own[i].slope, kColumnVectors, passes)
-                               : passes_of(sums, terms_ + at, own[i].start, own[i].slope, here, passes);
-      if (any == 0) continue;
-      uint32_t* const rows = hits.rows + i * hits.stride;
-      for (int64_t j = 0; j < here; ++j) {
-        rows[found[i]] = static_cast<uint32_t>(at + j);
-        found[i] += passes[j];
+      if (here == kColumnVectors) {
+        limits_of(terms_ + at, own[i].start, own[i].slope, kColumnVectors, below);
+      } else {
+        std::fill_n(below, kColumnVectors, uint16_t{0});
+        limits_of(terms_ + at, own[i].start, own[i].slope, here, below);
       }
+      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below);
+      found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);
     }
   }
   for (int64_t i = 0; i < count; ++i) add_up(first + i, limits[i], found[i], i, hits);

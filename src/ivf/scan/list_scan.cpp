@@ -59,6 +59,7 @@ ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists,
       pairs[at++] = static_cast<uint64_t>(list) << 32 | static_cast<uint64_t>(query);
     });
     std::sort(pairs.begin(), pairs.end());
+    visits.lists.reserve(static_cast<size_t>(total));
     for (int64_t i = 0; i < total; ++i) {
       const auto list = static_cast<int64_t>(pairs[i] >> 32);
       if (visits.lists.empty() || visits.lists.back().list != list) visits.lists.push_back({list, i, 0});
@@ -70,6 +71,7 @@ ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists,
   const HostArray<int64_t> next(lists + 1, "the lists' queries", resources);
   std::fill(next.begin(), next.end(), int64_t{0});
   for_each_probe(table, part, [&](int64_t, int32_t list) { ++next[list + 1]; });
+  visits.lists.reserve(static_cast<size_t>(std::min(total, lists)));
   for (int64_t list = 0; list < lists; ++list) {
     if (next[list + 1] > 0) visits.lists.push_back({list, next[list], next[list + 1]});
     next[list + 1] += next[list];

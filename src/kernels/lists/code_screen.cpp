@@ -69,14 +69,15 @@ HWY_INLINE void transpose_sixteen(const uint8_t* codes, int64_t stride, int64_t 
   }
 }
 
-// Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code.
-void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, uint8_t* columns) {
+// Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code. `there`: how many
+// codes lie from the first on, so that sixteen bytes may be read where fewer are wanted.
+void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, int64_t there, uint8_t* columns) {
   uint8_t padded[kColumnVectors * kBlock];
   for (int64_t b = 0; b < bytes; b += kBlock) {
     const int64_t group = std::min(kBlock, bytes - b);
     const uint8_t* from = codes + b;
     int64_t stride = bytes;
-    if (count < kColumnVectors || group < kBlock) {
+    if (b + (kColumnVectors - 1) * bytes + kBlock > there * bytes) {
       std::memset(padded, 0, sizeof padded);
       for (int64_t i = 0; i < count; ++i) {
         std::memcpy(padded + i * kBlock, from + i * bytes, static_cast<size_t>(group));
@@ -202,7 +203,7 @@ HWY_INLINE void screen_nibbles(const uint8_t* columns, int64_t bytes, int64_t fi
 void ScreenNibbles(int64_t bytes, const uint8_t* codes, int64_t count, ScreenQuery* queries, int64_t query_count) {
   HWY_ALIGN uint8_t block[kColumnVectors * kMostByteParts / 2];
   for (int64_t first = 0; first < count; first += kColumnVectors) {
-    TransposeBlock(bytes, codes + first * bytes, std::min(kColumnVectors, count - first), block);
+    TransposeBlock(bytes, codes + first * bytes, std::min(kColumnVectors, count - first), count - first, block);
     int64_t q = 0;
     for (; q + 4 <= query_count; q += 4) screen_nibbles<4>(block, bytes, first, count, queries + q);
     if (q + 2 <= query_count) {
@@ -276,38 +277,45 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
   const int64_t bytes = format.bytes();
   if (format.bits == 4) return HWY_DYNAMIC_DISPATCH(ScreenNibbles)(bytes, codes, count, queries, query_count);
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
-  uint16_t sums[kColumnVectors];
+  uint16_t below[kColumnVectors];
   for (int64_t first = 0; first < count; first += kColumnVectors) {
     const int64_t here = std::min(kColumnVectors, count - first);
-    HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, here, block);
+    HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, here, count - first, block);
     for (ScreenQuery* query = queries; query < queries + query_count; ++query) {
-      sum_block(format, block, query->tables, sums);
-      uint16_t least = 0xFFFF;
-      for (int64_t i = 0; i < kColumnVectors; ++i) least = std::min(least, sums[i]);
-      if (least > query->most) continue;
-      int64_t found = query->found;
-      for (int64_t i = 0; i < here; ++i) {
-        query->rows[found] = static_cast<uint32_t>(first + i);
-        found += sums[i] <= query->most;
+      if (first == 0 || query_count > 1 || here < kColumnVectors) {
+        std::fill_n(below, here, static_cast<uint16_t>(std::min<int>(query->most + 1, kAboveAllSums)));
+        std::fill_n(below + here, kColumnVectors - here, uint16_t{0});
       }
-      query->found = found;
+      const uint64_t passing = screen_transposed(format, block, query->tables, below);
+      query->found = tell_bits(passing, first, query->rows, query->found);
     }
   }
 }
 
-void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* block) {
-  HWY_DYNAMIC_DISPATCH(TransposeBlock)(format.bytes(), codes, count, block);
+void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block) {
+  HWY_DYNAMIC_DISPATCH(TransposeBlock)(format.bytes(), codes, count, there, block);
 }
 
-void sum_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
+uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables,
+                           const uint16_t* below) {
+#if defined(KITH_ARM)
+  if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below);
+#endif
+  uint16_t sums[kColumnVectors];
   sum_block(format, block, tables, sums);
+  unsigned any = 0;
+  for (int64_t i = 0; i < kColumnVectors; ++i) any |= static_cast<unsigned>(sums[i] < below[i]);
+  uint64_t bits = 0;
+  for (int64_t i = 0; any != 0 && i < kColumnVectors; ++i) bits |= static_cast<uint64_t>(sums[i] < below[i]) << i;
+  return bits;
 }
 
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums) {
   const int64_t bytes = format.bytes();
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
   for (int64_t first = 0; first < count; first += kColumnVectors) {
-    HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, std::min(kColumnVectors, count - first), block);
+    HWY_DYNAMIC_DISPATCH(TransposeBlock)
+    (bytes, codes + first * bytes, std::min(kColumnVectors, count - first), count - first, block);
     sum_block(format, block, tables, sums + first);
   }
 }

@@ -2,20 +2,21 @@
 // They are lower bounds, in steps; vectors whose sums stay below a limit are told, and nothing is said of their values.
 //
 //   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU
-//   8 bits  a table of 256 bytes is sixteen registers of NEON, four lookups of four each, or four registers of AVX-512,
+//   8 bits  a table of 256 bytes is sixteen registers of NEON, eight lookups of two each, or four registers of AVX-512,
 //           where VBMI looks up in two
 //
 // Codes lie vector by vector, and shuffles want the same byte of many vectors side by side: 64 vectors at a time are
 // transposed, for all queries.
 //
 // Cost, a vector and query: on a Neoverse V1 about 3 cycles for 32 parts of 4 bits, half of it for four queries
-// together, and 8 for 16 parts of 8 bits; transposing 16 bytes takes two to three.
+// together, and up to 8 for 16 parts of 8 bits, half of it where most vectors are far; transposing 16 bytes takes two to three.
 #pragma once
 
 #include "core/cpu_extensions.hpp"
 #include "core/divide.hpp"
 #include "kernels/codes/code_format.hpp"
 
+#include <bit>
 #include <cstdint>
 
 namespace kith {
@@ -43,16 +44,26 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
 bool has_code_sums(const CodeFormat& format);
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums);
 
-// The same in two steps, for several queries of a block: up to kColumnVectors codes as columns, and their sums. A block
-// has code_block_bytes().
+// Two steps of a screen, for several queries of a block: up to kColumnVectors codes as columns, of those `there` that lie
+// from the first on, and a bit for each of its vectors whose bytes may add up to less than its number in `below`. A
+// block has code_block_bytes().
 constexpr int64_t code_block_bytes(const CodeFormat& format) { return kColumnVectors * format.bytes(); }
-void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* block);
-void sum_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
+void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block);
+uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables,
+                           const uint16_t* below);
+inline constexpr uint16_t kAboveAllSums = 0xFFFF;
 
-// The parts of screen_codes for 8 bits: all of it with VBMI, in any order of the rows; on ARM the sums of a block of 64
-// vectors whose bytes lie column by column.
+// Puts the numbers of set bits, from `first` on, behind those that were found; returns how many there are then.
+inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t found) {
+  for (; bits != 0; bits &= bits - 1) rows[found++] = static_cast<uint32_t>(first + std::countr_zero(bits));
+  return found;
+}
+
+// The parts for 8 bits: all of screen_codes with VBMI, in any order of the rows; on ARM the sums of a block of 64
+// vectors whose bytes lie column by column, and screen_transposed.
 int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
                           uint16_t most, uint32_t* rows);
 void sum_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
+uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
 
 }  // namespace kith

@@ -152,11 +152,30 @@ ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   return rounded;
 }
 
-void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+bool takes_packed_rows([[maybe_unused]] int bits, [[maybe_unused]] int64_t cols) {
 #if defined(KITH_ARM)
-  if (cpu_extensions().dotprod) return scan_weighted_bytes_dotprod(rows, first, queries, query_count);
+  if (!cpu_extensions().dotprod) return false;
+  return (bits == 4 && cols % 2 == 0 && cols >= 32) || (bits == 6 && cols % 4 == 0 && cols >= 64);
+#else
+  return false;
 #endif
+}
+
+namespace {
+
+void scan_by_highway(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
   HWY_DYNAMIC_DISPATCH(ScanWeightedBytes)(rows, first, queries, query_count);
+}
+
+}  // namespace
+
+WeightedBytesScan* weighted_bytes_scan() {
+#if defined(KITH_ARM)
+  const CpuExtensions cpu = cpu_extensions();
+  if (cpu.mmla) return scan_weighted_bytes_mmla;
+  if (cpu.dotprod) return scan_weighted_bytes_dotprod;
+#endif
+  return scan_by_highway;
 }
 
 }  // namespace kith

@@ -50,17 +50,34 @@ constexpr int64_t weight_place(int64_t column, int64_t cols) {
   return column < whole ? column : column + kFewestWeightColumns - (cols - whole);
 }
 
+// Whether rows whose values have so many bits are taken as they lie, without being unpacked. Their weights are as many
+// as packed_weight_columns(), zeros among them; a column's lies at packed_weight_place().
+bool takes_packed_rows(int bits, int64_t cols);
+constexpr int64_t packed_step(int bits) { return bits == 4 ? 16 : 48; }  // bytes that are 32 or 64 values
+constexpr int64_t packed_weight_columns(int bits, int64_t cols) {
+  return divide_up(cols * bits / 8, packed_step(bits)) * packed_step(bits) * 8 / bits;
+}
+constexpr int64_t packed_weight_place(int64_t column, int bits, int64_t cols) {
+  const int64_t together = bits == 4 ? 2 : 4;  // values in one or three bytes
+  const int64_t all = cols / together;
+  const int64_t last = divide_up(all, 16) - 1;  // vectors: the last one ends with the row
+  const int64_t of = column / together;
+  const int64_t vector = std::min(of / 16, last);
+  return (vector * together + column % together) * 16 + (vector < last ? of % 16 : of - (all - 16));
+}
+
 struct ByteRows {
   const uint8_t* bytes = nullptr;
-  int64_t stride = 0;
+  int64_t stride = 0;  // bytes; those of a row, where it is packed
   int64_t count = 0;
-  int64_t cols = 0;
+  int64_t cols = 0;  // or packed_weight_columns()
   int32_t zero = 128;  // the byte that stands for 0
   float longest = 0;   // at least the length of every row's bytes less that
   // One for each row; null: a term of 0, a scale of 1, a spread of 0.
   const float* terms = nullptr;
   const float* scales = nullptr;
   const float* spreads = nullptr;
+  int bits = 8;  // of a value
 };
 
 struct ByteRowsQuery {
@@ -76,9 +93,15 @@ struct ByteRowsQuery {
 };
 
 // Puts the rows that pass behind those that each query has found; they are numbered from `first` on.
-void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+using WeightedBytesScan = void(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+// The processor's: chosen once for many calls.
+WeightedBytesScan* weighted_bytes_scan();
+inline void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+  weighted_bytes_scan()(rows, first, queries, query_count);
+}
 
-// The family for ARM, where CpuExtensions::dotprod is.
-void scan_weighted_bytes_dotprod(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
+// The families for ARM, where CpuExtensions::dotprod is, and where mmla is too.
+WeightedBytesScan scan_weighted_bytes_dotprod;
+WeightedBytesScan scan_weighted_bytes_mmla;
 
 }  // namespace kith
