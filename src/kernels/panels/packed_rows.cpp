@@ -2,6 +2,7 @@
 
 #include "core/half.hpp"
 #include "core/infinity.hpp"
+#include "core/memory_budget.hpp"
 #include "core/typed_row.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -128,8 +129,8 @@ void PackedRows::pack(const RowGather& rows, const PackOptions& options, Progres
     }
     meter.add((end - task * kPanelsPerTask) * shape_.rows_per_panel * options.work_per_row);
   });
-  if (first_bad == INT64_MAX) return count_repeats(rows);
-  if (!options.check_finite) return;
+  if (options.count_repeats && !resources.host_memory()->counts_only()) count_repeats(rows);
+  if (!options.check_finite || first_bad == INT64_MAX) return;
   int64_t row = first_bad * shape_.rows_per_panel;
   while (row_is_finite(rows.collection(), rows.number(row))) ++row;
   throw_not_finite("base", options.first_row + rows.number(row));

@@ -55,6 +55,7 @@ struct PackOptions {
   bool check_finite = false;  // a row with a NaN or an infinity is InvalidArgument, naming the first such row,
   int64_t first_row = 0;      // counted from here
   int64_t work_per_row = 0;   // what the meter is told
+  bool count_repeats = false;
 };
 
 class PackedRows {
