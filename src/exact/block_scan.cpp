@@ -3,6 +3,8 @@
 #include "core/infinity.hpp"
 #include "core/slot.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/screen.hpp"
 
@@ -157,13 +159,20 @@ class DenseScan {
 // A panel's hits come to a candidate list together.
 static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 
-class FloatBlockScan final : public PanelHits, private BlockScan<float> {
+class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
  public:
   FloatBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
       : BlockScan(scanner, packed, first_row, task, slot, -kInfinity),
         panels_(packed.panels()),
         dense_(scanner, first_query_, query_count_, split_, slot),
-        relative_(relative_error(scanner.kind(), panels_.cols)) {
+        relative_(relative_error(scanner.kind(), panels_.cols)),
+        scale_(packed.scale()),
+        differences_(has_differences(scanner.kind())),
+        direct_error_(direct_error(panels_.cols)),
+        direct_underflow_(static_cast<float>(underflow_error(panels_.cols))) {
+    // Rows that equal k before them count for ranges, and where a filter may leave out those before them.
+    const int64_t k = scanner.plan().list_length;
+    if (scanner.keeps_all() && !scanner.user().takes_keys() && k <= PackedRows::kMostRepeats) repeats_ = packed.repeats();
     for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
     queries_ = scanner.packed().panels(first_query_, query_count_, limits_.data());
     if (packed.format() != PanelFormat::screened || scanner.plan().format != PanelFormat::screened) return;
@@ -174,7 +183,12 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
   void run() {
     for_panels(panels_.cols, [&](int64_t first, int64_t count) {
       for (int64_t at = first; at < first + count;) {
-        const int64_t panels = std::min(stretch_, first + count - at);
+        if (all_repeated(at)) {
+          ++at;
+          continue;
+        }
+        int64_t panels = 1;
+        while (panels < stretch_ && at + panels < first + count && !all_repeated(at + panels)) ++panels;
         scan(at, panels);
         at += panels;
       }
@@ -183,12 +197,62 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     if (dense_.takes(query, first_row_of(panel))) return;
-    const float bound = queries_.bound(query).at(panels_.norms[panel]);
+    const int64_t width = packed_.rows_per_panel();
+    const float limit = limits_[static_cast<size_t>(query)];
     const float offset = scanner_.packed().offset(first_query_ + query);
+    const ErrorBound bound = queries_.bound(query);
+    const float* const norms = panels_.row_norms + panel * width;
+    float bounds[kMostRowsPerPanel];
+    float limits[kMostRowsPerPanel];
+    for (int64_t i = 0; i < width; ++i) {
+      bounds[i] = bound.at(norms[i]);
+      limits[i] = limit + bounds[i];
+    }
+    // The panel has passed by the largest norm in it; here each row is tested by its own.
+    const uint64_t rows = places_within(values, limits, width);
+    if (rows == 0) return;
+    if (takes_rows() && kWide * bounds[std::countr_zero(rows)] > limit + offset) return on_rows(query, panel, rows);
     CandidateList& candidates = list(query);
     const int64_t before = candidates.size();
-    candidates.push_group(values, rows_in(panel), limits_[static_cast<size_t>(query)] + bound,
-                          {offset, bound, relative_, scanner_.kind() == KeyKind::l2}, first_row_of(panel));
+    candidates.push_group(values, rows & live_rows(panel),
+                          {offset, bounds, relative_, scanner_.kind() == KeyKind::l2, unit()}, first_row_of(panel));
+    took_since(before, query, panel);
+  }
+
+  bool takes_rows() const override { return differences_ && scale_ == 1; }
+  bool needs_rows(int64_t query, int64_t panel) const override {
+    const float most = limits_[static_cast<size_t>(query)] + scanner_.packed().offset(first_query_ + query);
+    return 4 * queries_.bound(query).at(panels_.norms[panel]) > most;
+  }
+
+  // Rows that lie close together beside their distance from the origin: products say little of them, differences do.
+  void on_rows(int64_t query, int64_t panel, uint64_t rows) override {
+    if (dense_.takes(query, first_row_of(panel))) return;
+    CandidateList& candidates = list(query);
+    const int64_t before = candidates.size();
+    rows &= live_rows(panel);
+    float sums[kMostRowsPerPanel];
+    scan_differences_cpu(scanner_.query(first_query_ + query), scanner_.base(), first_row_of(panel), rows, sums);
+    // Two rows take as long as one of a block of keys: worth it unless half of the rows come so far.
+    dense_.count(query, first_row_of(panel) + static_cast<uint32_t>(rows_in(panel)), std::popcount(rows) / 2);
+    const bool root = scanner_.kind() == KeyKind::l2;
+    const float most = threshold_sum(query);
+    for (const float* sum = sums; rows != 0; rows &= rows - 1, ++sum) {
+      const float error = *sum * direct_error_ + direct_underflow_;
+      const bool known = error < kInfinity;  // not of a NaN
+      const float lower = known ? *sum - error : -kInfinity;
+      if (lower > most) continue;
+      const float upper = known ? *sum + error : kInfinity;
+      candidates.push(root ? root_below(lower) : lower, root ? root_above(upper) : upper,
+                      first_row_of(panel) + static_cast<uint32_t>(std::countr_zero(rows)));
+    }
+    if (candidates.size() > before) took_since(before, query, panel);
+  }
+
+ private:
+  // Looks through the candidates that a panel has brought.
+  void took_since(int64_t before, int64_t query, int64_t panel) {
+    CandidateList& candidates = list(query);
     if (!scanner_.keeps_all()) candidates.keep_since(before, [&](uint32_t row) { return scanner_.keeps_row(row); });
     if (const KthAgain again(scanner_.base(), candidates); again) {
       const int64_t passed = candidates.size();
@@ -201,7 +265,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
     set_limit(query);
   }
 
- private:
+  static constexpr float kWide = 16;  // bounds beyond this part of what is wanted
   static constexpr int64_t kShortestStretch = 16;  // panels
   static constexpr int64_t kLongestStretch = 256;
 
@@ -225,14 +289,39 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
 
   void set_limit(int64_t query) {
     const float key = largest_key(query);
-    const float most = scanner_.kind() == KeyKind::l2 ? square_above(key) : key + 2 * relative_ * key;
+    const float most = differences_ ? largest_scaled_sum(scanner_.kind(), key, scale_) : key + 2 * relative_ * key;
     limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(first_query_ + query);
+  }
+
+  // What a key is a multiple of, where rows are scaled.
+  float unit() const { return scanner_.kind() == KeyKind::l2 ? 1 / scale_ : 1 / (scale_ * scale_); }
+  // The largest sum of squared differences that matters.
+  float threshold_sum(int64_t query) const {
+    const float most = list(query).threshold();
+    return scanner_.kind() == KeyKind::l2 ? square_above(most) : most;
+  }
+
+  // Whether every row of a panel equals k before it.
+  bool all_repeated(int64_t panel) const { return repeats_ != nullptr && live_rows(panel) == 0; }
+  // A bit for each row of a panel that equals fewer.
+  uint64_t live_rows(int64_t panel) const {
+    const int64_t count = rows_in(panel);
+    if (repeats_ == nullptr) return count < 64 ? (uint64_t{1} << count) - 1 : ~uint64_t{0};
+    uint64_t rows = 0;
+    const uint8_t* const repeats = repeats_ + panel * packed_.rows_per_panel();
+    for (int64_t i = 0; i < count; ++i) rows |= uint64_t{repeats[i] < scanner_.plan().list_length} << i;
+    return rows;
   }
 
   const PanelBase panels_;
   DenseScan dense_;
   int64_t stretch_ = kShortestStretch;
   const float relative_;  // error of a value that is a sum of differences, beside the bound
+  const float scale_;     // of the packed vectors
+  const bool differences_;
+  const float direct_error_;  // of a sum of squared differences in f32, relative to it, and what may underflow
+  const float direct_underflow_;
+  const uint8_t* repeats_ = nullptr;  // of packed rows, where those that equal k before them are left out
   PanelQueries queries_;
   std::optional<ScreenedProduct> screened_;
 };

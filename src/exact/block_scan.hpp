@@ -4,12 +4,23 @@
 
 #include "core/divide.hpp"
 #include "exact/cpu_scanner.hpp"
+#include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace kith {
+
+// The largest sum of scaled vectors (PackedRows::scale) that a row with this key can have. A key is its sum, or the root
+// of it, rounded once.
+inline float largest_scaled_sum(KeyKind kind, float key, float scale) {
+  if (kind == KeyKind::l2) return square_above(key * scale);
+  if (scale == 1) return key;
+  return std::nextafter(key, std::numeric_limits<float>::infinity()) * (scale * scale);
+}
 
 // What the scans of both kinds of panels share. `Limit` is the type of a value.
 template <typename Limit>

@@ -103,6 +103,7 @@ void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
   const int64_t splits = plan_.row_splits;
   const bool screens = plan_.screens && !check_finite && ready != nullptr && ready->format() == PanelFormat::screened;
   if (screens) {  // of an index, whose rows have been looked at
+    packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
     return parallel_for(splits, *meter_, resources_,
                         [&](int64_t split, int slot) { scan_screened_tiles(*this, queries, *ready, split, slot); });
@@ -118,14 +119,17 @@ void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
 
 void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
   if (ready != nullptr && ready->fits(plan_.format)) {
+    packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
     return scan_packed(*ready, 0);
   }
   const int64_t step = std::min(plan_.panel_rows, base_.rows());
   PackedRows rows(kind_, plan_.format, choose_origin(kind_, base_), step, resources_);
+  rows.set_scale(choose_scale(kind_, base_, rows.origin()));
+  packed_.set_scale(rows.scale());
   packed_.pack(query(0), query_count_, rows.origin(), *meter_, resources_);
   for (int64_t first = 0; first < base_.rows(); first += step) {
-    rows.pack(base_.slice(first, std::min(step, base_.rows() - first)), {check_finite, first_row_ + first}, *meter_,
+    rows.pack(base_.slice(first, std::min(step, base_.rows() - first)), {check_finite, first_row_ + first, 0, true}, *meter_,
               resources_);
     scan_packed(rows, first);
   }

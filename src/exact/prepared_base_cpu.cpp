@@ -47,8 +47,9 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
                       2 * bytes);
   }
   PackedRows packed(kind, format, choose_origin(kind, base), base.rows(), resources);
+  packed.set_scale(choose_scale(kind, base, packed.origin()));
   ProgressMeter meter("prepare", base.rows(), resources);
-  packed.pack(base, {options.check_finite, options.first_row, 1}, meter, resources);
+  packed.pack(base, {options.check_finite, options.first_row, 1, true}, meter, resources);
   meter.finish();
   return std::make_shared<PreparedBaseCpu>(std::move(packed));
 }

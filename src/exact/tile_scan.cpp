@@ -325,6 +325,7 @@ class ScreenedTileScan final : private PanelHits {
   ScreenedTileScan(CpuScanner& scanner, const PackedRows& packed, int64_t split, TileScan& scan)
       : scanner_(scanner),
         base_(packed.screen_panels()),
+        scale_(packed.scale()),
         rows_per_panel_(packed.rows_per_panel()),
         split_(split),
         scan_(scan),
@@ -374,12 +375,13 @@ class ScreenedTileScan final : private PanelHits {
   void set_limit(int64_t query) {
     CandidateList& list = scanner_.list(query, split_);
     scanner_.exchange_threshold(query, &list);
-    const float most = scanner_.kind() == KeyKind::l2 ? square_above(list.limit()) : list.limit();
+    const float most = largest_scaled_sum(scanner_.kind(), list.limit(), scale_);
     limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(query);
   }
 
   CpuScanner& scanner_;
   const RoundedBase base_;
+  const float scale_;
   const int64_t rows_per_panel_;
   const int64_t split_;
   TileScan& scan_;

@@ -53,6 +53,41 @@ TEST(DenseScan, TakesTurnsWithProducts) {
   }
 }
 
+// Enough queries, rows and columns for a screen of rounded bytes: rows are tested by their own norms, scaled where their
+// squares leave f32's range, left out where they equal k before them, and compared one by one where they lie close.
+TEST(DenseScan, BehindAScreen) {
+  constexpr int64_t kCols = 72;
+  constexpr int64_t kMany = 96;
+  for (const Shape shape :
+       {Shape::all_equal, Shape::near_duplicates, Shape::mixed_norms, Shape::huge, Shape::tiny, Shape::far_mean}) {
+    SCOPED_TRACE(shape);
+    const auto base = make_floats(shape, kRows, kCols, 10);
+    auto queries = make_floats(shape, kMany, kCols, 11);
+    for (int64_t q = 0; q < kMany; q += 3) std::copy_n(base.row(q * 7), kCols, queries.row(q));
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+      SCOPED_TRACE(name_of(metric));
+      check_with_every_target(queries, base, {5, metric});
+    }
+  }
+}
+
+TEST(DenseScan, RowsThatEqualKBeforeThem) {
+  constexpr int64_t kCols = 40;
+  constexpr int64_t kMany = 160;
+  auto base = make_floats(Shape::gaussian, 3 * kRows, kCols, 12);
+  for (int64_t i = 0; i < 3 * kRows; ++i) {
+    if (i % 3 != 0) std::copy_n(base.row(i % 2 == 0 ? 0 : 3 * (i % 17)), kCols, base.row(i));
+  }
+  auto queries = make_floats(Shape::gaussian, kMany, kCols, 13);
+  for (int64_t q = 0; q < kMany; q += 2) std::copy_n(base.row(q), kCols, queries.row(q));
+  std::vector<uint8_t> keep(static_cast<size_t>(3 * kRows), 1);
+  for (int64_t i = 0; i < 3 * kRows; ++i) keep[static_cast<size_t>(i)] = i >= 100 && i % 4 != 0;
+  for (const int64_t k : {1, 10, 100}) {
+    check(queries, base, {k, Metric::l2}, on_cpu(3));
+    check(queries, base, {k, Metric::l2, true, RowFilter::mask(keep.data(), 3 * kRows)}, on_cpu(1));
+  }
+}
+
 TEST(DenseScan, LeavesOutWhatAFilterDoesAndKeepsNanLast) {
   const auto base = make_floats(Shape::all_equal, kRows, 7, 6);
   std::vector<uint8_t> keep(static_cast<size_t>(kRows), 1);

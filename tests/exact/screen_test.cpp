@@ -34,9 +34,12 @@ Matrix<float> hidden_differences(int64_t rows, int64_t cols, uint64_t seed) {
   return m;
 }
 
-class Counter final : public PanelHits {
+class Counter final : public ScreenHits {
  public:
   void on_hit(int64_t, int64_t, const float*) override { ++hits; }
+  bool takes_rows() const override { return false; }
+  bool needs_rows(int64_t, int64_t) const override { return false; }
+  void on_rows(int64_t, int64_t, uint64_t) override {}
   int64_t hits = 0;
 };
 

@@ -156,7 +156,8 @@ TEST(CandidateList, AGroupPassesByItsValues) {
   CandidateList list(memory.data(), kK);
   list.reset(INFINITY);
   const float values[] = {3.0f, 1.0f, NAN, 2.0f, 2.5f};
-  list.push_group(values, 5, 2.0f, {10.0f, 0.5f, false}, 100);
+  const float bounds[] = {0.5f, 0.5f, 0.5f, 0.5f, 0.5f};
+  list.push_group(values, 0b01110, {10.0f, bounds}, 100);
   ASSERT_EQ(list.size(), 3);
   EXPECT_EQ(list.rows()[0], 101u);
   EXPECT_EQ(list.lower()[0], 10.5f);

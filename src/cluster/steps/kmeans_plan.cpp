@@ -90,7 +90,8 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
   const Resources resources = planning_resources(budget.threads);
   KMeansPlan plan;
   plan.format = centre_format(shape.cols, budget.cpu);
-  plan.checks_finite = CentreAssigner::has_few(shape.clusters) && wish.check_finite && !wish.moves_centres;
+  const bool table = CentreAssigner::has_table(shape.clusters, shape.cols, plan.format);
+  plan.checks_finite = table && wish.check_finite && !wish.moves_centres;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
                                                whole_sum_blocks(shape.rows + kSumBlock - 1));

@@ -3,10 +3,13 @@
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace kith {
@@ -52,14 +55,23 @@ class NearestCentre::Block final : public PanelHits {
         centres_(centres),
         count_(count),
         limits_(own.limits_.data()),
-        product_(own.packed_, 0, count, limits_, packed) {}
+        product_(own.packed_, 0, count, limits_, packed),
+        refines_(has_differences(packed.kind())),
+        relative_(direct_error(packed.cols())),
+        absolute_(static_cast<float>(underflow_error(packed.cols()))) {}
 
   void run(const MatrixView& rows, int32_t* labels, float* keys) {
     pack(rows);
+    guesses_ = labels;
     for (int64_t i = 0; i < count_; ++i) begin(i, labels[i]);
     product_.scan(*this);
     for (int64_t i = 0; i < count_; ++i) {
-      if (keys == nullptr && own_.best_[i] == kPadding && only_candidate(i, labels + i)) continue;
+      drop_impossible(i);
+      if (own_.candidate_count_[i] > 1) refine(i);
+      if (keys == nullptr && own_.best_[i] == kPadding && own_.candidate_count_[i] == 1) {
+        labels[i] = static_cast<int32_t>(candidates(i)->centre);
+        continue;
+      }
       settle(i);
       if (own_.best_[i] == kPadding) compare_with_all(i);  // values that no product told anything of
       labels[i] = static_cast<int32_t>(row_of(own_.best_[i]));
@@ -71,14 +83,20 @@ class NearestCentre::Block final : public PanelHits {
     const float bound = product_.bound(i, panel);
     const int64_t first = panel * packed_.rows_per_panel();
     const int64_t count = std::min(packed_.rows_per_panel(), packed_.rows() - first);
+    const int64_t width = packed_.rows_per_panel();
+    float limits[kMostRowsPerPanel];
+    std::fill_n(limits, width, limits_[i] + bound);
+    uint64_t places = places_within(values, limits, width);  // a NaN is no reason to drop
+    if (count < 64) places &= (uint64_t{1} << count) - 1;
     float most = limits_[i] + bound;
-    for (int64_t j = 0; j < count; ++j) {
+    for (; places != 0; places &= places - 1) {
+      const int j = std::countr_zero(places);
       const float value = values[j];
-      if (value > most) continue;  // a NaN is no reason to drop
+      if (value > most) continue;
       const auto centre = static_cast<uint32_t>(first + j);
-      if (centre == row_of(own_.best_[i])) continue;
+      if (centre == row_of(own_.best_[i]) || static_cast<int32_t>(centre) == guesses_[i]) continue;
       if (own_.candidate_count_[i] == kCandidates) make_room(i);
-      candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre};
+      candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre, false};
       limits_[i] = std::min(limits_[i], value + bound);
       most = limits_[i] + bound;
     }
@@ -90,10 +108,11 @@ class NearestCentre::Block final : public PanelHits {
   // Rows that only fill up a panel accept nothing.
   void pack(const MatrixView& rows) {
     const int64_t width = own_.packed_.panel_width();
-    float* const values = own_.rows_.data();
-    for (int64_t i = 0; i < count_; ++i) widen_row(rows, i, values + i * rows.cols());
+    const bool as_they_lie = rows.dtype() == DType::f32 && rows.row_stride() == rows.cols();
+    for (int64_t i = 0; !as_they_lie && i < count_; ++i) widen_row(rows, i, own_.rows_.data() + i * rows.cols());
+    rows_ = as_they_lie ? static_cast<const float*>(rows.data()) : own_.rows_.data();
     for (int64_t first = 0; first < count_; first += width) {
-      own_.packed_.pack_panel(first / width, values + first * rows.cols(), std::min(width, count_ - first),
+      own_.packed_.pack_panel(first / width, rows_ + first * rows.cols(), std::min(width, count_ - first),
                               packed_.origin(), own_.scratch_.data());
     }
     std::fill_n(limits_, count_, kInfinity);
@@ -106,24 +125,32 @@ class NearestCentre::Block final : public PanelHits {
     own_.best_[i] = kPadding;
     if (label == kNoLabel) return;
     const auto guess = static_cast<uint32_t>(label);
-    score(i, &guess, 1);
+    if (!refines_) return score(i, &guess, 1);
+    candidates(i)[own_.candidate_count_[i]++] = {-kInfinity, guess, false};
+    refine(i);
   }
 
-  // Whether one candidate of row i is possible, and which.
-  bool only_candidate(int64_t i, int32_t* label) const {
-    const Candidate* const first = candidates(i);
-    const Candidate* const end = first + own_.candidate_count_[i];
-    const auto is_possible = [&](const Candidate& candidate) { return possible(i, candidate); };
-    const Candidate* const found = std::find_if(first, end, is_possible);
-    if (found == end || std::find_if(found + 1, end, is_possible) != end) return false;
-    *label = static_cast<int32_t>(found->centre);
-    return true;
+  // Bounds the candidates by sums of squared differences in f32, and drops what these exclude.
+  void refine(int64_t i) {
+    if (!refines_) return;
+    const float offset = own_.packed_.offset(i);
+    for (int32_t c = 0; c < own_.candidate_count_[i]; ++c) {
+      Candidate& candidate = candidates(i)[c];
+      if (candidate.refined || !possible(i, candidate)) continue;
+      float sum;
+      scan_differences_cpu(rows_ + i * packed_.cols(), centres_, candidate.centre, 1, &sum);
+      const float error = sum * relative_ + absolute_;
+      if (!(error < kInfinity)) continue;  // a NaN, or too large
+      candidate = {std::max(candidate.least, sum - error - offset), candidate.centre, true};
+      limits_[i] = std::min(limits_[i], sum + error - offset);
+    }
+    drop_impossible(i);
   }
 
   void score(int64_t i, const uint32_t* centres, int64_t count) {
     float keys[kCandidates];
     uint64_t& best = own_.best_[i];
-    canonical_keys_cpu(packed_.kind(), {own_.rows_.data() + i * packed_.cols(), 0.0}, centres_, centres, count, keys);
+    canonical_keys_cpu(packed_.kind(), {rows_ + i * packed_.cols(), 0.0}, centres_, centres, count, keys);
     for (int64_t c = 0; c < count; ++c) best = std::min(best, pack_neighbor(ordered_key(keys[c]), centres[c]));
     const float limit = key_of_ordered(ordered_of(best)) - own_.packed_.offset(i);
     if (limit < limits_[i]) limits_[i] = limit;
@@ -152,10 +179,14 @@ class NearestCentre::Block final : public PanelHits {
   }
 
   void make_room(int64_t i) {
-    Candidate* const end = std::partition(candidates(i), candidates(i) + kCandidates,
+    drop_impossible(i);
+    if (own_.candidate_count_[i] == kCandidates) refine(i);
+    if (own_.candidate_count_[i] == kCandidates) settle(i);
+  }
+  void drop_impossible(int64_t i) {
+    Candidate* const end = std::partition(candidates(i), candidates(i) + own_.candidate_count_[i],
                                           [&](const Candidate& candidate) { return possible(i, candidate); });
     own_.candidate_count_[i] = static_cast<int32_t>(end - candidates(i));
-    if (own_.candidate_count_[i] == kCandidates) settle(i);
   }
 
   NearestCentre& own_;
@@ -164,6 +195,11 @@ class NearestCentre::Block final : public PanelHits {
   const int64_t count_;
   float* const limits_;
   const PackedProduct product_;
+  const bool refines_;
+  const float relative_;  // error of a sum of squared differences in f32, beside what may underflow
+  const float absolute_;
+  const float* rows_ = nullptr;  // as f32, one after the other
+  const int32_t* guesses_ = nullptr;
 };
 
 void NearestCentre::assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
@@ -178,7 +214,7 @@ void NearestCentre::assign(const PackedRows& packed, const MatrixView& centres, 
 CentreAssigner::CentreAssigner(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
                                const Resources& resources) {
   const auto cols = static_cast<int64_t>(origin.size());
-  if (has_few(capacity)) {
+  if (has_table(capacity, cols, format)) {
     block_ = kFewBlock;
     few_.emplace(kind, std::move(origin), capacity, resources);
     scratch_floats_ = CentreTable::scratch_floats(cols);

@@ -26,11 +26,12 @@ PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
 // Of many centres.
 //
 // A block of rows is packed like queries and multiplied by all packed centres. The product's values never leave the
-// registers except where one is low enough, within its error bound, to be the nearest (kernels/panels). The canonical
-// distance decides among those; in most blocks there is one candidate for each row. A row that comes with a guess, its
-// centre of the iteration before, starts from that centre's distance, so that little else passes.
+// registers except where one is low enough, within its error bound, to be the nearest (kernels/panels). Where these are
+// several, sums of squared differences in f32, which are within narrower bounds, leave one in most cases; the canonical
+// distance decides among the others. A row that comes with a guess, its centre of the iteration before, starts from
+// that centre's distance, so that little else passes.
 //
-// Cost: 2 rows x centres x columns operations, f32 or bytes, and about two canonical distances a row.
+// Cost: 2 rows x centres x columns operations, f32 or bytes, some distances in f32 a row and few canonical ones.
 class NearestCentre {
  public:
   // For one thread.
@@ -48,6 +49,7 @@ class NearestCentre {
   struct Candidate {
     float least;  // its value is at least this
     uint32_t centre;
+    bool refined;  // as a sum of differences says
   };
   class Block;
 
@@ -55,7 +57,7 @@ class NearestCentre {
   int64_t block_;
   PackedQueries packed_;
   HostArray<std::byte> scratch_;     // for packing
-  HostArray<float> rows_;            // as f32
+  HostArray<float> rows_;            // as f32, where they do not lie so
   HostArray<float> limits_;          // values up to here, and the bound, may be the nearest's; whole panels
   HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
   HostArray<Candidate> candidates_;  // kCandidates for each row
@@ -65,6 +67,11 @@ class NearestCentre {
 class CentreAssigner {
  public:
   static bool has_few(int64_t centres) { return centres <= kMostFewCentres; }
+  // Whether a table holds them: few, and of few values where packed bytes are multiplied faster than floats that leave
+  // the nearest cache.
+  static bool has_table(int64_t centres, int64_t cols, PanelFormat format) {
+    return has_few(centres) && (format != PanelFormat::rounded || centres * cols <= kMostTableValues);
+  }
 
   // For up to `capacity` centres, which are packed in `format` if they are. By squared L2, with an origin near the mean
   // of the rows, or by inner products.
@@ -81,6 +88,8 @@ class CentreAssigner {
   bool assign(const MatrixView& rows, int32_t* labels, float* keys, int slot);
 
  private:
+  static constexpr int64_t kMostTableValues = 1 << 14;
+
   int64_t block_;
   MatrixView centres_;
   // Either few centres,

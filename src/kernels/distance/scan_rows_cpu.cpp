@@ -444,6 +444,24 @@ void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* v
   });
 }
 
+template <typename T>
+void scan_differences(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
+  const T* const rows = static_cast<const T*>(base.data()) + first * base.row_stride();
+  for (; places != 0; places &= places - 1, ++values) {
+    const T* const row = rows + hwy::Num0BitsBelowLS1Bit_Nonzero64(places) * base.row_stride();
+    if (base.cols() >= 4 * kFloats) {
+      scan_long_row<KeyKind::squared_l2>(query, row, base.cols(), values, nullptr);
+    } else {
+      scan_group<KeyKind::squared_l2, 1>(query, row, 0, base.cols(), values, nullptr);
+    }
+  }
+}
+
+void ScanDifferences(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
+  visit_dtype(base.dtype(),
+              [&]<typename T>(StoredAs<T>) { scan_differences<T>(query, base, first, places, values); });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -452,10 +470,15 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(ScanColumns);
+HWY_EXPORT(ScanDifferences);
 HWY_EXPORT(ScanRows);
 
 void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
   HWY_DYNAMIC_DISPATCH(ScanColumns)(kind, query, base, values, facts);
+}
+
+void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
+  HWY_DYNAMIC_DISPATCH(ScanDifferences)(query, base, first, places, values);
 }
 
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {

@@ -20,6 +20,10 @@ namespace kith {
 // kinds that have none, and for products where they are known: they are of the row alone.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
+// The same of few rows near each other: sums of (q - x)^2 of row first + i for each bit i of `places`, one after the
+// other.
+void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values);
+
 // The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where
 // CpuExtensions::vpopcnt is.
 void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);

@@ -30,6 +30,8 @@ class PackedQueries {
   static int64_t scratch_bytes(PanelFormat format, int64_t cols);
 
   int64_t panel_width() const { return shape_.queries_per_panel; }
+  // That of the rows (PackedRows::scale); offsets and limits are of scaled vectors.
+  void set_scale(float scale) { scale_ = scale; }
 
   // Packs `count` vectors of f32, one after the other, as a panel's queries: panel * panel_width() and those after it.
   // Different panels may be packed at once. `origin` is that of the rows.
@@ -62,6 +64,7 @@ class PackedQueries {
   PanelFormat format_ = PanelFormat::f32;
   PanelShape shape_;
   int64_t cols_ = 0;
+  float scale_ = 1;
   int64_t padded_ = 0;  // queries, filled up to whole panels
   HostBuffer panels_;
   HostBuffer offsets_;       // f32 or i32

@@ -1,7 +1,10 @@
 #include "kernels/panels/packed_rows.hpp"
 
+#include "core/half.hpp"
 #include "core/infinity.hpp"
+#include "core/memory_budget.hpp"
 #include "core/typed_row.hpp"
+#include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_format.hpp"
@@ -11,8 +14,10 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 
 namespace kith {
 
@@ -28,7 +33,47 @@ PanelStep panel_step(KeyKind kind) {
 std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows) {
   if (!has_differences(kind)) return std::vector<float>(static_cast<size_t>(rows.cols()), 0.0f);
   ViewSource source(rows);
-  return sample_mean(source, rows.cols());
+  std::vector<float> mean = sample_mean(source, rows.cols());
+  // Where some rows are far longer than most, the mean is theirs, and most rows lie nearer to zero.
+  constexpr int64_t kTried = 31;
+  const int64_t tried = std::min(kTried, rows.rows());
+  std::vector<float> row(mean.size());
+  std::vector<double> moved;
+  std::vector<double> still;
+  for (int64_t i = 0; i < tried; ++i) {
+    widen_row(rows, i * rows.rows() / tried, row.data());
+    const double length = canonical_squared_norm_cpu(row.data(), rows.cols());
+    const double apart = move_vector(kind, mean, row.data(), row.data());
+    if (!std::isfinite(length) || !std::isfinite(apart)) continue;
+    still.push_back(length);
+    moved.push_back(apart);
+  }
+  const auto middle_of = [](std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  if (!moved.empty() && middle_of(still) < middle_of(moved)) std::fill(mean.begin(), mean.end(), 0.0f);
+  return mean;
+}
+
+// Its square, and that square's inverse, are floats too.
+float choose_scale(KeyKind kind, const MatrixView& rows, const std::vector<float>& origin) {
+  constexpr float kSmall = 1e-12f;
+  constexpr float kLarge = 1e12f;
+  if (!has_differences(kind) || rows.rows() == 0) return 1;
+  std::vector<float> row(origin.size());
+  const int64_t samples = sampled_rows(rows.rows());
+  float largest = 0;
+  for (int64_t i = 0; i < samples; ++i) {
+    widen_row(rows, i * rows.rows() / samples, row.data());
+    for (size_t c = 0; c < row.size(); ++c) {
+      const float apart = std::fabs(row[c] - origin[c]);
+      if (apart < kInfinity) largest = std::max(largest, apart);
+    }
+  }
+  if (largest == 0 || (largest > kSmall && largest < kLarge)) return 1;
+  return std::ldexp(1.0f, std::clamp(-std::ilogb(largest), -60, 60));
 }
 
 PackedRows::PackedRows(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
@@ -39,6 +84,8 @@ PackedRows::PackedRows(KeyKind kind, PanelFormat format, std::vector<float> orig
   terms_ = HostBuffer(array_bytes<float>(rows), "the packed rows' norms", resources);
   if (!holds_bytes(format)) {
     norms_ = HostArray<float>(rows / shape_.rows_per_panel, "the packed rows' norms", resources);
+    row_norms_ = HostArray<float>(rows, "the packed rows' norms", resources);
+    repeats_ = HostArray<uint8_t>(rows, "the packed rows' norms", resources);
   }
   if (has_screen(format)) screen_ = BaseScreen(rows, cols(), resources);
 }
@@ -46,7 +93,7 @@ PackedRows::PackedRows(KeyKind kind, PanelFormat format, std::vector<float> orig
 int64_t PackedRows::bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads) {
   const int64_t padded = rows + kMostRowsPerPanel;
   const int64_t screen = has_screen(format) ? BaseScreen::bytes_for(padded, cols) : 0;
-  return padded * packed_bytes(format, cols) + array_bytes<float>(2 * padded) + screen +
+  return padded * packed_bytes(format, cols) + array_bytes<float>(3 * padded) + padded + screen +
          threads * scratch_bytes(format, cols);
 }
 
@@ -57,7 +104,7 @@ bool PackedRows::fits(PanelFormat format) const {
 }
 
 PanelBase PackedRows::panels() const {
-  return {panels_.data(), terms_.as<float>(), norms_.data(), format_, cols(), panel_step(kind_)};
+  return {panels_.data(), terms_.as<float>(), norms_.data(), format_, cols(), panel_step(kind_), row_norms_.data()};
 }
 
 BytePanelBase PackedRows::byte_panels() const {
@@ -82,6 +129,7 @@ void PackedRows::pack(const RowGather& rows, const PackOptions& options, Progres
     }
     meter.add((end - task * kPanelsPerTask) * shape_.rows_per_panel * options.work_per_row);
   });
+  if (options.count_repeats && !resources.host_memory()->counts_only()) count_repeats(rows);
   if (!options.check_finite || first_bad == INT64_MAX) return;
   int64_t row = first_bad * shape_.rows_per_panel;
   while (row_is_finite(rows.collection(), rows.number(row))) ++row;
@@ -100,6 +148,37 @@ int64_t PackedRows::scratch_bytes(PanelFormat format, int64_t cols) {
 void PackedRows::begin(const RowGather& rows) {
   rows_ = rows.rows();
   dtype_ = rows.dtype();
+  has_repeats_ = false;
+}
+
+// Equal rows have equal norms: each is compared with the last row that had its place in a small table, where rows that
+// were seen again stay. Some repeats are missed, which costs time only.
+void PackedRows::count_repeats(const RowGather& rows) {
+  if (holds_bytes(format_)) return;
+  constexpr uint32_t kPlaceBits = 11;
+  struct Seen {
+    uint32_t norm = 0;
+    uint32_t count = 0;  // of equal rows; 0: none was here
+    int64_t row = 0;
+  };
+  std::array<Seen, 1 << kPlaceBits> table = {};
+  const MatrixView& all = rows.collection();
+  const auto bytes = static_cast<size_t>(all.cols() * size_of(all.dtype()));
+  for (int64_t i = 0; i < rows_; ++i) {
+    const uint32_t norm = bits_of_float(row_norms_[i]);
+    Seen& seen = table[(norm * 0x9E3779B1u) >> (32 - kPlaceBits)];
+    const bool equal = seen.count > 0 && seen.norm == norm &&
+                       std::memcmp(all.row(rows.number(seen.row)), all.row(rows.number(i)), bytes) == 0;
+    repeats_[i] = equal ? static_cast<uint8_t>(std::min<int64_t>(seen.count, kMostRepeats)) : uint8_t{0};
+    has_repeats_ = has_repeats_ || equal;
+    if (equal) {
+      ++seen.count;
+    } else if (seen.count <= 1) {
+      seen = {norm, 1, i};
+    }
+  }
+  std::fill(repeats_.data() + rows_, repeats_.data() + panel_count() * shape_.rows_per_panel,
+            static_cast<uint8_t>(kMostRepeats));
 }
 
 bool PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {
@@ -134,15 +213,18 @@ bool PackedRows::pack_floats(const RowGather& rows, int64_t panel, std::byte* sc
   for (int64_t i = 0; i < count; ++i) {
     const int64_t number = rows.number(first + i);
     widen_row(rows.collection(), number, row);
-    const double squared = move_vector(kind_, origin_, row, row);
+    const double squared = scale_moved(move_vector(kind_, origin_, row, row), scale_, row, cols());
     // Else it is the difference that overflows.
     if (!std::isfinite(squared)) finite &= row_is_finite(rows.collection(), number);
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
-    largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
+    const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
+    row_norms_[first + i] = norm;
+    largest = std::max(largest, norm);
     if (has_screen(format_)) screen_.put(panel, i, row);
     if (bytes > 0) encode_floats(format_, row, cols(), 1.0f, room.packed + i * bytes / 4);
   }
   std::fill(terms + count, terms + width, kInfinity);
+  std::fill(row_norms_.data() + first + count, row_norms_.data() + first + width, 0.0f);
   norms_[panel] = largest;
   if (bytes > 0) pack_panel(format_, cols(), room.packed, count, width, panels_.data() + first * bytes);
   return finite;

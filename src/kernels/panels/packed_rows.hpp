@@ -25,6 +25,9 @@ namespace kith {
 
 // What is subtracted from every row and query: zeros unless the key is made of differences.
 std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows);
+// What every row and query is multiplied by then: a power of two that keeps squares of very large and very small values
+// in the range of f32, or 1. Where the key is not made of differences it is 1.
+float choose_scale(KeyKind kind, const MatrixView& rows, const std::vector<float>& origin);
 // What a column adds to a value of which such keys are made.
 PanelStep panel_step(KeyKind kind);
 
@@ -52,13 +55,18 @@ struct PackOptions {
   bool check_finite = false;  // a row with a NaN or an infinity is InvalidArgument, naming the first such row,
   int64_t first_row = 0;      // counted from here
   int64_t work_per_row = 0;   // what the meter is told
+  bool count_repeats = false;
 };
 
 class PackedRows {
  public:
   // Room for `capacity` rows. For bytes the origin says no more than the number of columns.
   PackedRows(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity, const Resources& resources);
-  int64_t bytes() const { return panels_.bytes() + terms_.bytes() + norms_.bytes() + screen_.bytes(); }
+  // Of the rows to come (choose_scale).
+  void set_scale(float scale) { scale_ = scale; }
+  int64_t bytes() const {
+    return panels_.bytes() + terms_.bytes() + norms_.bytes() + row_norms_.bytes() + repeats_.bytes() + screen_.bytes();
+  }
   // With what packing by so many threads needs.
   static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
 
@@ -72,6 +80,7 @@ class PackedRows {
   PanelFormat format() const { return format_; }
   DType dtype() const { return dtype_; }
   const std::vector<float>& origin() const { return origin_; }
+  float scale() const { return scale_; }
   int64_t cols() const { return static_cast<int64_t>(origin_.size()); }
   int64_t rows() const { return rows_; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
@@ -81,7 +90,11 @@ class PackedRows {
   PanelBase panels() const;
   BytePanelBase byte_panels() const;
   // Where the format has a screen.
-  RoundedBase screen_panels() const { return screen_.panels(terms_.as<float>(), norms_.data()); }
+  RoundedBase screen_panels() const { return screen_.panels(terms_.as<float>(), norms_.data(), row_norms_.data()); }
+  // How many rows before it are known to equal each row, up to kMostRepeats; null where none is: a row that equals k
+  // before it is none of the k nearest of any query.
+  static constexpr int64_t kMostRepeats = 255;
+  const uint8_t* repeats() const { return has_repeats_ ? repeats_.data() : nullptr; }
 
  private:
   void begin(const RowGather& rows);
@@ -91,16 +104,21 @@ class PackedRows {
   }
   bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
   bool pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
+  void count_repeats(const RowGather& rows);
 
   KeyKind kind_;
   PanelFormat format_;
   DType dtype_ = DType::f32;  // of what was packed
   PanelShape shape_;
   std::vector<float> origin_;
+  float scale_ = 1;
   int64_t rows_ = 0;
   HostBuffer panels_;
   HostBuffer terms_;        // f32 or i32
-  HostArray<float> norms_;  // of floats: the largest in each panel
+  HostArray<float> norms_;      // of floats: the largest in each panel,
+  HostArray<float> row_norms_;  // and each row's
+  HostArray<uint8_t> repeats_;
+  bool has_repeats_ = false;
   BaseScreen screen_;
 };
 

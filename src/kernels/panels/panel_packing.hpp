@@ -40,6 +40,13 @@ void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t c
 // its squared norm, of which products are bounded. `out` may be `vector`.
 double move_vector(KeyKind kind, const std::vector<float>& origin, const float* vector, float* out);
 
+// The same vector times a power of two; takes and returns its squared norm.
+inline double scale_moved(double squared_norm, float scale, float* vector, int64_t cols) {
+  if (scale == 1) return squared_norm;
+  for (int64_t c = 0; c < cols; ++c) vector[c] *= scale;
+  return squared_norm * scale * scale;
+}
+
 // Where one thread makes a panel: a vector of floats, and `width` vectors of the format, one by one.
 struct PanelScratch {
   float* vector;

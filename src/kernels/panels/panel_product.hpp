@@ -15,6 +15,7 @@
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/panels/panel_format.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -48,6 +49,7 @@ struct PanelBase {
   PanelFormat format = PanelFormat::f32;
   int64_t cols = 0;
   PanelStep step = PanelStep::product;  // bf16 panels can be multiplied only
+  const float* row_norms = nullptr;     // one for each row, where they are kept: sharper bounds for what passes
 };
 
 // The packed queries of one scan, with what each accepts: value <= limit + bound(panel's norm).
@@ -65,6 +67,20 @@ struct PanelQueries {
 
   ErrorBound bound(int64_t query) const { return {constant[query], linear[query], quadratic[query]}; }
 };
+
+// The places of values that are not above their limits, a bit for each of at most 64. A NaN is above none. Without
+// branches, by vectors of four and more: panels are whole ones.
+inline uint64_t places_within(const float* values, const float* limits, int64_t count) {
+  constexpr int64_t kHalf = 32;
+  uint64_t places = 0;
+  for (int64_t first = 0; first < count; first += kHalf) {
+    const int64_t some = std::min(kHalf, count - first);
+    uint32_t half = 0;
+    for (int64_t i = 0; i < some; ++i) half |= values[first + i] > limits[first + i] ? 0u : 1u << i;
+    places |= uint64_t{half} << first;
+  }
+  return places;
+}
 
 // Called for a query and a panel in which some value passed; values has rows_per_panel entries.
 class PanelHits {

@@ -29,6 +29,8 @@ struct RoundedBase {
   const float* norms = nullptr;      // the largest norm in each panel
   const float* residuals = nullptr;  // the largest residual in each panel
   int64_t cols = 0;
+  const float* row_norms = nullptr;      // one for each row, where they are kept: sharper bounds for what passes
+  const float* row_residuals = nullptr;  // likewise
 };
 
 // What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have

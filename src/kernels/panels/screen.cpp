@@ -5,6 +5,7 @@
 #include "kernels/panels/panel_format.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace kith {
@@ -13,6 +14,12 @@ namespace {
 constexpr int64_t kQueryArrays = 5;
 
 int64_t word_bytes(int64_t cols) { return rounded_words(cols) * 4; }
+
+// What a panel that has passed takes, in parts of the time of its product in f32: a look at each of its rows, and a row
+// by itself.
+constexpr int64_t kParts = 32;
+constexpr int64_t kLookParts = 3;
+int64_t row_parts(int64_t rows, int64_t width) { return 96 * rows / width; }
 
 // Measured: the more columns, the less a pair's other work weighs.
 double worthwhile(int64_t cols) { return 0.4 * static_cast<double>(cols) / static_cast<double>(cols + 96); }
@@ -25,10 +32,11 @@ BaseScreen::BaseScreen(int64_t rows, int64_t cols, const Resources& resources)
       bytes_(rows * word_bytes(cols), "the packed rows", resources),
       scales_(rows, "the packed rows' scales", resources),
       sums_(rows, "the packed rows' scales", resources),
-      residuals_(rows / width_, "the packed rows' scales", resources) {}
+      residuals_(rows / width_, "the packed rows' scales", resources),
+      row_residuals_(rows, "the packed rows' scales", resources) {}
 
 int64_t BaseScreen::bytes_for(int64_t rows, int64_t cols) {
-  return rows * word_bytes(cols) + array_bytes<float>(3 * rows);
+  return rows * word_bytes(cols) + array_bytes<float>(4 * rows);
 }
 
 void BaseScreen::clear_panel(int64_t panel, int64_t count) {
@@ -38,6 +46,7 @@ void BaseScreen::clear_panel(int64_t panel, int64_t count) {
   std::fill_n(bytes_.data() + first * word_bytes(cols_), width_ * word_bytes(cols_), int8_t{0});
   std::fill_n(scales_.data() + first, width_, 0.0f);
   std::fill_n(sums_.data() + first, width_, 0);
+  std::fill_n(row_residuals_.data() + first, width_, 0.0f);
 }
 
 void BaseScreen::put(int64_t panel, int64_t i, const float* row) {
@@ -45,13 +54,14 @@ void BaseScreen::put(int64_t panel, int64_t i, const float* row) {
   const RoundedVector rounded = round_row(row, cols_, width_, bytes_.data() + first * word_bytes(cols_) + i * 4);
   scales_[first + i] = rounded.scale;
   sums_[first + i] = rounded.sum;
-  float& largest = residuals_[panel];
-  largest = std::max(largest, rounded.residual);
-  if (!std::isfinite(rounded.residual)) largest = kInfinity;
+  const float residual = std::isfinite(rounded.residual) ? rounded.residual : kInfinity;
+  row_residuals_[first + i] = residual;
+  residuals_[panel] = std::max(residuals_[panel], residual);
 }
 
-RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
-  return {bytes_.data(), terms, scales_.data(), sums_.data(), norms, residuals_.data(), cols_};
+RoundedBase BaseScreen::panels(const float* terms, const float* norms, const float* row_norms) const {
+  return {bytes_.data(),     terms, scales_.data(), sums_.data(),         norms,
+          residuals_.data(), cols_, row_norms,      row_residuals_.data()};
 }
 
 QueryScreen::QueryScreen(int64_t count, int64_t cols, const Resources& resources)
@@ -97,12 +107,13 @@ RoundedQueries QueryScreen::panels(int64_t first, int64_t count, float* limits) 
 }
 
 ScreenedProduct::ScreenedProduct(const PanelQueries& queries, const PanelBase& base,
-                                 const RoundedQueries& screen_queries, const RoundedBase& screen_base, PanelHits& hits)
+                                 const RoundedQueries& screen_queries, const RoundedBase& screen_base, ScreenHits& hits)
     : queries_(queries),
       base_(base),
       screen_queries_(screen_queries),
       screen_base_(screen_base),
       hits_(hits),
+      width_(panel_shape(PanelFormat::rounded).rows_per_panel),
       use_(worthwhile(base.cols)) {}
 
 void ScreenedProduct::scan(int64_t first, int64_t count) {
@@ -116,15 +127,31 @@ void ScreenedProduct::scan(int64_t first, int64_t count) {
       continue;
     }
     const int64_t pairs = panels * queries_.count;
-    const int64_t before = passed_;
+    const int64_t before = spent_;
     scan_rounded_panels(screen_queries_, screen_base_, at, panels, *this);
     screened_ += pairs;
-    use_.count(pairs, passed_ - before);
+    use_.count(kParts * pairs, spent_ - before);
   }
 }
 
-void ScreenedProduct::on_hit(int64_t query, int64_t panel, const float*) {
+// A panel was tested by the largest norm and residual among its rows; here each row is by its own. Where norms differ
+// much that leaves few of them.
+void ScreenedProduct::on_hit(int64_t query, int64_t panel, const float* rounded) {
+  const float limit = screen_queries_.limits[query];
+  const float* const norms = screen_base_.row_norms + panel * width_;
+  const float* const residuals = screen_base_.row_residuals + panel * width_;
+  float limits[kMostRowsPerPanel];
+  for (int64_t i = 0; i < width_; ++i) limits[i] = limit + screen_queries_.bound(query, norms[i], residuals[i]);
+  const uint64_t rows = places_within(rounded, limits, width_);
+  spent_ += kLookParts;
+  if (rows == 0) return;
   ++passed_;
+  const int64_t count = std::popcount(rows);
+  if (hits_.takes_rows() && row_parts(count, width_) <= kParts) {
+    if (!hits_.needs_rows(query, panel)) spent_ += row_parts(count, width_);
+    return hits_.on_rows(query, panel, rows);
+  }
+  spent_ += kParts;
   alignas(64) float values[kMostRowsPerPanel];
   panel_values(queries_, base_, query, panel, values);
   hits_.on_hit(query, panel, values);

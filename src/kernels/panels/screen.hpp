@@ -27,9 +27,11 @@ class BaseScreen {
   // Row `i` of a panel, as it is multiplied.
   void put(int64_t panel, int64_t i, const float* row);
 
-  // With a term for each row (RoundedBase) and the largest norm in each panel.
-  RoundedBase panels(const float* terms, const float* norms) const;
-  int64_t bytes() const { return bytes_.bytes() + scales_.bytes() + sums_.bytes() + residuals_.bytes(); }
+  // With a term and a norm for each row (RoundedBase) and the largest norm in each panel.
+  RoundedBase panels(const float* terms, const float* norms, const float* row_norms) const;
+  int64_t bytes() const {
+    return bytes_.bytes() + scales_.bytes() + sums_.bytes() + residuals_.bytes() + row_residuals_.bytes();
+  }
 
  private:
   int64_t cols_ = 0;
@@ -37,7 +39,8 @@ class BaseScreen {
   HostArray<int8_t> bytes_;
   HostArray<float> scales_;
   HostArray<int32_t> sums_;
-  HostArray<float> residuals_;
+  HostArray<float> residuals_;  // the largest in each panel
+  HostArray<float> row_residuals_;
 };
 
 // What RoundedQueries has of one query.
@@ -114,11 +117,22 @@ class ScreenUse {
   int64_t waiting_ = 0;  // stretches to come without
 };
 
+// What a screen lets through: a panel's values in f32, or, of few rows, their places in the panel.
+class ScreenHits : public PanelHits {
+ public:
+  // Whether few rows of a panel are looked at one by one, rather than all by a product,
+  virtual bool takes_rows() const = 0;
+  // and whether they would be after the product too, which then saves nothing.
+  virtual bool needs_rows(int64_t query, int64_t panel) const = 0;
+  // Bit i of `rows` stands for row i of the panel.
+  virtual void on_rows(int64_t query, int64_t panel, uint64_t rows) = 0;
+};
+
 class ScreenedProduct final : private PanelHits {
  public:
   // The screen's queries and rows are those of the panels; both have the same limits. What passes goes to `hits`.
   ScreenedProduct(const PanelQueries& queries, const PanelBase& base, const RoundedQueries& screen_queries,
-                  const RoundedBase& screen_base, PanelHits& hits);
+                  const RoundedBase& screen_base, ScreenHits& hits);
 
   // As scan_panels().
   void scan(int64_t first, int64_t count);
@@ -134,9 +148,11 @@ class ScreenedProduct final : private PanelHits {
   const PanelBase base_;
   const RoundedQueries screen_queries_;
   const RoundedBase screen_base_;
-  PanelHits& hits_;
+  ScreenHits& hits_;
+  const int64_t width_;  // rows in a panel
   int64_t screened_ = 0;
   int64_t passed_ = 0;
+  int64_t spent_ = 0;  // on what has passed, in parts of a panel's product (kParts)
   ScreenUse use_;
 };
 

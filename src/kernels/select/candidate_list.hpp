@@ -124,33 +124,27 @@ class CandidateList {
   // In exact mode. The list must have room.
   void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
 
-  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound` and the
-  // share `relative` of it.
+  // What the values of a group mean: value + offset, or its root, times `unit`, a power of two, is a key; the sum is
+  // within the row's bound and the share `relative` of it.
   struct GroupKeys {
     float offset = 0;
-    float bound = 0;
+    const float* bounds = nullptr;  // one for each row
     float relative = 0;
     bool root = false;
+    float unit = 1;
   };
 
-  // Pushes those of `count` consecutive rows whose values are not above the limit. Few are, and which cannot be
-  // predicted: all are compared at once, without branches. The list must have room.
-  void push_group(const float* values, int64_t count, float limit, const GroupKeys& keys, uint32_t first_row) {
-    static_assert(std::endian::native == std::endian::little);
-    alignas(8) uint8_t passes[kLargestGroup] = {};
-    for (int64_t i = 0; i < count; ++i) passes[i] = !(values[i] > limit);  // a NaN passes
-    for (int64_t first = 0; first < count; first += 8) {
-      uint64_t eight;
-      std::memcpy(&eight, passes + first, sizeof eight);
-      for (; eight != 0; eight &= eight - 1) {
-        const int64_t i = first + std::countr_zero(eight) / 8;
-        const float key = values[i] + keys.offset;
-        const float error = keys.bound + keys.relative * key;
-        const float lower = key - error;  // a NaN stays one, and bounds nothing
-        const float upper = key + error;
-        push(keys.root ? root_below(lower) : lower, keys.root ? root_above(upper) : upper,
-             first_row + static_cast<uint32_t>(i));
-      }
+  // Pushes those of some consecutive rows, at most kLargestGroup, whose bits are set in `places`. The list must have
+  // room.
+  void push_group(const float* values, uint64_t places, const GroupKeys& keys, uint32_t first_row) {
+    for (; places != 0; places &= places - 1) {
+      const int i = std::countr_zero(places);
+      const float key = values[i] + keys.offset;
+      const float error = keys.bounds[i] + keys.relative * key;
+      const float lower = key - error;  // a NaN stays one, and bounds nothing
+      const float upper = key + error;
+      push((keys.root ? root_below(lower) : lower) * keys.unit, (keys.root ? root_above(upper) : upper) * keys.unit,
+           first_row + static_cast<uint32_t>(i));
     }
   }
 
