@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 namespace kith {
@@ -89,9 +91,7 @@ void plan_slices(const SelectProblem& problem, int multiprocessors, SelectPlan& 
   }
 }
 
-}  // namespace
-
-int64_t filter_longest_slice(int64_t k, int threads) {
+int64_t find_longest_slice(int64_t k, int threads) {
   const int sample = threads * kFilterItems;
   int64_t longest = sample;
   for (int64_t n = sample; n <= int64_t{sample} * 128; n += sample) {
@@ -101,6 +101,22 @@ int64_t filter_longest_slice(int64_t k, int threads) {
     longest = n;
   }
   return longest;
+}
+
+}  // namespace
+
+// A search of one query plans with a few of them every time, and to find one takes a microsecond: the last are known.
+int64_t filter_longest_slice(int64_t k, int threads) {
+  struct Known {
+    int64_t k = -1;
+    int threads = 0;
+    int64_t longest = 0;
+  };
+  constexpr size_t kPlaces = 16;
+  thread_local std::array<Known, kPlaces> known;
+  Known& last = known[static_cast<size_t>(4 * k + threads / kSmallThreads) % kPlaces];
+  if (last.k != k || last.threads != threads) last = {k, threads, find_longest_slice(k, threads)};
+  return last.longest;
 }
 
 SelectPlan plan_select(const SelectProblem& problem, int multiprocessors, SelectPath path) {
