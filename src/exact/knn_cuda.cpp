@@ -377,7 +377,7 @@ class KnnCuda final : public KnnBackend {
     task.minima = rows_.at(layout_.minima_of_few);
     task.report = report;
     task.bad_row = rows_.bad_row_before();
-    launch_few_nearest(task, plan_.multiprocessors, rows_.stream());
+    launch_few_nearest(task, rows_.inline_queries(), plan_.multiprocessors, rows_.stream());
   }
 
   void launch_screened(const ProductBase& piece, const FewResults& results, FewReport* report) {
@@ -393,7 +393,7 @@ class KnnCuda final : public KnnBackend {
     task.words = rows_.page()->words();
     task.report = report;
     task.bad_row = rows_.bad_row_before();
-    launch_screened_nearest(task, plan_.multiprocessors, rows_.stream());
+    launch_screened_nearest(task, rows_.inline_queries(), plan_.multiprocessors, rows_.stream());
   }
 
   void search_direct(const ProductBase& piece, ProgressMeter& meter) {

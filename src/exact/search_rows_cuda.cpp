@@ -54,12 +54,17 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
     view.stride = queries.cols();
   }
   if (page_) page_->use(stream());
-  if (here && page_ && layout_.queries.bytes() <= PinnedPage::kUpBytes) {
-    const int64_t bytes = queries.cols() * size_of(queries.dtype());
+  inline_.bytes = 0;
+  const int64_t row_bytes = queries.cols() * size_of(queries.dtype());
+  const int64_t bytes = queries.rows() * row_bytes;
+  const bool by_launch = here && page_ && bytes <= InlineQueries::kMostBytes;
+  if (by_launch || (here && page_ && bytes <= PinnedPage::kUpBytes)) {
+    std::byte* const to = by_launch ? inline_.values : page_->up();
     for (int64_t i = 0; i < queries.rows(); ++i) {
-      std::memcpy(page_->up() + i * bytes, queries.row(i), static_cast<size_t>(bytes));
+      std::memcpy(to + i * row_bytes, queries.row(i), static_cast<size_t>(row_bytes));
     }
-    context_->copy(at(layout_.queries), page_->up(), queries.rows() * bytes);
+    if (by_launch) inline_.bytes = bytes;
+    if (!by_launch) context_->copy(at(layout_.queries), to, bytes);
   } else if (here) {
     const Resources quiet = resources_.with_progress({});  // the copy is part of the search
     ProgressMeter meter("copy", queries.rows(), quiet);
@@ -70,7 +75,9 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   return view;
 }
 
-void SearchRows::look_at_queries(DeviceRowsView& queries) const {
+void SearchRows::look_at_queries(DeviceRowsView& queries) {
+  if (inline_.bytes > 0) context_->copy(at(layout_.queries), inline_.values, inline_.bytes);
+  inline_.bytes = 0;
   if (page_ && !looks_at_rows()) reset_status();
   RowFindings findings;
   // Products look for queries that are not finite where they round them.

@@ -15,6 +15,7 @@
 #include "exact/search_backend.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
+#include "kernels/rerank/few_results_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -63,8 +64,11 @@ class SearchRows {
   // A batch of queries; resets the status and looks at them, but for those of a search that has a page, which may do
   // without (look_at_queries() does it for them).
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
-  // Enqueues what finds queries that are not finite, and their norms.
-  void look_at_queries(DeviceRowsView& queries) const;
+  // Enqueues what finds queries that are not finite, and their norms; and brings them where they were to go with a
+  // launch.
+  void look_at_queries(DeviceRowsView& queries);
+  // Those that go with a launch: of a search that has a page.
+  const InlineQueries& inline_queries() const { return inline_; }
   // Where the first row that is not finite is noted by who looks at rows before distances are computed; or null.
   const uint32_t* bad_row_before() const { return looks_at_rows() ? &status()->bad_row : nullptr; }
   // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
@@ -128,6 +132,7 @@ class SearchRows {
   RowUpload upload_;
   std::unique_ptr<RowsAhead> ahead_;
   std::optional<PinnedPage> page_;
+  InlineQueries inline_;
   int64_t first_query_ = 0;
 };
 

@@ -337,6 +337,7 @@ class CudaBackend final : public ListsBackend {
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
     if (page_) page_->use(context_->stream());
+    inline_.bytes = 0;
     if (here) {
       bring(queries);
     } else if (follow_each_other()) {
@@ -448,7 +449,8 @@ class CudaBackend final : public ListsBackend {
     if (page_) page_->finished();
   }
 
-  // Whether queries go to the device by the page.
+  // Whether queries of the host go to the device with the first launch, or by the page.
+  bool fits_launch() const { return page_ && array_bytes<float>(count() * shape_.cols) <= InlineQueries::kMostBytes; }
   bool fits_page() const { return page_ && layout_.rows.bytes() <= PinnedPage::kUpBytes; }
   bool checks_queries() const { return page_ && task_.check_finite && !round_.again; }
   // After a wait.
@@ -477,12 +479,19 @@ class CudaBackend final : public ListsBackend {
       task.zeroed = reinterpret_cast<uint64_t*>(at(layout_.scan));
       task.zeroed_words = zeroed_bytes(search_.shape_of(0, count(), round_.slots), plan_.parts[0]) / 8;
     }
-    launch_few_nearest(task, search_.gpu_.multiprocessors, context_->stream());
+    if (inline_.bytes > 0) task.copied = at(layout_.rows);
+    launch_few_nearest(task, inline_, search_.gpu_.multiprocessors, context_->stream());
   }
   bool zeroes_early() const { return page_ && !plan_.parts.empty() && plan_.parts[0].batch >= count(); }
 
   void bring(const MatrixView& queries) {
     const int64_t cols = shape_.cols;
+    if (fits_launch()) {
+      auto* const rows = reinterpret_cast<float*>(inline_.values);
+      for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
+      inline_.bytes = array_bytes<float>(count() * cols);
+      return;
+    }
     if (fits_page()) {
       auto* const rows = reinterpret_cast<float*>(page_->up());
       for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
@@ -613,6 +622,7 @@ class CudaBackend final : public ListsBackend {
   const DeviceBuffer memory_;
   std::unique_ptr<KnnBackend> ranking_;  // none: there is one list, or queries are few
   std::optional<PinnedPage> page_;       // of few queries
+  InlineQueries inline_;
   std::span<const uint32_t> numbers_;
   MatrixView now_;  // the queries on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);

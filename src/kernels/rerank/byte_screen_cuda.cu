@@ -122,13 +122,13 @@ __device__ double over_block(double value, double* room) {
 }
 
 // The query's norm, for cosine; all threads, each of which adds as canonical.hpp says.
-__device__ double inverse_norm_of(const ScreenedNearestTask& task) {
-  const auto* const data = static_cast<const std::byte*>(task.query.data);
+__device__ double inverse_norm_of(const ScreenedNearestTask& task, const DeviceRowsView& query) {
+  const auto* const data = static_cast<const std::byte*>(query.data);
   double lanes[kRowThreadLanes] = {};
   for (int64_t first = threadIdx.x % kRowThreads * kRowThreadLanes; first < task.cols; first += kCanonicalLanes) {
     KITH_UNROLL
     for (int i = 0; i < kRowThreadLanes; ++i) {
-      const double value = first + i < task.cols ? stored_value(data, task.query.dtype, first + i) : 0.0;
+      const double value = first + i < task.cols ? stored_value(data, query.dtype, first + i) : 0.0;
       lanes[i] = fma(value, value, lanes[i]);
     }
   }
@@ -136,14 +136,15 @@ __device__ double inverse_norm_of(const ScreenedNearestTask& task) {
 }
 
 // All threads of a block.
-__device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task, int8_t* memory) {
+__device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task, const DeviceRowsView& asked,
+                                                int8_t* memory) {
   __shared__ double room[kWarps];
-  const void* const data = task.query.data;
-  const DType dtype = task.query.dtype;
+  const void* const data = asked.data;
+  const DType dtype = asked.dtype;
   const float* const centre = task.screen.centre;
   const auto thread = static_cast<int64_t>(threadIdx.x);
   const bool unit = task.kind == KeyKind::cosine;
-  const double inverse = unit ? inverse_norm_of(task) : 1.0;
+  const double inverse = unit ? inverse_norm_of(task, asked) : 1.0;
   ScreenQuery query{memory, memory + task.screen.stride, {}, true};
   double largest = 0;
   for (int64_t col = thread; col < task.cols; col += kThreads) {
@@ -239,10 +240,11 @@ __device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, u
 
 // Canonical keys of the candidates, sorted. All threads of a block.
 template <typename X>
-__device__ void compare_candidates(const ScreenedNearestTask& task, double* query, uint64_t* list, int count) {
+__device__ void compare_candidates(const ScreenedNearestTask& task, const DeviceRowsView& asked, double* query,
+                                   uint64_t* list, int count) {
   const bool unit = task.kind == KeyKind::cosine;
-  const double inverse_q = unit ? inverse_norm_of(task) : 1.0;
-  widen_query(task.query, 0, task.cols, inverse_q, query);
+  const double inverse_q = unit ? inverse_norm_of(task, asked) : 1.0;
+  widen_query(asked, 0, task.cols, inverse_q, query);
   __syncthreads();
   const bool aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
@@ -263,14 +265,16 @@ __device__ void compare_candidates(const ScreenedNearestTask& task, double* quer
 
 template <typename X>
 __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
-    screened_nearest_kernel(const __grid_constant__ ScreenedNearestTask task) {
+    screened_nearest_kernel(const __grid_constant__ ScreenedNearestTask task,
+                            const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) double memory[];  // the rounded query; then, in the last block, the query and a list
   __shared__ bool last;
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = lane_index();
   const int part = lane % kCodeThreads;
   const int group = lane / kCodeThreads;
-  const ScreenQuery query = round_query(task, vectors<int8_t>(memory));
+  const DeviceRowsView asked = given.rows(task.query);
+  const ScreenQuery query = round_query(task, asked, vectors<int8_t>(memory));
   const auto* const high = vectors<uint4>(query.high);
   const auto* const low = vectors<uint4>(query.low);
   const ByteScreenView& screen = task.screen;
@@ -345,7 +349,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
   const bool sure = query.facts.residual < HUGE_VALF;
   const int count = sure ? choose_candidates(task, list) : -1;
   if (count >= 0) {
-    compare_candidates<X>(task, memory, list, count);
+    compare_candidates<X>(task, asked, memory, list, count);
     write_few(task.results, 0, list, count < task.results.k ? count : static_cast<int>(task.results.k));
   }
   if (thread != 0) return;
@@ -361,14 +365,15 @@ void launch_byte_screen(KeyKind kind, const DeviceRowsView& rows, int64_t cols, 
   launch(byte_screen_kernel, Grid::of(divide_up(rows.count, kWarps), kThreads), stream, kind, rows, cols, to);
 }
 
-void launch_screened_nearest(const ScreenedNearestTask& task, int multiprocessors, cudaStream_t stream) {
+void launch_screened_nearest(const ScreenedNearestTask& task, const InlineQueries& query, int multiprocessors,
+                             cudaStream_t stream) {
   const int64_t bytes = std::max<int64_t>(2 * task.screen.stride,
                                           (padded_cols(task.cols) + kRoom) * static_cast<int64_t>(sizeof(uint64_t)));
   const Grid grid = Grid::of(screened_blocks(task.rows.count, multiprocessors), kThreads).with_shared(bytes);
   visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
     if constexpr (sizeof(X) > 1) {
       allow_all_shared_memory(screened_nearest_kernel<X>);
-      launch(screened_nearest_kernel<X>, grid, stream, task);
+      launch(screened_nearest_kernel<X>, grid, stream, task, query);
     }
   });
 }

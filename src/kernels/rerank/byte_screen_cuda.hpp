@@ -68,6 +68,7 @@ struct ScreenedNearestTask {
 };
 
 // Of a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row and at most 2^31 - 1.
-void launch_screened_nearest(const ScreenedNearestTask& task, int multiprocessors, cudaStream_t stream);
+void launch_screened_nearest(const ScreenedNearestTask& task, const InlineQueries& query, int multiprocessors,
+                             cudaStream_t stream);
 
 }  // namespace kith

@@ -29,8 +29,8 @@ static_assert(kFewNearestQueries == kFewQueriesMost);
 
 // A query in shared memory, for cosine of length 1; returns cosine's inverse norm, else 1. `bad` is set where a value
 // is not finite. All threads of a block.
-__device__ double widen_one(const DistanceTask& task, int64_t query, double* values, bool& bad) {
-  const DeviceRowsView& queries = task.queries;
+__device__ double widen_one(const DistanceTask& task, const DeviceRowsView& queries, int64_t query, double* values,
+                            bool& bad) {
   widen_query(queries, queries.stored(query), task.cols, 1.0, values);
   __syncthreads();
   double lanes[kRowThreadLanes] = {};
@@ -157,7 +157,7 @@ __device__ __noinline__ int select_nearest(const FewNearestTask& task, int64_t q
 
 template <bool kProduct, int kQueries, typename X>
 __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocksTogether : 1)
-    few_nearest_kernel(const __grid_constant__ FewNearestTask task) {
+    few_nearest_kernel(const __grid_constant__ FewNearestTask task, const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) double memory[];  // the queries, then the last block's list
   __shared__ bool last;
   const DistanceTask& distance = task.distance;
@@ -165,14 +165,19 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
   const int64_t count = distance.queries.count;
   uint32_t bad_query = 0xFFFFFFFFu;
   double inverses[kQueries];
+  const DeviceRowsView queries = given.rows(distance.queries);
   for (int q = kQueries - 1; q >= 0; --q) {
     bool bad = false;
-    inverses[q] = widen_one(distance, q < count ? q : count - 1, memory + q * padded_cols(distance.cols), bad);
+    inverses[q] = widen_one(distance, queries, q < count ? q : count - 1, memory + q * padded_cols(distance.cols), bad);
     if (bad && q < count) bad_query = static_cast<uint32_t>(q);
   }
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kFewThreads + thread; i < task.zeroed_words;
        i += static_cast<int64_t>(gridDim.x) * kFewThreads) {
     task.zeroed[i] = 0;
+  }
+  if (task.copied != nullptr && blockIdx.x == 0) {
+    const auto* const values = static_cast<const float*>(queries.data);
+    for (int64_t i = thread; i < count * distance.cols; i += kFewThreads) task.copied[i] = values[i];
   }
   __syncthreads();
   uint32_t nearest[kQueries];
@@ -214,7 +219,7 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
 }
 
 template <bool kProduct, typename X>
-void launch_for(const FewNearestTask& task, int multiprocessors, cudaStream_t stream) {
+void launch_for(const FewNearestTask& task, const InlineQueries& given, int multiprocessors, cudaStream_t stream) {
   const int64_t count = task.distance.queries.count;
   const int64_t queries = count == 1 ? 1 : count == 2 ? 2 : kFewQueriesMost;
   const int64_t bytes = std::max<int64_t>(few_shared_bytes(queries, task.distance.cols), kRoom * sizeof(uint64_t));
@@ -222,7 +227,7 @@ void launch_for(const FewNearestTask& task, int multiprocessors, cudaStream_t st
       Grid::of(few_nearest_blocks(task.distance.rows.count, multiprocessors), kFewThreads).with_shared(bytes);
   const auto launch_with = [&](auto* kernel) {
     allow_all_shared_memory(kernel);
-    launch(kernel, grid, stream, task);
+    launch(kernel, grid, stream, task, given);
   };
   if (queries == 1) return launch_with(few_nearest_kernel<kProduct, 1, X>);
   if (queries == 2) return launch_with(few_nearest_kernel<kProduct, 2, X>);
@@ -231,10 +236,11 @@ void launch_for(const FewNearestTask& task, int multiprocessors, cudaStream_t st
 
 }  // namespace
 
-void launch_few_nearest(const FewNearestTask& task, int multiprocessors, cudaStream_t stream) {
+void launch_few_nearest(const FewNearestTask& task, const InlineQueries& queries, int multiprocessors,
+                        cudaStream_t stream) {
   visit_dtype(task.distance.rows.dtype, [&]<typename X>(StoredAs<X>) {
-    if (task.distance.kind == KeyKind::inner_product) return launch_for<true, X>(task, multiprocessors, stream);
-    launch_for<false, X>(task, multiprocessors, stream);
+    if (task.distance.kind == KeyKind::inner_product) return launch_for<true, X>(task, queries, multiprocessors, stream);
+    launch_for<false, X>(task, queries, multiprocessors, stream);
   });
 }
 

@@ -19,6 +19,7 @@ struct FewNearestTask {
   FewResults results;           // of at most kFewNearestMostK neighbours
   uint32_t* minima = nullptr;   // few_nearest_minima(...)
   PinnedPage::Words* words = nullptr;  // as a page has them; rows that are not finite are noted there where they matter
+  float* copied = nullptr;             // where not null, queries of f32 that came with the launch go there too
   uint64_t* zeroed = nullptr;   // where not null, so many words become 0: for who comes after it in the stream
   int64_t zeroed_words = 0;
   FewReport* report = nullptr;        // where not null it is written,
@@ -26,6 +27,7 @@ struct FewNearestTask {
 };
 
 // Of a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.
-void launch_few_nearest(const FewNearestTask& task, int multiprocessors, cudaStream_t stream);
+void launch_few_nearest(const FewNearestTask& task, const InlineQueries& queries, int multiprocessors,
+                        cudaStream_t stream);
 
 }  // namespace kith

@@ -1,14 +1,31 @@
-// Where a search of few queries by one launch puts what it finds.
+// How queries come to a search of few by one launch, and where it puts what it finds.
 #pragma once
 
 #include <kith/neighbors.hpp>
 
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
+#include "rows/device_rows.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
+
+// Short queries that lie on the host go with the launch itself, as an argument of the kernel: no copy comes before it.
+struct InlineQueries {
+  static constexpr int64_t kMostBytes = 3328;  // arguments have 4,096 in all
+
+  alignas(16) std::byte values[kMostBytes];
+  int64_t bytes = 0;  // 0: queries lie on the device
+
+  // The queries as the kernel sees them, where its parameter lies.
+  KITH_HOST_DEVICE DeviceRowsView rows(const DeviceRowsView& given) const {
+    DeviceRowsView rows = given;
+    if (bytes > 0) rows.data = values;
+    return rows;
+  }
+};
 
 // What the host looks at, in memory that it can read.
 struct FewReport {
