@@ -25,6 +25,7 @@ constexpr int kLeastWarps = 4;
 constexpr int kStages = 3;  // of a chunk of the queries and of every warp's rows in shared memory
 constexpr int kChunkCols = kChunkBytes / 2;
 constexpr int kChunkPairs = kChunkCols / 8;  // of neighbouring columns, that a lane has of a row's chunk
+constexpr int kChainChunks = static_cast<int>(kStreamChain) / kChunkCols;
 constexpr int kQueryTiles = static_cast<int>(kStreamMostQueries) / 8;
 static_assert(kStreamMostQueries == kOperandTile);
 
@@ -88,7 +89,7 @@ class WarpRows {
 };
 
 // Two neighbouring values of the centre.
-__device__ float2 centre_at(const float* centre, int64_t col, int64_t cols) {
+__device__ float2 centre_pair(const float* centre, int64_t col, int64_t cols) {
   if (col + 2 <= cols) return load_vector<float2>(centre + col);
   return {col < cols ? centre[col] : 0.0f, 0.0f};
 }
@@ -111,12 +112,33 @@ __device__ void join_sums(HalfSums& sums) {
 // Whether all values of a row whose halves are not are finite themselves, by one thread: rows are searched no further
 // where they are not.
 template <typename T>
-__device__ bool is_finite(const T* values, int64_t cols) {
+__device__ bool all_finite(const T* values, int64_t cols) {
   for (int64_t col = 0; col < cols; ++col) {
     const auto value = static_cast<float>(values[col]);
     if (value - value != 0.0f) return false;
   }
   return true;
+}
+
+// Writes a lane's products and `term`, or adds them to what is there, and begins anew.
+__device__ void write_products(const StreamProductTask& task, const int64_t (&row)[2], const bool (&real)[2],
+                               const float (&term)[2], bool adds, float (&products)[kQueryTiles][4]) {
+  KITH_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    KITH_UNROLL
+    for (int tile = 0; tile < kQueryTiles; ++tile) {
+      KITH_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        float& sum = products[tile][2 * i + j];
+        const int query = 8 * tile + lane_index() % 4 * 2 + j;
+        if (real[i] && query < task.query_count) {
+          float* const place = task.values + query * task.stride + row[i];
+          *place = (adds ? *place + sum : sum) + term[i];
+        }
+        sum = 0;
+      }
+    }
+  }
 }
 
 // The chunk of all queries, swizzled as it lies.
@@ -208,7 +230,7 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
         const int col = 8 * pair + 2 * (lane % 4);
         float2 centre = {0, 0};
         if constexpr (kForm == Form::centred) {
-          centre = centre_at(task.base.centre, int64_t{chunk} * kChunkCols + col, cols);
+          centre = centre_pair(task.base.centre, int64_t{chunk} * kChunkCols + col, cols);
         }
         KITH_UNROLL
         for (int i = 0; i < 2; ++i) {
@@ -222,8 +244,13 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
       KITH_UNROLL
       for (int i = 0; i < 2; ++i) add_sums(some[i], sums[i]);
       multiply_chunk(a, stages + stage * kTileChunkBytes, products, query_tiles);
+      if ((chunk + 1) % kChainChunks == 0 && chunk + 1 < chunks) {
+        const float no_term[2] = {0, 0};
+        write_products(task, row, real, no_term, chunk >= kChainChunks, products);
+      }
     }
 
+    float term[2] = {0, 0};
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
       join_sums(sums[i]);
@@ -231,21 +258,14 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
       const OperandFacts mine = facts_of(sums[i], cols);
       largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
       unsure = unsure || !sums[i].inside();
-      if (!sums[i].inside() && task.first_bad != nullptr && lane % 4 == 0 && !is_finite(rows.row<T>(row[i]), cols)) {
+      if (!sums[i].inside() && task.first_bad != nullptr && lane % 4 == 0 && !all_finite(rows.row<T>(row[i]), cols)) {
         atomicMin(task.first_bad, static_cast<uint32_t>(row[i]));
       }
-      float term = kForm == Form::plain ? 0.0f : 0.5f * sums[i].squares;
+      if (kForm != Form::plain) term[i] = 0.5f * sums[i].squares;
       // A zero vector is at distance 1 of every other: as far as one at a right angle.
-      if (kForm == Form::unit && sums[i].squares == 0.0f) term = 0.5f * scale * scale;
-      KITH_UNROLL
-      for (int tile = 0; tile < kQueryTiles; ++tile) {
-        KITH_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int query = 8 * tile + lane % 4 * 2 + j;
-          if (query < task.query_count) task.values[query * task.stride + row[i]] = term + products[tile][2 * i + j];
-        }
-      }
+      if (kForm == Form::unit && sums[i].squares == 0.0f) term[i] = 0.5f * scale * scale;
     }
+    write_products(task, row, real, term, chunks > kChainChunks, products);
   }
   largest = {warp_largest(largest.norm), warp_largest(largest.residual)};
   const bool any_unsure = __any_sync(kAllLanes, unsure);
