@@ -35,12 +35,12 @@ def draw_for_cpu(rng: np.random.Generator) -> Shape:
     while True:
         job = str(rng.choice(["index", "index", "arrays", "arrays", "pairwise", "kmeans", "predict"]))
         rows, cols = log_uniform(rng, 500, 500_000), log_uniform(rng, 2, 2_000)
-        queries = log_uniform(rng, 1, 5_000)
+        queries = 1 if rng.random() < 0.2 else log_uniform(rng, 1, 5_000)  # many people search one at a time
         k = log_uniform(rng, 1, 200)
         metric, dtype = "sqeuclidean", "f32"
         if job in ("index", "arrays"):
             metric = str(rng.choice(["sqeuclidean", "sqeuclidean", "inner_product", "cosine", "l1", "hamming"]))
-            dtype = "u8" if metric == "hamming" else str(rng.choice(["f32", "f32", "f32", "u8"]))
+            dtype = "u8" if metric == "hamming" else str(rng.choice(["f32", "f32", "f32", "u8", "i8"]))
         elif job == "pairwise":
             metric = str(rng.choice(["sqeuclidean", "cosine", "l1", "linf"]))
             rows = min(rows, 20_000)

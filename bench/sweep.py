@@ -1,6 +1,7 @@
 """Random shapes of everyday size: Kith beside what people use, turn by turn.
 
-Each shape is drawn from the seed: a job, rows, columns, queries, k, a metric, a dtype and a kind of data. Prints the
+Each shape is drawn from the seed: a job, rows, columns, queries (a fifth of them one), k, a metric, a dtype (f32, u8, i8)
+and a kind of data. Prints the
 median ratio (the other's time / Kith's), the worst ones and how they are distributed over the jobs.
 
     .venv/bin/python bench/sweep.py [--shapes 200] [--threads 1] [--seed 1] [--only PART_OF_A_JOB] [--write]
@@ -38,6 +39,8 @@ def make_data(shape: Shape, rows: int, centres: np.ndarray, rng: np.random.Gener
         data = np.exp(data)
     if shape.dtype == "f32":
         return data
+    if shape.dtype == "i8":
+        return np.clip(np.rint(40 * data), -128, 127).astype(np.int8)
     return np.clip(np.rint(40 * data + 100), 0, 255).astype(np.uint8)
 
 

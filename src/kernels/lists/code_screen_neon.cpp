@@ -76,7 +76,7 @@ uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uin
   uint16x8_t high[kGroups];
   clear(low, high);
   for (int64_t p = 0; p < parts; ++p, block += kColumnVectors, tables += 256) {
-    if (2 * p >= parts && p % kPartsBetweenLooks == 0) {
+    if (4 * p >= 3 * parts && p % kPartsBetweenLooks == 0) {  // before, most may still pass
       const uint64_t passing = vectors_below(low, high, below);
       if (std::popcount(passing) * (kSumCycles + parts) <= (parts - p) * kPartCycles) return passing;
     }
