@@ -116,6 +116,9 @@ HWY_NOINLINE void add_block(const V* rows, const V* cols, int64_t depth, bool fi
       const hn::Vec<D> value = hn::Set(D(), rows[i]);
 #pragma GCC unroll 4
       for (int v = 0; v < kBlockVectors; ++v) block[i][v] = fused(value, x[v], block[i][v]);
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and two sums have no register left
+#endif
     }
     rows += kBlockRows;
     cols += kBlockCols<V>;
