@@ -33,7 +33,7 @@ __device__ inline uint32_t kth_of_block(uint32_t key, int k, uint32_t* room) {
   return room[kRankThreads];
 }
 
-__device__ __noinline__ void sort_long_list(uint64_t* list, int count) { sort_in_place(list, count); }
+static __device__ __noinline__ void sort_long_list(uint64_t* list, int count) { sort_in_place(list, count); }
 
 // Sorts different entries in shared memory. Every thread of the block calls it, after a barrier.
 __device__ inline void sort_by_rank(uint64_t* list, int count) {
