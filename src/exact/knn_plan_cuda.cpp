@@ -261,7 +261,9 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
     return;
   }
   if (suits_streams(task, choice, product)) {
-    const int64_t rows = task.shape.cols > kWideFrom ? kStreamedWideRows : kStreamedRows;
+    const int64_t rows = task.shape.cols > kWindowMostCols ? kWideCandidates
+                         : task.shape.cols > kWideFrom     ? kStreamedWideRows
+                                                           : kStreamedRows;
     product.way = StreamedProduct{plan_selected(product, product.rows, rows)};
     return;
   }

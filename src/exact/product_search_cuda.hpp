@@ -56,8 +56,7 @@ class ProductSearch : public ProductStep {
   int64_t search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors,
                         const DirectSearch& search_directly) const {
     int64_t searched_directly = 0;
-    // The thresholds of rows that were multiplied as they lie are too low for products of operands.
-    const bool quick = product().streams() || failed_are_quick_directly(count, base.rows.count);
+    const bool quick = failed_are_quick_directly(count, base.rows.count);
     for (int64_t first = 0; first < count; first += plan_.query_tile) {
       const int64_t tile = std::min(plan_.query_tile, count - first);
       const DeviceRowsView gathered = gather_failed(queries, first, tile);
@@ -221,7 +220,6 @@ class ProductSearch : public ProductStep {
     task.multiprocessors = product().multiprocessors;
     launch_stream_product(task, stream_);
     KnnWindowTask window = window_of(queries.count, base.rows.count, base);
-    window.chain = kStreamChain;
     select_groups(std::min(way.selected.count, base.rows.count), window);
     window.group_counts = at(layout_.group_counts);
     launch_knn_windows(window, stream_);

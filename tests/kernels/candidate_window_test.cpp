@@ -220,24 +220,5 @@ TEST(CandidateWindow, MeasuredOperandsGiveItsUnitAndWhetherItIsSure) {
   EXPECT_FALSE(measured_window({KeyKind::l2, false, 5}, base, lost_query).sure);
 }
 
-TEST(CandidateWindow, ShortChainsOfSumsLeaveFewerRows) {
-  const QueryWindow query{{90.0f, 0.03f}, 8100.0, 0.0, 8100.0};
-  const OperandFacts rows{92.0f, 0.03f};
-  for (const KeyKind kind : {KeyKind::l2, KeyKind::cosine, KeyKind::inner_product}) {
-    WindowProblem problem{kind, false, 8192, 1.0};
-    const float whole = candidate_window(problem, query, rows, -1000.0).threshold;
-    problem.chain = 1024;
-    const float chained = candidate_window(problem, query, rows, -1000.0).threshold;
-    EXPECT_LT(chained, whole);
-    problem.chain = 8192;
-    EXPECT_EQ(candidate_window(problem, query, rows, -1000.0).threshold, whole);
-    problem.chain = 1024;
-    problem.cols = 1000;  // one chain
-    const float narrow = candidate_window(problem, query, rows, -1000.0).threshold;
-    problem.chain = 0;
-    EXPECT_EQ(candidate_window(problem, query, rows, -1000.0).threshold, narrow);
-  }
-}
-
 }  // namespace
 }  // namespace kith

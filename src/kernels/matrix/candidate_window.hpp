@@ -5,9 +5,7 @@
 //   r      bound what rounding moved a vector by (its residual's norm, measured as it was rounded),
 //   e      bound how far v is from the value of the rounded vectors: products of halves are exact in f32, and each of
 //          the additions of the matrix units, which truncate, loses at most 2^-23 of |q| |x|: no more than 2^-21 for
-//          each product (kSumLoss), in blocks of four products or more. Where only a chain of so many products is
-//          added up by them, and the sums of chains one after the other in f32, a chain loses so much of |q'| |x'| of
-//          its columns, whose sum over all chains is no more than |q| |x|; up to 32 chains lose less than 2^-19 more,
+//          each product (kSumLoss), in blocks of four products or more,
 //   kth    be a value that at least k rows do not exceed.
 // By the triangle inequality a distance of rounded vectors is within r_q + r_x of the true one. So the k-th smallest
 // distance is at most `reach` = sqrt(2 (kth + e) + |q|^2) + r_q + r_x, and a row that is nearer than that has
@@ -32,7 +30,6 @@ struct WindowProblem {
   bool bytes = false;  // products of signed bytes: exact
   int64_t cols = 0;
   double scale = 1;  // of the queries' and rows' values; for inner_product the product of both scales
-  int64_t chain = 0;  // of products that the matrix units add up one after the other; 0: of all columns
 };
 
 struct QueryWindow {
@@ -59,12 +56,6 @@ inline constexpr int64_t kWindowMostHalfCols = 16384;  // of halves: beyond thes
 // Relative, of a squared norm that a warp adds up in f32, cols / 32 values a lane.
 KITH_HOST_DEVICE inline double norm_loss(int64_t cols) { return (static_cast<double>(cols) / 32 + 16) * 0x1p-23; }
 
-// What sums of products lose, of |q| |x|. 16: the term is added at the end, and the sums of chains.
-KITH_HOST_DEVICE inline double sums_loss(const WindowProblem& problem) {
-  const bool chains = problem.chain > 0 && problem.chain < problem.cols;
-  return (static_cast<double>(chains ? problem.chain : problem.cols) + 16) * kSumLoss;
-}
-
 // How far a computed v is from the v of the rounded vectors.
 KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const QueryWindow& query,
                                            const OperandFacts& rows) {
@@ -76,7 +67,7 @@ KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const Q
     const double shifts = problem.kind == KeyKind::inner_product ? cols * 32768 : 0;
     return 1.0 + 0x1p-22 * (product + square + shifts);
   }
-  const double sum = sums_loss(problem) * product;
+  const double sum = (cols + 16) * kSumLoss * product;  // 16: the term is added at the end
   if (problem.kind == KeyKind::inner_product) return sum;
   return sum + norm_loss(problem.cols) * (query.squared_norm + square);
 }
@@ -94,7 +85,7 @@ KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, co
   const double q = query.query.norm;
   const double x = rows.norm;
   const double moved_row = rows.residual;
-  const double sums = sums_loss(problem) * q * x + norm_loss(problem.cols) * x * x;
+  const double sums = (static_cast<double>(problem.cols) + 16) * kSumLoss * q * x + norm_loss(problem.cols) * x * x;
   return sums + query.query.residual * (x + moved_row) + moved_row * (q + x + moved_row);
 }
 

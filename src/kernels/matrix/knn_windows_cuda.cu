@@ -22,8 +22,8 @@ namespace {
 template <typename Make>
 __device__ CandidateWindow window_of(const WindowTask& task, int64_t query, const Make& make) {
   const BaseFacts base = *task.base_facts;
-  const MeasuredWindow measured = measured_window(
-      {task.kind, task.type == OperandType::bytes, task.cols, 1, task.chain}, base, task.query_facts[query]);
+  const MeasuredWindow measured =
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
   CandidateWindow window = make(measured.problem, measured.query, base.rows);
   window.sure = window.sure && measured.sure;
   task.thresholds[query] = window.sure ? window.threshold : -HUGE_VALF;

@@ -18,7 +18,6 @@ struct WindowTask {
   KeyKind kind = KeyKind::l2;
   OperandType type = OperandType::half;
   int64_t cols = 0;
-  int64_t chain = 0;  // see WindowProblem
   int64_t queries = 0;
   const QueryFacts* query_facts = nullptr;
   const BaseFacts* base_facts = nullptr;

@@ -47,7 +47,6 @@ double rows_below_kth(int64_t k, int64_t groups);
 
 // Few queries can be multiplied with rows as they are stored (stream_product_cuda.hpp): rows of these dtypes.
 inline constexpr int64_t kStreamMostQueries = kOperandTile;
-inline constexpr int64_t kStreamChain = 1024;  // columns whose products the matrix units add up (candidate_window.hpp)
 constexpr bool can_stream(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 // What a block multiplies before it takes new queries: a tile of queries with a run of tiles of rows.

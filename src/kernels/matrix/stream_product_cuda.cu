@@ -5,7 +5,6 @@
 #include "core/divide.hpp"
 #include "core/half.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
@@ -22,10 +21,9 @@ namespace {
 constexpr int kTileRows = 16;  // of a warp
 constexpr int kMostWarps = 12;
 constexpr int kLeastWarps = 4;
-constexpr int kStages = 3;  // of a chunk of the queries and of every warp's rows in shared memory
+constexpr int kStages = 4;  // chunks of the queries in shared memory
 constexpr int kChunkCols = kChunkBytes / 2;
 constexpr int kChunkPairs = kChunkCols / 8;  // of neighbouring columns, that a lane has of a row's chunk
-constexpr int kChainChunks = static_cast<int>(kStreamChain) / kChunkCols;
 constexpr int kQueryTiles = static_cast<int>(kStreamMostQueries) / 8;
 static_assert(kStreamMostQueries == kOperandTile);
 
@@ -34,65 +32,27 @@ struct alignas(2 * sizeof(T)) Two {
   T values[2];
 };
 
-// The chunks of a warp's rows on their way through shared memory. Rows lie so far apart that the lanes read them, two
-// columns each, without bank conflicts.
+// Lane 4 g + t reads, of rows g and g + 8 of a tile, columns 8 i + 2 t and 8 i + 2 t + 1 of a chunk.
 template <typename T>
-class WarpRows {
- public:
-  static constexpr int kPitch = (kChunkCols + 8) * static_cast<int>(sizeof(T));
-  static constexpr int kBytes = kTileRows * kPitch;  // of a stage
+struct RowChunk {
+  Two<T> pairs[2][kChunkPairs];
 
-  __device__ WarpRows(const DeviceRowsView& rows, int64_t cols, int64_t tile, std::byte* memory)
-      : cols_(cols), memory_(memory) {
-    const auto row_bytes = rows.stride * static_cast<int64_t>(sizeof(T));
-    whole_ = is_aligned(rows.data, 16) && row_bytes % 16 == 0 && cols % kUnitValues == 0;
+  __device__ void load(const T* const (&rows)[2], int64_t first, int64_t cols, bool aligned) {
     KITH_UNROLL
-    for (int i = 0; i < kCopies; ++i) {
-      const int64_t row = tile * kTileRows + unit(i) / kRowUnits;
-      from_[i] = rows.row<T>(row < rows.count ? row : rows.count - 1) + column(i);  // past the last one it comes again
-    }
-  }
-
-  // Begins to copy a chunk; zeros where there are no columns.
-  __device__ void fetch(int chunk, int stage) const {
-    const int64_t start = int64_t{chunk} * kChunkCols;
-    KITH_UNROLL
-    for (int i = 0; i < kCopies; ++i) {
-      std::byte* const to = place(stage, unit(i) / kRowUnits, column(i));
-      const int64_t left = cols_ - start - column(i);
-      if (whole_) {
-        ptx::copy_async_16(ptx::shared_address(to), left > 0 ? from_[i] + start : from_[i], left > 0);
-      } else {
-        KITH_UNROLL
-        for (int j = 0; j < kUnitValues; ++j) vectors<T>(to)[j] = j < left ? from_[i][start + j] : T{};
+    for (int row = 0; row < 2; ++row) {
+      KITH_UNROLL
+      for (int i = 0; i < kChunkPairs; ++i) {
+        const int64_t col = first + 8 * i + 2 * (threadIdx.x % 4);
+        if (aligned && col + 2 <= cols) {
+          pairs[row][i] = load_vector<Two<T>>(rows[row] + col);
+        } else {
+          pairs[row][i].values[0] = col < cols ? rows[row][col] : T{};
+          pairs[row][i].values[1] = col + 1 < cols ? rows[row][col + 1] : T{};
+        }
       }
     }
   }
-
-  __device__ Two<T> pair(int stage, int row, int col) const { return load_vector<Two<T>>(place(stage, row, col)); }
-
- private:
-  static constexpr int kUnitValues = 16 / static_cast<int>(sizeof(T));
-  static constexpr int kRowUnits = kChunkCols / kUnitValues;
-  static constexpr int kCopies = kTileRows * kRowUnits / 32;
-
-  static __device__ int unit(int i) { return lane_index() + 32 * i; }
-  static __device__ int column(int i) { return unit(i) % kRowUnits * kUnitValues; }
-  __device__ std::byte* place(int stage, int row, int col) const {
-    return memory_ + stage * kBytes + row * kPitch + col * static_cast<int>(sizeof(T));
-  }
-
-  const int64_t cols_;
-  std::byte* const memory_;
-  bool whole_;
-  const T* from_[kCopies];
 };
-
-// Two neighbouring values of the centre.
-__device__ float2 centre_pair(const float* centre, int64_t col, int64_t cols) {
-  if (col + 2 <= cols) return load_vector<float2>(centre + col);
-  return {col < cols ? centre[col] : 0.0f, 0.0f};
-}
 
 // Sums of sums: no value passes through more additions than a bound for whole warps allows (norm_loss).
 __device__ void add_sums(const HalfSums& more, HalfSums& sums) {
@@ -112,33 +72,12 @@ __device__ void join_sums(HalfSums& sums) {
 // Whether all values of a row whose halves are not are finite themselves, by one thread: rows are searched no further
 // where they are not.
 template <typename T>
-__device__ bool all_finite(const T* values, int64_t cols) {
+__device__ bool is_finite(const T* values, int64_t cols) {
   for (int64_t col = 0; col < cols; ++col) {
     const auto value = static_cast<float>(values[col]);
     if (value - value != 0.0f) return false;
   }
   return true;
-}
-
-// Writes a lane's products and `term`, or adds them to what is there, and begins anew.
-__device__ void write_products(const StreamProductTask& task, const int64_t (&row)[2], const bool (&real)[2],
-                               const float (&term)[2], bool adds, float (&products)[kQueryTiles][4]) {
-  KITH_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    KITH_UNROLL
-    for (int tile = 0; tile < kQueryTiles; ++tile) {
-      KITH_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        float& sum = products[tile][2 * i + j];
-        const int query = 8 * tile + lane_index() % 4 * 2 + j;
-        if (real[i] && query < task.query_count) {
-          float* const place = task.values + query * task.stride + row[i];
-          *place = (adds ? *place + sum : sum) + term[i];
-        }
-        sum = 0;
-      }
-    }
-  }
 }
 
 // The chunk of all queries, swizzled as it lies.
@@ -171,11 +110,6 @@ __device__ void multiply_chunk(const uint32_t (&a)[kChunkSteps][4], const std::b
   }
 }
 
-template <typename T>
-constexpr int64_t shared_bytes(int64_t warps) {
-  return kStages * (kTileChunkBytes + warps * WarpRows<T>::kBytes);
-}
-
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(StreamProductTask task) {
   extern __shared__ __align__(128) std::byte stages[];
@@ -185,72 +119,67 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
   const int warps = static_cast<int>(blockDim.x) / 32;
   const int lane = lane_index();
   const int query_tiles = (static_cast<int>(task.query_count) + 7) / 8;
+  const bool aligned = is_aligned(rows.data, static_cast<int>(2 * sizeof(T))) && rows.stride % 2 == 0;
   BaseFacts* const facts = task.base.base_facts;
   const float scale = operand_scale(facts->sample_largest);
   const int64_t tiles = (rows.count + kTileRows - 1) / kTileRows;
-  std::byte* const rows_memory =
-      stages + kStages * kTileChunkBytes + threadIdx.x / 32 * (kStages * WarpRows<T>::kBytes);
   OperandFacts largest = {0, 0};
   bool unsure = false;
 
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * warps; first < tiles;
        first += static_cast<int64_t>(gridDim.x) * warps) {
-    // Lane 4 g + t has rows g and g + 8, and columns 8 i + 2 t and 8 i + 2 t + 1 of a chunk.
-    const int64_t tile = first + threadIdx.x / 32;
     int64_t row[2];
     bool real[2];
+    const T* values[2];
     double inverse_norm[2] = {1, 1};
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
-      row[i] = tile * kTileRows + lane / 4 + 8 * i;
+      row[i] = (first + threadIdx.x / 32) * kTileRows + lane / 4 + 8 * i;
       real[i] = row[i] < rows.count;
-      if constexpr (kForm == Form::unit) inverse_norm[i] = real[i] ? rows.inverse_norms[row[i]] : 0.0;
+      const int64_t there = real[i] ? row[i] : rows.count - 1;  // past the last row it is read again
+      values[i] = rows.row<T>(there);
+      if constexpr (kForm == Form::unit) inverse_norm[i] = rows.inverse_norms[there];
     }
-    const WarpRows<T> coming(rows, cols, tile, rows_memory);
-    const auto fetch = [&](int chunk) {
-      if (chunk < chunks) {
-        fetch_queries(task.queries, chunk, stages + chunk % kStages * kTileChunkBytes);
-        coming.fetch(chunk, chunk % kStages);
-      }
-      ptx::copy_async_commit();
-    };
     float products[kQueryTiles][4] = {};
     HalfSums sums[2];
+    RowChunk<T> now;
+    now.load(values, 0, cols, aligned);
     __syncthreads();  // all have read what the stages had
-    for (int chunk = 0; chunk < kStages - 1; ++chunk) fetch(chunk);
+    for (int stage = 0; stage < kStages - 1; ++stage) {
+      if (stage < chunks) fetch_queries(task.queries, stage, stages + stage * kTileChunkBytes);
+      ptx::copy_async_commit();
+    }
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      ptx::copy_async_wait<kStages - 2>();
-      __syncthreads();
-      fetch(chunk + kStages - 1);
-      const int stage = chunk % kStages;
+      const int64_t start = int64_t{chunk} * kChunkCols;
       uint32_t a[kChunkSteps][4];
       HalfSums some[2];
       KITH_UNROLL
       for (int pair = 0; pair < kChunkPairs; ++pair) {
-        const int col = 8 * pair + 2 * (lane % 4);
-        float2 centre = {0, 0};
+        const int64_t col = start + 8 * pair + 2 * (lane % 4);
+        float centre[2] = {0, 0};
         if constexpr (kForm == Form::centred) {
-          centre = centre_pair(task.base.centre, int64_t{chunk} * kChunkCols + col, cols);
+          centre[0] = col < cols ? task.base.centre[col] : 0.0f;
+          centre[1] = col + 1 < cols ? task.base.centre[col + 1] : 0.0f;
         }
         KITH_UNROLL
         for (int i = 0; i < 2; ++i) {
-          const Two<T> two = coming.pair(stage, lane / 4 + 8 * i, col);
-          const auto value = [&](int j, float of) {
-            return formed<kForm>(static_cast<float>(two.values[j]), of, inverse_norm[i], scale);
+          const auto value = [&](int j) {
+            return formed<kForm>(static_cast<float>(now.pairs[i][pair].values[j]), centre[j], inverse_norm[i], scale);
           };
-          a[pair / 2][pair % 2 * 2 + i] = round_halves<false>(value(0, centre.x), value(1, centre.y), some[i]);
+          a[pair / 2][pair % 2 * 2 + i] = round_halves<false>(value(0), value(1), some[i]);
         }
       }
       KITH_UNROLL
       for (int i = 0; i < 2; ++i) add_sums(some[i], sums[i]);
-      multiply_chunk(a, stages + stage * kTileChunkBytes, products, query_tiles);
-      if ((chunk + 1) % kChainChunks == 0 && chunk + 1 < chunks) {
-        const float no_term[2] = {0, 0};
-        write_products(task, row, real, no_term, chunk >= kChainChunks, products);
-      }
+      if (chunk + 1 < chunks) now.load(values, start + kChunkCols, cols, aligned);
+      ptx::copy_async_wait<kStages - 2>();
+      __syncthreads();
+      const int ahead = chunk + kStages - 1;
+      if (ahead < chunks) fetch_queries(task.queries, ahead, stages + ahead % kStages * kTileChunkBytes);
+      ptx::copy_async_commit();
+      multiply_chunk(a, stages + chunk % kStages * kTileChunkBytes, products, query_tiles);
     }
 
-    float term[2] = {0, 0};
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
       join_sums(sums[i]);
@@ -258,14 +187,21 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
       const OperandFacts mine = facts_of(sums[i], cols);
       largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
       unsure = unsure || !sums[i].inside();
-      if (!sums[i].inside() && task.first_bad != nullptr && lane % 4 == 0 && !all_finite(rows.row<T>(row[i]), cols)) {
+      if (!sums[i].inside() && task.first_bad != nullptr && lane % 4 == 0 && !is_finite(values[i], cols)) {
         atomicMin(task.first_bad, static_cast<uint32_t>(row[i]));
       }
-      if (kForm != Form::plain) term[i] = 0.5f * sums[i].squares;
+      float term = kForm == Form::plain ? 0.0f : 0.5f * sums[i].squares;
       // A zero vector is at distance 1 of every other: as far as one at a right angle.
-      if (kForm == Form::unit && sums[i].squares == 0.0f) term[i] = 0.5f * scale * scale;
+      if (kForm == Form::unit && sums[i].squares == 0.0f) term = 0.5f * scale * scale;
+      KITH_UNROLL
+      for (int tile = 0; tile < kQueryTiles; ++tile) {
+        KITH_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const int query = 8 * tile + lane % 4 * 2 + j;
+          if (query < task.query_count) task.values[query * task.stride + row[i]] = term + products[tile][2 * i + j];
+        }
+      }
     }
-    write_products(task, row, real, term, chunks > kChainChunks, products);
   }
   largest = {warp_largest(largest.norm), warp_largest(largest.residual)};
   const bool any_unsure = __any_sync(kAllLanes, unsure);
@@ -277,37 +213,28 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) stream_product_kernel(Stre
 }
 
 template <typename T>
-void launch_rows(const StreamProductTask& task, cudaStream_t stream) {
-  const Form form = form_of(task.base.kind);
-  const auto kernel = form == Form::plain     ? stream_product_kernel<Form::plain, T>
-                      : form == Form::centred ? stream_product_kernel<Form::centred, T>
-                                              : stream_product_kernel<Form::unit, T>;
-  allow_all_shared_memory(kernel);
-  // One block for each multiprocessor, with as many warps as share its rows evenly.
-  const int64_t tiles = divide_up(task.base.rows.count, kTileRows);
-  int device = 0;
-  int room = 0;
-  KITH_CUDA_CHECK(cudaGetDevice(&device));
-  KITH_CUDA_CHECK(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  const int64_t most =
-      std::min<int64_t>(kMostWarps, (room - kStages * kTileChunkBytes) / (kStages * WarpRows<T>::kBytes));
-  const int64_t passes = divide_up(tiles, most * task.multiprocessors);
-  const int64_t warps =
-      std::clamp<int64_t>(divide_up(tiles, passes * task.multiprocessors), std::min<int64_t>(kLeastWarps, most), most);
-  const Grid grid = Grid::of(std::min<int64_t>(divide_up(tiles, warps), task.multiprocessors), 32 * warps);
-  launch(kernel, grid.with_shared(shared_bytes<T>(warps)), stream, task);
+auto kernel_for(Form form) {
+  return form == Form::plain     ? stream_product_kernel<Form::plain, T>
+         : form == Form::centred ? stream_product_kernel<Form::centred, T>
+                                 : stream_product_kernel<Form::unit, T>;
 }
 
 }  // namespace
 
 void launch_stream_product(const StreamProductTask& task, cudaStream_t stream) {
   if (task.base.rows.count == 0 || task.query_count == 0) return;
-  switch (task.base.rows.dtype) {
-    case DType::f32: return launch_rows<float>(task, stream);
-    case DType::f16: return launch_rows<Half>(task, stream);
-    case DType::bf16: return launch_rows<BFloat16>(task, stream);
-    default: throw InvalidArgument("rows of bytes are not multiplied as they are stored");
-  }
+  const Form form = form_of(task.base.kind);
+  if (!can_stream(task.base.rows.dtype)) throw InvalidArgument("rows of bytes are not multiplied as they are stored");
+  const auto kernel = task.base.rows.dtype == DType::f32   ? kernel_for<float>(form)
+                      : task.base.rows.dtype == DType::f16 ? kernel_for<Half>(form)
+                                                           : kernel_for<BFloat16>(form);
+  allow_all_shared_memory(kernel);
+  // One block for each multiprocessor, with as many warps as share its rows evenly.
+  const int64_t tiles = divide_up(task.base.rows.count, kTileRows);
+  const int64_t passes = divide_up(tiles, int64_t{kMostWarps} * task.multiprocessors);
+  const int64_t warps = std::clamp<int64_t>(divide_up(tiles, passes * task.multiprocessors), kLeastWarps, kMostWarps);
+  const Grid grid = Grid::of(std::min<int64_t>(divide_up(tiles, warps), task.multiprocessors), 32 * warps);
+  launch(kernel, grid.with_shared(kStages * kTileChunkBytes), stream, task);
 }
 
 }  // namespace kith

@@ -3,10 +3,8 @@
 //
 // Where queries are few, making operands of a base takes longer than multiplying them; and all values, one f32 for each
 // query and row, are few enough to be written, so that the rows below any threshold can be told from them without a
-// second product. A warp has 16 rows and all queries; rows and the queries' operands come through shared memory. Time
-// is that of reading the rows, as long as these have some hundred columns.
-// The products of kStreamChain columns are added to what memory has: sums of the matrix units alone would be less
-// certain, and leave more candidates of wide rows.
+// second product. A warp has 16 rows and all queries; the queries' operands come through shared memory. Time is that of
+// reading the rows, as long as these have some hundred columns.
 #pragma once
 
 #include "kernels/matrix/operands_cuda.hpp"
