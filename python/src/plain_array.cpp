@@ -114,9 +114,9 @@ PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
 }
 
 GivenNeighbors::GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single) {
-  if (!PyTuple_CheckExact(out.ptr()) || PyTuple_GET_SIZE(out.ptr()) != 2) return;
-  const bool plain = take_writable(PyTuple_GET_ITEM(out.ptr(), 0), sizeof(int64_t), "lq", ids_) &&
-                     take_writable(PyTuple_GET_ITEM(out.ptr(), 1), sizeof(float), "f", distances_);
+  if (!PyTuple_CheckExact(out.ptr()) || PyTuple_Size(out.ptr()) != 2) return;
+  const bool plain = take_writable(PyTuple_GetItem(out.ptr(), 0), sizeof(int64_t), "lq", ids_) &&
+                     take_writable(PyTuple_GetItem(out.ptr(), 1), sizeof(float), "f", distances_);
   if (!plain || !has_shape(ids_, queries.rows(), k, single) || !has_shape(distances_, queries.rows(), k, single)) return;
   const int64_t read = queries.rows() * queries.row_stride() * size_of(queries.dtype());
   if (overlap(ids_.buf, ids_.len, distances_.buf, distances_.len) ||

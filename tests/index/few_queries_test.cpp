@@ -154,7 +154,6 @@ TEST(FewQueriesMemory, WhatIsKeptIsCountedAndCanBeLeftOut) {
   };
   EXPECT_EQ(grows_by("IVF12,Flat", true, kNoLimit), kFewRows * (48 + 12));
   EXPECT_EQ(grows_by("IVF12,SQ8", true, kNoLimit), kFewRows * 4);
-  EXPECT_EQ(grows_by("IVF12,RQ2", true, kNoLimit), kFewRows * 4);
   EXPECT_EQ(grows_by("IVF12,Flat", false, kNoLimit), 0);
 }
 

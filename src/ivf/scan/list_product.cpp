@@ -40,7 +40,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
-  if (!model.has_centres() && !cpu.amx) return cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
+  if (!model.has_centres()) return cpu.amx ? 24 : cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
   return cpu.vbmi ? 8 : 6;
 }
 
