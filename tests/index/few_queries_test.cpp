@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, FewQueries,
     ::testing::Combine(::testing::Values("IVF12,Flat", "IVF12,SQ8", "IVF12,SQ6", "IVF12,SQ4", "IVF12,SQfp16",
                                          "IVF12,PQ10", "IVF12,PQ20x4", "Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ10",
-                                         "PQ20x4", "RQ3x8_Nqint8", "IVF12,LSQ2", "IVF12,RQ2", "IVF12,RQ3x8_Nfloat",
+                                         "PQ20x4", "RQ2", "RQ3x8_Nqint8", "IVF12,LSQ2", "IVF12,RQ2", "IVF12,RQ3x8_Nfloat",
                                          "IVF12,SQ8,RFlat", "IVF12,PQ10,Refine(SQ8)", "PCA20,IVF12,SQ8",
                                          "OPQ10,IVF12,PQ10"),
                        ::testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine)));

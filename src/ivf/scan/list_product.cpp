@@ -26,18 +26,21 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
   return &model.words->get(*model.codec, wanted, resources);
 }
 
-// Queries of a list up to which tables take less time than decoding it.
+// Queries of a list up to which lookups of sums take less time than decoding it: many codewords are added up to decode a
+// vector, so that they pay for more queries than those of product codes.
+int64_t most_for_sums(const CodeFormat& format, const CpuExtensions& cpu) {
+  return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
+}
+
+// The same of tables.
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
-  if (has_sum_tables(format, key_kind(model.metric))) {
-    // Many codewords are added up to decode a vector: lookups pay for more queries than those of product codes.
-    return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
-  }
+  if (has_sum_tables(format, key_kind(model.metric))) return most_for_sums(format, cpu);
   if (!format.copies_codewords() || model.metric == Metric::cosine) return 0;
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
-  if (!model.has_centres() && !cpu.amx) return cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
+  if (!model.has_centres()) return cpu.amx ? 24 : cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
   return cpu.vbmi ? 8 : 6;
 }
 
@@ -45,7 +48,10 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 64 : 4; }
 
 // The same of looking them up in tables that were filled once.
-int64_t most_for_terms(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 12 : 8; }
+int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
+  if (format.adds_codewords()) return most_for_sums(format, cpu);
+  return cpu.amx ? 4 : cpu.dotprod ? 12 : 8;
+}
 
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
@@ -190,13 +196,15 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
-  const bool terms = screened && model.codec->format().copies_codewords();
+  const CodeFormat& format = model.codec->format();
+  const bool terms = screened && (format.copies_codewords() || format.adds_codewords());
   if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
   // Tables of a query that serve all its lists are kept, as many as stay near. Of more queries they are filled again.
-  const int64_t table_bytes = std::max<int64_t>(model.codec->format().parts * model.codec->format().codewords() * 5, 1);
+  const int64_t table_bytes = std::max<int64_t>(format.parts * format.codewords() * 5, 1);
   const int64_t kept_tables = terms ? std::min({kMostTables, queries, kTableBytes / table_bytes}) : 0;
-  const int64_t most = terms && queries <= kept_tables ? most_for_terms(cpu)
-                       : terms                         ? std::min<int64_t>(most_for_terms(cpu), 6)
+  const int64_t most = terms && queries <= kept_tables ? most_for_terms(format, cpu)
+                       : terms && format.adds_codewords() ? 0  // filling them takes as long as decoding a list
+                       : terms                         ? std::min<int64_t>(most_for_terms(format, cpu), 6)
                        : screened                      ? most_for_bytes(cpu)
                                                        : most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
@@ -235,7 +243,9 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources) {
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
-    case ListEngine::terms: return make_term_list_product(tables, shape, resources);
+    case ListEngine::terms:
+      return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)
+                                                             : make_term_list_product(tables, shape, resources);
     case ListEngine::bytes: return make_byte_list_product(tables, shape, resources);
     case ListEngine::tables:
       return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)

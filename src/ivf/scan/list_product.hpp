@@ -9,7 +9,8 @@
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
 //   (kernels/lists/code_tables.hpp);
 //           additive codes that hold norms, or by inner product, too
-//   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp)
+//   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp);
+//           additive codes that hold no norm where that is wanted
 //   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
 #pragma once
 
@@ -129,8 +130,10 @@ std::unique_ptr<ListProduct> make_term_list_product(const ListTables& tables, co
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
 
-// Whether additive codes are searched by tables for such a key; and their parts, as tables see them.
+// Whether additive codes are searched by tables for such a key, or by tables and a number of each vector that a screen
+// keeps (list_screen.hpp); and their parts, as tables see them.
 bool has_sum_tables(const CodeFormat& format, KeyKind kind);
+bool has_sum_terms(const CodeFormat& format, KeyKind kind);
 CodeFormat sum_table_format(const CodeFormat& format);
 
 }  // namespace kith

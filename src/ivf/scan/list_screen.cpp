@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/infinity.hpp"
 #include "core/parallel_for.hpp"
+#include "ivf/scan/list_product.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -19,8 +20,9 @@ constexpr int64_t kTaskRows = 1 << 10;
 constexpr int64_t kDecoded = 16;  // vectors at a time
 constexpr uint32_t kSignBits = 0x80808080u;
 
+bool has_words(const CodeFormat& format) { return format.copies_codewords() || format.adds_codewords(); }
 bool has_terms(const CodeFormat& format, KeyKind kind) {
-  return has_differences(kind) || (format.copies_codewords() && kind == KeyKind::cosine);
+  return has_differences(kind) || (has_words(format) && kind == KeyKind::cosine);
 }
 bool has_scales(const CodeFormat& format, KeyKind kind) {
   return format.stores_values() || (format.steps_columns() && kind == KeyKind::cosine);
@@ -70,6 +72,7 @@ bool ListScreen::suits(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
   const KeyKind kind = key_kind(model.metric);
   const bool known = has_differences(kind) || kind == KeyKind::inner_product || kind == KeyKind::cosine;
+  if (format.adds_codewords()) return has_sum_terms(format, kind);
   if (format.copies_codewords()) {
     if (format.bits < 4) return false;
     if (kind == KeyKind::cosine) return true;
@@ -92,7 +95,7 @@ int64_t ListScreen::bytes_for(const IvfModel& model, int64_t size) {
 ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const Resources& resources)
     : kind_(key_kind(model.metric)),
       stored_(model.codec->format().stores_values()),
-      product_(model.codec->format().copies_codewords()),
+      words_(has_words(model.codec->format())),
       cols_(model.cols()),
       stride_(round_up(cols_, kFewestWeightColumns)) {
   const CodeFormat& format = model.codec->format();
@@ -105,7 +108,7 @@ ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const 
     origin_ =
         kind_ == KeyKind::cosine ? std::vector<float>(static_cast<size_t>(cols_), 0.0f) : mean_of_some(model, segment);
   }
-  if (product_ && model.residual) origin_ = mean_of_centres(model);
+  if (format.copies_codewords() && model.residual) origin_ = mean_of_centres(model);
   const double most = stored_ ? 127 : middle_code(format.bits);
   longest_ = static_cast<float>(most * std::sqrt(static_cast<double>(cols_)) * 1.001);
   if (bytes() == 0) return;
@@ -119,7 +122,7 @@ ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const 
       const int64_t stop = std::min(end, segment.offsets()[list + 1]);
       for (; at < stop; at += std::min(kDecoded, stop - at)) {
         const int64_t until = std::min(at + kDecoded, stop);
-        if (product_) {
+        if (words_) {
           measure_words(model, segment, list, at, until);
           continue;
         }
@@ -195,13 +198,14 @@ void ListScreen::measure_words(const IvfModel& model, const ListSegment& segment
                                int64_t end) {
   std::vector<float> values(static_cast<size_t>(kDecoded * cols_));
   const bool cosine = kind_ == KeyKind::cosine;
-  decode_rows_cpu(model.codec->view(), segment.code(begin), end - begin, cosine ? model.base_of(list) : nullptr,
-                  values.data());
+  const bool sums = model.codec->format().adds_codewords();
+  decode_rows_cpu(model.codec->view(), segment.code(begin), end - begin,
+                  cosine || sums ? model.base_of(list) : nullptr, values.data());
   for (int64_t i = begin; i < end; ++i) {
     const float* const vector = values.data() + (i - begin) * cols_;
     const double squared = canonical_squared_norm_cpu(vector, cols_);
-    if (cosine) {
-      terms_[i] = static_cast<float>(std::sqrt(squared));
+    if (cosine || sums) {
+      terms_[i] = static_cast<float>(cosine ? std::sqrt(squared) : squared);
       continue;
     }
     const float* const centre = model.centre(list);

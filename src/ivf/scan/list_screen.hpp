@@ -1,20 +1,17 @@
 // What few queries of a segment on the host are compared with: bytes of its vectors, and numbers that go with them.
 //
 //   stored floats   a byte for each value of x - origin (x of length 1 for cosine), rounded, with a scale for each
-//   vector.
-//                   The origin is the list's centre, or a mean where there is none
+//                   vector. The origin is the list's centre, or a mean where there is none
 //   scalar codes    the codes themselves; for distances the sum of (step * (code - middle))^2 of each vector, for
-//   cosine
-//                   1 / |x|
+//                   cosine 1 / |x|
 //   product codes   of residuals r: |r|^2 + 2 (centre - origin) r for distances, the origin being the centres' mean;
-//   for
-//                   cosine |x|, of whole vectors too
+//                   for cosine |x|, of whole vectors too
+//   additive codes  |x|^2 for distances where they hold no norm, |x| for cosine
 //
 // Made by the first search of few queries and kept with the segment, where the memory limit has room. A search without
 // it decodes lists.
 //
-// Memory: stored floats the columns, filled up to 16, and 12 bytes a vector, scalar codes 4, for inner products
-// nothing. Cost of making it: a few ns a value.
+// Memory: stored floats the columns, filled up to 16, and 12 bytes a vector, other codes 4, for inner products nothing. Cost of making it: a few ns a value.
 #pragma once
 
 #include "core/cpu_extensions.hpp"
@@ -59,7 +56,7 @@ class ListScreen final : public PreparedSegment {
 
   const KeyKind kind_;
   const bool stored_;
-  const bool product_;
+  const bool words_;  // codes of codewords
   const int64_t cols_;
   const int64_t stride_;
   std::vector<float> origin_;

@@ -109,9 +109,12 @@ class TableListProduct final : public CodeTableScan {
 //   |q|^2 - 2 q x + norm   with x = c + sum of codewords: tables have -2 q w, the norm's table its levels
 //   -q x                   tables have -q w
 //
+//   (-q x) / |x|           cosine, with q of length 1: the norms are kept beside the codes, as norms of distances are
+//                          where codes hold none (list_screen.hpp)
+//
 // A query's tables are the same in every list; they stay while it is searched. To a lookup an additive code of 8 bits a
 // book is a product code of as many parts, with its byte for the norm a further one; a norm of 4 bytes is added as it
-// is. Codes without a norm have none for distances, which need it of every vector.
+// is.
 //
 // Bounds: with S the sum of the books' longest codewords, all that is added up is at most 2 |q| S and the norm. An
 // entry is a sum of `cols` products; a held vector is rounded once for every book and once for its centre.
@@ -120,19 +123,22 @@ class SumListProduct final : public CodeTableScan {
   SumListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
       : CodeTableScan(sum_table_format(tables.model().codec->format()),
                       tables.model().codec->format().norm == CodeNorm::float32 && has_differences(tables.kind()),
-                      Terms::none, shape, resources),
+                      terms_of(tables), shape, resources),
         tables_(tables),
         codec_(tables.model().codec->view()),
         words_(*tables.words()),
-        by_norm_(has_differences(tables.kind())) {
+        by_norm_(has_differences(tables.kind())),
+        moved_(codec_.format.cols, "lookup tables", resources) {
     if (!codec_.format.has_levels()) return;
     for (int64_t i = 0; i < kNormLevels; ++i) {
       largest_level_ = std::max(largest_level_, std::abs(static_cast<double>(codec_.levels[i])));
     }
   }
 
-  void load_queries(const float* queries, const double*, const ListQueries* lists, int64_t count) override {
+  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
+                    int64_t count) override {
     start_lists();
+    const bool cosine = tables_.kind() == KeyKind::cosine;
     for (int64_t l = 0; l < count; ++l) {
       const ListQueries& of_list = lists[l];
       const float* const centre = tables_.model().base_of(of_list.list);
@@ -141,20 +147,36 @@ class SumListProduct final : public CodeTableScan {
       for (int64_t i = 0; i < of_list.count; ++i) {
         const float* const query = queries + of_list.numbers[i] * codec_.format.cols;
         Loaded& one = loaded(loaded_count() + i);
-        one.table = table_of(of_list.numbers[i], [&](float* table) { fill(query, table); });
+        const double inverse = cosine ? inverse_norms[of_list.numbers[i]] : 1.0;
+        one.table = table_of(of_list.numbers[i], [&](float* table) { fill(query, inverse, table); });
         double product = 0;  // q c
         if (centre != nullptr) canonical_products_cpu(query, centre, 1, codec_.format.cols, &product);
-        const double squared = canonical_squared_norm_cpu(query, codec_.format.cols);
-        one.offset = static_cast<float>(by_norm_ ? squared - 2 * product : -product);
+        const double squared = cosine ? 1.001 : canonical_squared_norm_cpu(query, codec_.format.cols);
+        one.offset = static_cast<float>(by_norm_ ? squared - 2 * product : -product * inverse);
         one.error = error_of(squared, centre_norm);
+        one.constant = one.tilt = 0;
+        if (!cosine) continue;
+        one.constant = one.offset;
+        one.tilt = one.error;
+        one.offset = 1;
+        if (one.error < kInfinity) one.error = static_cast<float>(32 * kUnitRoundoff);
       }
       end_list(of_list.count);
     }
   }
 
  private:
-  void fill(const float* query, float* entries) const {
+  static Terms terms_of(const ListTables& tables) {
+    if (!has_sum_terms(tables.model().codec->format(), tables.kind())) return Terms::none;
+    return tables.kind() == KeyKind::cosine ? Terms::divisors : Terms::added;
+  }
+
+  void fill(const float* query, double inverse, float* entries) const {
     const CodeFormat& own = codec_.format;
+    if (inverse != 1.0) {
+      for (int64_t c = 0; c < own.cols; ++c) moved_[c] = static_cast<float>(static_cast<double>(query[c]) * inverse);
+      query = moved_.data();
+    }
     const CodeFormat book = CodeFormat::of_parts(own.cols, own.bits, 1);  // by itself
     const int64_t words = own.codewords();
     for (int64_t k = 0; k < own.parts; ++k) {
@@ -171,13 +193,15 @@ class SumListProduct final : public CodeTableScan {
     const double longest = words_.largest;
     const double a = std::sqrt(squared);
     const double scale = by_norm_ ? 2 : 1;
-    const double norm = by_norm_ ? largest_level_ : 0.0;
+    const double held_norm = longest + centre_norm;
+    const double norm = !by_norm_ ? 0.0 : codec_.format.has_norm() ? largest_level_ : held_norm * held_norm;
     const double all = a + longest + centre_norm;
     if (!(all * all < kLargestSquaredNorm && norm < kLargestSquaredNorm)) return std::numeric_limits<float>::infinity();
     const auto books = static_cast<double>(codec_.format.parts);
     const double entries = scale * a * longest * product_error(sum_roundings(codec_.format.cols));
     const double sums = (books + 4) * kUnitRoundoff * (scale * a * (longest + centre_norm) + norm + squared);
-    const double held = scale * a * (books + 1) * 1.01 * kUnitRoundoff * (longest + centre_norm);
+    // Of the held vector, and of a query that is brought to length 1.
+    const double held = scale * a * (books + 3) * 1.01 * kUnitRoundoff * (longest + centre_norm);
     return static_cast<float>((entries + sums + held + books * underflow_error(codec_.format.cols)) * 1.01);
   }
 
@@ -185,6 +209,7 @@ class SumListProduct final : public CodeTableScan {
   const CodecView codec_;
   const CodeWords::Forms& words_;
   const bool by_norm_;
+  HostArray<float> moved_;  // a query of length 1
   double largest_level_ = 0;
 };
 
@@ -199,6 +224,11 @@ bool has_sum_tables(const CodeFormat& format, KeyKind kind) {
   if (!format.adds_codewords() || kind == KeyKind::cosine) return false;
   if (format.has_norm()) return format.bits == 8;
   return kind == KeyKind::inner_product && format.bits >= 4;
+}
+
+bool has_sum_terms(const CodeFormat& format, KeyKind kind) {
+  if (!format.adds_codewords() || format.bits < 4 || (format.has_norm() && format.bits != 8)) return false;
+  return kind == KeyKind::cosine || (has_differences(kind) && !format.has_norm());
 }
 
 CodeFormat sum_table_format(const CodeFormat& format) {

@@ -136,7 +136,7 @@ class CpuSearcher final : public ListSearcher {
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
     const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
     const ListEngine engine = shape.engine_for(queries);
-    if (engine == ListEngine::bytes || engine == ListEngine::tables) return {};  // which decode nothing
+    if (engine != ListEngine::panels && engine != ListEngine::tiles) return {};  // the others decode nothing
     return mean_of_vectors(vectors);
   }
 
