@@ -169,9 +169,10 @@ bool assign_by_products(Metric metric, const MatrixView& centres, const MatrixVi
   const SearchTask task = search_of(assign_shape(metric, count, RowsInfo(rows)), {.k = 1, .check_finite = false});
   if (resolve_device(task, resources).kind != DeviceKind::cpu) return false;
   std::vector<float> origin = choose_origin(kind, centres);
-  const int64_t bytes = footprint_of<CentreAssigner>(resources, kind, format, origin, count)
-                            .beside(Footprint{PackedRows::scratch_bytes(format, centres.cols())}.times(resources.threads()))
-                            .host;
+  const int64_t bytes =
+      footprint_of<CentreAssigner>(resources, kind, format, origin, count)
+          .beside(Footprint{PackedRows::scratch_bytes(format, centres.cols())}.times(resources.threads()))
+          .host;
   if (bytes > resources.host_memory()->available()) return false;
   const Resources quiet = resources.with_progress({});
   CentreAssigner assigner(kind, format, std::move(origin), count, quiet);
