@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import kith
+from made_data import mixture
 from turns import best_in_turn, clock_for, install_missing, results_path, write_results
 
 Call = Callable[[], object]
@@ -114,6 +115,7 @@ case("pairwise l2, 2,000 x 3", "scipy")(scipy_pairs("l2", "euclidean", 2000, 3))
 case("pairwise linf, 1,000 x 17", "scipy")(scipy_pairs("linf", "chebyshev", 1000, 17))
 case("pairwise l1, 1,000 x 100", "scipy")(scipy_pairs("l1", "cityblock", 1000, 100))
 case("pairwise cosine, 1,000 x 784", "sklearn", 0.5)(sklearn_pairs("cosine", 1000, 784))
+case("pairwise cosine, 1,200 x 300", "sklearn", 0.5)(sklearn_pairs("cosine", 1200, 300))
 case("pairwise l2, 1,000 x 64", "sklearn", 0.5)(sklearn_pairs("l2", 1000, 64))
 case("pairwise l2, 300 x 20,000", "sklearn", 0.5)(sklearn_pairs("l2", 300, 20000))
 
@@ -143,6 +145,11 @@ case("range, all of 100K x 16 for 20 queries", "faiss")(range_searches(20, 100_0
 @case("50 queries in 1,000 x 40,000", "faiss")
 def _(rng: np.random.Generator) -> tuple[Call, Call]:
     return searches(gaussian(rng, 50, 40_000), gaussian(rng, 1000, 40_000))
+
+
+@case("100 queries in 1,000 x 30,000", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, 100, 30_000), gaussian(rng, 1000, 30_000))
 
 
 @case("50 queries in 500 x 70,000", "faiss")
@@ -210,6 +217,70 @@ def _(rng: np.random.Generator) -> tuple[Call, Call]:
     return searches(np.zeros((HARD[0], HARD[2]), np.float32), gaussian(rng, *HARD[1:]), "cosine")
 
 
+# The same for more queries and rows, of which faiss multiplies matrices at the processor's rate: arrays and an index.
+
+WIDE = (1000, 50_000, 128)
+
+
+def decades_of(rng: np.random.Generator, rows: int, cols: int) -> np.ndarray:
+    return gaussian(rng, rows, cols) * (10 ** rng.uniform(-3, 3, (rows, 1))).astype(np.float32)
+
+
+def equal_rows(rng: np.random.Generator, rows: int, cols: int) -> np.ndarray:
+    return np.tile(np.random.default_rng(5).standard_normal((1, cols), np.float32), (rows, 1))
+
+
+def times(scale: float) -> Callable[..., np.ndarray]:
+    return lambda rng, rows, cols: gaussian(rng, rows, cols) * np.float32(scale)
+
+
+def tight_clusters(count: int, spread: float) -> Callable[..., np.ndarray]:
+    def make(rng: np.random.Generator, rows: int, cols: int) -> np.ndarray:
+        centres = np.random.default_rng(5).standard_normal((count, cols), np.float32)
+        return centres[rng.integers(0, count, rows)] + np.float32(spread) * gaussian(rng, rows, cols)
+
+    return make
+
+
+def hard(rows_of: Callable[..., np.ndarray], call: Callable[..., tuple[Call, Call]]) -> Callable[..., tuple[Call, Call]]:
+    return lambda rng: call(rows_of(rng, WIDE[0], WIDE[2]), rows_of(rng, *WIDE[1:]))
+
+
+for name, rows_of in (
+    ("random rows", gaussian),
+    ("norms over six decades", decades_of),
+    ("equal rows", equal_rows),
+    ("rows x 1e17", times(1e17)),
+    ("rows x 1e-21", times(1e-21)),
+    ("10 clusters, spread 1/100", tight_clusters(10, 0.01)),
+    ("10 clusters, spread 1/1,000", tight_clusters(10, 0.001)),
+):
+    case(f"1,000 in 50K x 128, {name}, arrays", "faiss")(hard(rows_of, array_searches))
+    case(f"1,000 in 50K x 128, {name}, index", "faiss")(hard(rows_of, searches))
+
+
+# Lists of wide rows, trained and filled.
+
+
+@case("IVF256,Flat of 60K x 768, trained and filled", "faiss", 2)
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    import faiss
+
+    x = mixture(60_000, 768, rounded=False)
+
+    def ours() -> None:
+        index = kith.Index("IVF256,Flat", device="cpu")
+        index.train(x, **THREADS)
+        index.add(x, **THREADS)
+
+    def theirs() -> None:
+        index = faiss.index_factory(768, "IVF256,Flat")
+        index.train(x)
+        index.add(x)
+
+    return ours, theirs
+
+
 # Few queries: never slower than more of them.
 
 
@@ -251,6 +322,8 @@ def clusterings(rows: int, cols: int, k: int, predicts: bool = False) -> Callabl
 case("k-means 200K x 8, k = 8", "sklearn", 2)(clusterings(200_000, 8, 8))
 case("k-means 100K x 16, k = 16", "sklearn", 2)(clusterings(100_000, 16, 16))
 case("k-means 50K x 64, k = 128", "sklearn", 2)(clusterings(50_000, 64, 128))
+case("k-means 80K x 20, k = 24", "sklearn")(clusterings(80_000, 20, 24))
+case("k-means 15K x 500, k = 64", "sklearn")(clusterings(15_000, 500, 64))
 case("k-means 20K x 784, k = 100", "sklearn", 1.5)(clusterings(20_000, 784, 100))
 case("predict 100K x 64, k = 16", "sklearn", 2)(clusterings(100_000, 64, 16, predicts=True))
 

@@ -172,7 +172,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
         direct_underflow_(static_cast<float>(underflow_error(panels_.cols))) {
     // Rows that equal k before them count for ranges, and where a filter may leave out those before them.
     const int64_t k = scanner.plan().list_length;
-    if (scanner.keeps_all() && !scanner.user().takes_keys() && k <= PackedRows::kMostRepeats) repeats_ = packed.repeats();
+    if (scanner.keeps_all() && !scanner.user().takes_keys() && k <= PackedRows::kMostRepeats)
+      repeats_ = packed.repeats();
     for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
     queries_ = scanner.packed().panels(first_query_, query_count_, limits_.data());
     if (packed.format() != PanelFormat::screened || scanner.plan().format != PanelFormat::screened) return;
@@ -265,7 +266,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     set_limit(query);
   }
 
-  static constexpr float kWide = 16;  // bounds beyond this part of what is wanted
+  static constexpr float kWide = 16;               // bounds beyond this part of what is wanted
   static constexpr int64_t kShortestStretch = 16;  // panels
   static constexpr int64_t kLongestStretch = 256;
 

@@ -14,8 +14,8 @@
 
 namespace kith {
 
-// The largest sum of scaled vectors (PackedRows::scale) that a row with this key can have. A key is its sum, or the root
-// of it, rounded once.
+// The largest sum of scaled vectors (PackedRows::scale) that a row with this key can have. A key is its sum, or the
+// root of it, rounded once.
 inline float largest_scaled_sum(KeyKind kind, float key, float scale) {
   if (kind == KeyKind::l2) return square_above(key * scale);
   if (scale == 1) return key;

@@ -129,8 +129,8 @@ void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
   packed_.set_scale(rows.scale());
   packed_.pack(query(0), query_count_, rows.origin(), *meter_, resources_);
   for (int64_t first = 0; first < base_.rows(); first += step) {
-    rows.pack(base_.slice(first, std::min(step, base_.rows() - first)), {check_finite, first_row_ + first, 0, true}, *meter_,
-              resources_);
+    rows.pack(base_.slice(first, std::min(step, base_.rows() - first)), {check_finite, first_row_ + first, 0, true},
+              *meter_, resources_);
     scan_packed(rows, first);
   }
 }

@@ -53,8 +53,9 @@ TEST(DenseScan, TakesTurnsWithProducts) {
   }
 }
 
-// Enough queries, rows and columns for a screen of rounded bytes: rows are tested by their own norms, scaled where their
-// squares leave f32's range, left out where they equal k before them, and compared one by one where they lie close.
+// Enough queries, rows and columns for a screen of rounded bytes: rows are tested by their own norms, scaled where
+// their squares leave f32's range, left out where they equal k before them, and compared one by one where they lie
+// close.
 TEST(DenseScan, BehindAScreen) {
   constexpr int64_t kCols = 72;
   constexpr int64_t kMany = 96;

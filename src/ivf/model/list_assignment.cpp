@@ -2,11 +2,16 @@
 
 #include <kith/knn.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
+#include "exact/knn_plan.hpp"
 #include "exact/search_footprint.hpp"
+#include "kernels/assign/assign_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
@@ -14,6 +19,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -135,20 +142,64 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
   rank_by_search(metric, centres, queries, probes, lists, resources);
 }
 
+namespace {
+
+SearchShape assign_shape(Metric metric, int64_t lists, const RowsInfo& rows) {
+  SearchShape shape;
+  shape.queries = std::min(rows.rows, kBlockRows);
+  shape.rows = lists;
+  shape.cols = rows.cols;
+  shape.query_dtype = rows.dtype;
+  shape.query_space = rows.space;
+  shape.metric = metric;
+  return shape;
+}
+
+// On a CPU that multiplies rounded bytes: the same lists, without what a search keeps for more than one neighbour.
+// False where a search finds them as soon, or memory is short.
+bool assign_by_products(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
+                        const Resources& resources) {
+  constexpr int64_t kFewestRows = 256;
+  const KeyKind kind = key_kind(metric);
+  const int64_t count = centres.rows();
+  const PanelFormat format = centre_format(centres.cols(), cpu_extensions());
+  if (format != PanelFormat::rounded || CentreAssigner::has_table(count, centres.cols(), format)) return false;
+  if (kind == KeyKind::cosine || rows.rows() < kFewestRows || !rows.space().host_readable()) return false;
+  if (only_counts(resources)) return false;
+  const SearchTask task = search_of(assign_shape(metric, count, RowsInfo(rows)), {.k = 1, .check_finite = false});
+  if (resolve_device(task, resources).kind != DeviceKind::cpu) return false;
+  std::vector<float> origin = choose_origin(kind, centres);
+  const int64_t bytes =
+      footprint_of<CentreAssigner>(resources, kind, format, origin, count)
+          .beside(Footprint{PackedRows::scratch_bytes(format, centres.cols())}.times(resources.threads()))
+          .host;
+  if (bytes > resources.host_memory()->available()) return false;
+  const Resources quiet = resources.with_progress({});
+  CentreAssigner assigner(kind, format, std::move(origin), count, quiet);
+  ProgressMeter meter("assign", rows.rows(), quiet);
+  assigner.set(centres, meter, quiet);
+  std::fill_n(lists, rows.rows(), kNoLabel);
+  const int64_t block = assigner.block_rows();
+  parallel_for(divide_up(rows.rows(), block), meter, quiet, [&](int64_t task_number, int slot) {
+    const int64_t first = task_number * block;
+    assigner.assign(rows.slice(first, std::min(block, rows.rows() - first)), lists + first, nullptr, slot);
+  });
+  return true;
+}
+
+}  // namespace
+
 void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                   const Resources& resources) {
+  if (assign_by_products(metric, centres, rows, lists, resources)) return;
   rank_by_search(metric, centres, rows, 1, lists, resources);
   // A row that is not finite, where nobody has asked for a check, has no nearest list.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 
 Footprint assign_footprint(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
-  SearchShape shape;
-  shape.queries = std::min(rows.rows, kBlockRows);
-  shape.rows = lists;
-  shape.cols = rows.cols;
-  shape.query_dtype = rows.dtype;
-  shape.metric = metric;
+  SearchShape shape = assign_shape(metric, lists, rows);
+  shape.query_space = {};
   return rank_footprint(rows.rows, 1, resources)
       .beside(search_footprint(shape, {.k = 1, .check_finite = false}, RowFilter(), resources));
 }

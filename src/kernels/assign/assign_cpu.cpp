@@ -97,7 +97,7 @@ class NearestCentre::Block final : public PanelHits {
       if (centre == row_of(own_.best_[i]) || static_cast<int32_t>(centre) == guesses_[i]) continue;
       if (own_.candidate_count_[i] == kCandidates) make_room(i);
       candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre, false};
-      limits_[i] = std::min(limits_[i], value + bound);
+      lower_limit(i, value + bound);
       most = limits_[i] + bound;
     }
   }
@@ -142,7 +142,7 @@ class NearestCentre::Block final : public PanelHits {
       const float error = sum * relative_ + absolute_;
       if (!(error < kInfinity)) continue;  // a NaN, or too large
       candidate = {std::max(candidate.least, sum - error - offset), candidate.centre, true};
-      limits_[i] = std::min(limits_[i], sum + error - offset);
+      lower_limit(i, sum + error - offset);
     }
     drop_impossible(i);
   }
@@ -152,8 +152,15 @@ class NearestCentre::Block final : public PanelHits {
     uint64_t& best = own_.best_[i];
     canonical_keys_cpu(packed_.kind(), {rows_ + i * packed_.cols(), 0.0}, centres_, centres, count, keys);
     for (int64_t c = 0; c < count; ++c) best = std::min(best, pack_neighbor(ordered_key(keys[c]), centres[c]));
-    const float limit = key_of_ordered(ordered_of(best)) - own_.packed_.offset(i);
+    const float key = key_of_ordered(ordered_of(best));
+    const float limit = (packed_.kind() == KeyKind::l2 ? square_above(key) : key) - own_.packed_.offset(i);
     if (limit < limits_[i]) limits_[i] = limit;
+  }
+
+  // The nearest has no larger value. Roots that round to the same are ties, whose sums differ a little.
+  void lower_limit(int64_t i, float value) {
+    if (packed_.kind() == KeyKind::l2) value += 0x1p-20f * std::max(value + own_.packed_.offset(i), 0.0f);
+    limits_[i] = std::min(limits_[i], value);
   }
 
   bool possible(int64_t i, const Candidate& candidate) const { return !(candidate.least > limits_[i]); }

@@ -74,7 +74,7 @@ class CentreAssigner {
   }
 
   // For up to `capacity` centres, which are packed in `format` if they are. By squared L2, with an origin near the mean
-  // of the rows, or by inner products.
+  // of the rows, or by inner products; by L2 where they are packed.
   CentreAssigner(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
                  const Resources& resources);
 

@@ -458,8 +458,7 @@ void scan_differences(const float* query, const MatrixView& base, int64_t first,
 }
 
 void ScanDifferences(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
-  visit_dtype(base.dtype(),
-              [&]<typename T>(StoredAs<T>) { scan_differences<T>(query, base, first, places, values); });
+  visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) { scan_differences<T>(query, base, first, places, values); });
 }
 
 }  // namespace HWY_NAMESPACE

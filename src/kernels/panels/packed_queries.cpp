@@ -129,8 +129,7 @@ void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t cou
   for (int64_t i = 0; i < panel_width(); ++i) {
     QueryBounds bounds;
     if (i < count) {
-      const double squared =
-          scale_moved(move_vector(kind_, origin, queries + i * cols_, moved), scale_, moved, cols_);
+      const double squared = scale_moved(move_vector(kind_, origin, queries + i * cols_, moved), scale_, moved, cols_);
       offsets_.as<float>()[first + i] = differences                ? static_cast<float>(squared)
                                         : kind_ == KeyKind::cosine ? 1.0f
                                                                    : 0.0f;

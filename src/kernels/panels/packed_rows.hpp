@@ -115,7 +115,7 @@ class PackedRows {
   int64_t rows_ = 0;
   HostBuffer panels_;
   HostBuffer terms_;        // f32 or i32
-  HostArray<float> norms_;      // of floats: the largest in each panel,
+  HostArray<float> norms_;  // of floats: the largest in each panel,
   HostArray<float> row_norms_;  // and each row's
   HostArray<uint8_t> repeats_;
   bool has_repeats_ = false;
