@@ -246,13 +246,13 @@ namespace {
 
 // Few queries that look at few vectors: to compute every key takes less time than the launches of two passes.
 bool is_short(const IvfSearchShape& shape) {
-  constexpr int64_t kMostQueries = 4;
-  constexpr double kMostValues = 0x1p25;  // some 30 microseconds
+  constexpr int64_t kFewQueries = 4;
+  constexpr double kFewValues = 0x1p25;  // some 30 microseconds
   const bool left_open = shape.tables < 0 && shape.sample_every == 0;
-  if (!left_open || shape.queries > kMostQueries) return false;
+  if (!left_open || shape.queries > kFewQueries) return false;
   const CodeFormat& format = shape.format;
   const double each = static_cast<double>(format.cols) * (format.kind == CodeKind::additive ? format.parts : 1);
-  return static_cast<double>(shape.queries) * most_probed(shape) * each <= kMostValues;
+  return static_cast<double>(shape.queries) * most_probed(shape) * each <= kFewValues;
 }
 
 }  // namespace
