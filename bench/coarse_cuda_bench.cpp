@@ -96,7 +96,8 @@ class Stages {
                                    queries_.count,
                                    base_.count,
                                    chunks_};
-    const ProductSchedule schedule = coarse_schedule(engine, queries_.count, base_.count, device_.multiprocessors);
+    const ProductSchedule schedule =
+        coarse_schedule(engine, queries_.count, base_.count, device_.multiprocessors, chunks_);
     const DeviceBytes lists(bytes(queries_.count * k * 8));
     const auto time = [&](const auto& call) { return timer_.of(runs, call).median; };
     const double rounding = time([&] {
