@@ -47,7 +47,7 @@ class Index:
     check_finite : bool, default True
         Refuse NaN and infinities, in what is trained on, added and searched for.
     prepare : bool, default True
-        Keep a copy laid out for the device, on a CPU of dimension + 8 to 5 * dimension + 20 bytes a row (the page
+        Keep a copy laid out for the device, on a CPU of dimension + 13 to 5 * dimension + 29 bytes a row (the page
         "What is fast when"), where the memory limit has room for twice that. Faster searches of ``"Flat"``.
         Lists keep what few queries are compared with on a CPU: 4 bytes a vector, of floats a byte a value.
     expected_rows : int, optional

@@ -74,10 +74,10 @@ class SearchRows {
   // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
   PinnedPage* page() { return page_ ? &*page_ : nullptr; }
 
-  // Where the first row of a piece that is not finite is to be noted, by whoever computes its distances; null where the
-  // rows are looked at before, or not at all.
   // Where products put the first row that is not finite; null where that does not matter.
   uint32_t* bad_row() const { return checks_base() ? &status()->bad_row : nullptr; }
+  // Where the first row of a piece that is not finite is to be noted, by whoever computes its distances; null where the
+  // rows are looked at before, or not at all.
   uint32_t* unchecked_rows() const { return checks_base() && leaves_checks() ? &status()->bad_row : nullptr; }
 
   // The rows of a run of the base, piece by piece; `with_operands` where there will be products, else make_ready()

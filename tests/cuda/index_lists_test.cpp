@@ -51,7 +51,7 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
 }
 
 // Norms over decades around points far from the lists' centres: most queries are left by products, and long lists are
-// searched as bases of their own. Equal rows in several lists, and little memory, change nothing.
+// searched as bases of their own. Equal rows in several lists change nothing.
 TEST_F(CudaIndexListsSmall, LongListsOfNormsOverDecades) {
   constexpr int64_t kRows = 120'000;
   constexpr int64_t kQueries = 500;

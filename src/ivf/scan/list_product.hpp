@@ -7,10 +7,9 @@
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
-//   (kernels/lists/code_tables.hpp);
-//           additive codes that hold norms, or by inner product, too
+//           (kernels/lists/code_tables.hpp); additive codes that hold norms, or by inner product, too
 //   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp);
-//           additive codes that hold no norm where that is wanted
+//           additive codes by cosine, or without a stored norm
 //   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
 #pragma once
 

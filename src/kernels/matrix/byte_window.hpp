@@ -5,7 +5,7 @@
 // to within a few units of f32. With the triangle inequality the distance of w and x is within both residuals of that
 // of t m and s b, whose square is t^2 |m|^2 + s^2 |b|^2 - 2 s t p; an inner product is within what the residuals, times
 // the lengths, can make of it. The k-th smallest upper bound is a reach: what is surely farther is no neighbour. Keys
-// are rounded to f32, which can make a farther row equal; reach_with_ties() is that much larger.
+// are rounded to f32, which can make a farther row equal; byte_limit() is that much larger.
 #pragma once
 
 #include "core/host_device.hpp"

@@ -33,7 +33,8 @@ class CellSteps {
   // That every row can make.
   virtual int64_t probes() const = 0;
   virtual const ProbeForecast& forecast() const = 0;
-  // Puts every row into its cell, once, before anything below: until then centres are known, and what they foresee.
+  // Assigns every row to its cell, which all below needs; until then the centres are known, and what they foresee. May be
+  // called again. The CPU does it when it is made.
   virtual void cut() {}
   // The pairs that so many probes of every row compare, estimated where not all are ranked.
   virtual int64_t pairs(int64_t probes) const = 0;
