@@ -2,13 +2,13 @@
 """Few queries on the CPU: processor time a query of every kind of index, by the size of the batch, beside FAISS's and
 beside Kith's own `Flat` of the same rows, in one run on one thread.
 
-    few_queries.py [--tables issue batches kinds metrics neighbors widths filters large] [--rows 60000] [--rounds 7]
+    few_queries.py [--tables usual batches kinds metrics neighbors widths filters large] [--rows 60000] [--rounds 7]
                    [--targets AVX2 ...] [--cells PART ...] [--shortfalls] [--write]
 
 Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
 there is a filter, how many rows it keeps:
 
-    issue      the kinds that people use, 128 and 384 columns, one query and ten
+    usual      the kinds that people use, 128 and 384 columns, one query and ten
     batches    1 to 1,000 queries at a time
     kinds      every kind, alone, in lists, behind OPQ and PCA, with a second look; one query
     metrics    inner_product and cosine; one query
@@ -48,7 +48,7 @@ try:
 except ImportError:
     faiss = None
 
-_ISSUE = ("Flat", "SQ8", "SQfp16", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQ4", "IVF256,SQfp16", "IVF256,PQ{d8}",
+_USUAL = ("Flat", "SQ8", "SQfp16", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQ4", "IVF256,SQfp16", "IVF256,PQ{d8}",
           "IVF256,PQ{d4}x4")  # fmt: skip
 _KINDS = ("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4", "RQ8x8_Nqint8", "LSQ8x8_Nqint8")
 _BEFORE_AND_AFTER = ("OPQ{d8},IVF256,PQ{d8}", "PCA{d2},IVF256,SQ8", "PCA{d2},SQ8", "OPQ{d8},PQ{d8}", "IVF256,PQ{d8},RFlat",
@@ -75,9 +75,9 @@ class Cell:
 
 def cells_of(table: str, rows: int) -> Iterator[Cell]:
     plain = Cell("Flat", rows=rows)
-    if table == "issue":
+    if table == "usual":
         for cols in (128, 384):
-            for kind in _ISSUE:
+            for kind in _USUAL:
                 for batch in (1, 10):
                     yield replace(plain, kind=kind, cols=cols, batch=batch)
     elif table == "batches":
@@ -93,7 +93,7 @@ def cells_of(table: str, rows: int) -> Iterator[Cell]:
                 yield replace(plain, kind=kind, metric=metric)
     elif table == "neighbors":
         for k in (1, 100):
-            yield from (replace(plain, kind=kind, k=k) for kind in _ISSUE)
+            yield from (replace(plain, kind=kind, k=k) for kind in _USUAL)
     elif table == "widths":
         for cols in (16, 100, 768, 1536):
             for kind in ("Flat", "SQ8", "SQfp16", "PQ{d4}", "IVF64,Flat", "IVF64,SQ8", "IVF64,SQfp16", "IVF64,PQ{d4}",
@@ -234,8 +234,8 @@ def run_targets(targets: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ("issue", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large")
-    parser.add_argument("--tables", nargs="+", choices=every, default=["issue"])
+    every = ("usual", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large")
+    parser.add_argument("--tables", nargs="+", choices=every, default=["usual"])
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cells", nargs="+", default=[""], help="only kinds that have one of these in their name")

@@ -34,7 +34,7 @@ struct Goal {
   double milliseconds;
 };
 
-// Where one was set.
+// What a call from C++ should take; empty where nothing is said of it.
 std::string goal_of(const std::string& call, int64_t cols) {
   const std::vector<Goal> goals = {
       {"Flat, host", 128, 0.09},          {"Flat, host", 768, 0.3},           {"Flat, host", 1536, 0.6},

@@ -1,8 +1,8 @@
 """Random shapes of everyday size: Kith beside what people use, turn by turn.
 
 Each shape is drawn from the seed: a job, rows, columns, queries (a fifth of them one), k, a metric, a dtype (f32, u8, i8)
-and a kind of data. Prints the
-median ratio (the other's time / Kith's), the worst ones and how they are distributed over the jobs.
+and a kind of data. Prints the median ratio (the other's time / Kith's), the worst ones and how they are distributed over
+the jobs.
 
     .venv/bin/python bench/sweep.py [--shapes 200] [--threads 1] [--seed 1] [--only PART_OF_A_JOB] [--write]
 

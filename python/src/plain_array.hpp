@@ -54,7 +54,7 @@ class PlainNeighbors {
 };
 
 // The caller's (ids, distances), a tuple of two arrays of numpy's that lie as PlainNeighbors' do, for such queries and
-// apart from them. With the GIL, at both ends of its life.
+// apart from them. Made and destroyed with the GIL held.
 class GivenNeighbors {
  public:
   GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single);

@@ -20,8 +20,8 @@ class PreparedBase {
   virtual bool serves(DType) const { return true; }
   // The rows packed for the CPU, or null.
   virtual const PackedRows* packed() const { return nullptr; }
-  // A search of one query comes: what such searches alone gain by is made where it is not there yet, if the resources
-  // have room for it. From any thread.
+  // Called before a search of one query: makes what only such searches use, unless it is there, if the resources have room
+  // for it. Any thread may call it.
   virtual void expect_one(const Resources&) const {}
   // What it takes, in the memory of the device that it was made for.
   virtual int64_t bytes() const = 0;

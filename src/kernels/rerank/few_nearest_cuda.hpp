@@ -20,7 +20,7 @@ struct FewNearestTask {
   uint32_t* minima = nullptr;   // few_nearest_minima(...)
   PinnedPage::Words* words = nullptr;  // as a page has them; rows that are not finite are noted there where they matter
   float* copied = nullptr;             // where not null, queries of f32 that came with the launch go there too
-  uint64_t* zeroed = nullptr;   // where not null, so many words become 0: for who comes after it in the stream
+  uint64_t* zeroed = nullptr;   // where not null, so many words become 0, for the next kernel of the stream
   int64_t zeroed_words = 0;
   FewReport* report = nullptr;        // where not null it is written,
   const uint32_t* bad_row = nullptr;   // and what was found of rows before

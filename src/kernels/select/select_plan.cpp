@@ -105,7 +105,7 @@ int64_t find_longest_slice(int64_t k, int threads) {
 
 }  // namespace
 
-// A search of one query plans with a few of them every time, and to find one takes a microsecond: the last are known.
+// Every search of one query asks for the same few, and to find one takes a microsecond: each thread keeps the last ones.
 int64_t filter_longest_slice(int64_t k, int threads) {
   struct Known {
     int64_t k = -1;
