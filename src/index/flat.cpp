@@ -56,7 +56,8 @@ class FlatLayouts final : public BaseLayouts {
           make ? get_layout(segment, device, options, resources) : find_layout(segment, device, options.queries);
       all &= ready_[i] != nullptr;
     }
-    const bool one = task.shape.queries == 1 && task.wish.what == Wanted::nearest;
+    const bool whole = task.wish.what == Wanted::nearest && task.filter == FilterPath::none;
+    const bool one = whole && task.shape.queries == 1;
     if (make && all && ready_.size() == 1 && one) ready_.front()->expect_one(resources);
     return all;
   }

@@ -83,7 +83,11 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   shape_ = measured_shape(view_, prepared_, memory, *work, resources);
   const int64_t taken = layout.has_halves ? layout.bytes : 0;  // of the same room
   if (!shape_.wants_row_terms(view_.count) || 8 * view_.count + taken > room_beside(device, resources)) return;
-  row_terms_ = DeviceArray<float>(2 * view_.count, "what a search of the lists keeps", memory, resources);
+  try {
+    row_terms_ = DeviceArray<float>(2 * view_.count, "what a search of the lists keeps", memory, resources);
+  } catch (const OutOfMemory&) {  // others have taken the room meanwhile; a search does without
+    return;
+  }
   memory->synchronize();
   prepared_.upper_terms = row_terms_.data();
   prepared_.lower_terms = row_terms_.data() + view_.count;

@@ -432,7 +432,9 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
     rerank.reaches = select.reaches;
-    const int64_t usual_room = plan.cut.rescans ? kMostListCandidates : 1024;
+    // Shared memory holds them beside a vector, which may be long.
+    const bool has_room = plan.cut.rescans && shape.format.cols <= kMostListCandidates;
+    const int64_t usual_room = has_room ? kMostListCandidates : 1024;
     rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, usual_room));
     launch_list_rerank(rerank, stream);
     mark();

@@ -147,7 +147,9 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 bool suits_list_short(const ListRerankTask& task) {
-  return task.candidates.entries == nullptr && task.query_count <= kMostQueries && task.k <= kMostK;
+  constexpr int64_t kMostCols = 16'384;  // a query lies in shared memory beside the lists
+  const bool few = task.query_count <= kMostQueries && task.k <= kMostK;
+  return task.candidates.entries == nullptr && few && task.lists.codec.format.cols <= kMostCols;
 }
 
 void launch_list_short(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream) {

@@ -43,7 +43,7 @@ struct ByteQueryFacts {
 // From sums in double: `lost` is the norm of x - s b, `values` the norm of what x was computed from.
 KITH_HOST_DEVICE inline float byte_residual(double lost, double values) {
   const double bound = lost * (1 + 0x1p-20) + values * 0x1p-50;
-  return bound < kByteLargest ? static_cast<float>(bound * (1 + 0x1p-22)) : HUGE_VALF;
+  return bound < kByteLargest ? static_cast<float>(bound * (1 + 0x1p-22)) + 0x1p-149f : HUGE_VALF;
 }
 
 // The scale of a row whose largest magnitude is known; 0 where all its values are kept as 0.
@@ -61,7 +61,7 @@ KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryFact
                                                float product) {
   const float joined = row.scale * (query.scale * product);  // s t p
   if (kind == KeyKind::inner_product) {
-    const float length = sqrtf(row.square) * (1 + 0x1p-22f);
+    const float length = sqrtf(row.square) * (1 + 0x1p-22f) + 0x1p-74f;  // squares of very short rows round to 0
     const float error =
         (query.norm * row.residual + query.residual * (length + row.residual) + kByteLoss * query.norm * length) *
             (1 + 0x1p-20f) +
