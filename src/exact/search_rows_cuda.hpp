@@ -71,7 +71,7 @@ class SearchRows {
   const InlineQueries& inline_queries() const { return inline_; }
   // Where the first row that is not finite is noted by who looks at rows before distances are computed; or null.
   const uint32_t* bad_row_before() const { return looks_at_rows() ? &status()->bad_row : nullptr; }
-  // Of a search whose plan takes_few() or takes_screen(), for its queries and results.
+  // The page for queries and results that a search has whose plan takes_few() or takes_screen(); else null.
   PinnedPage* page() { return page_ ? &*page_ : nullptr; }
 
   // Where products put the first row that is not finite; null where that does not matter.

@@ -229,7 +229,7 @@ struct KnnWorkspace : SearchWorkspace {
   Slot<uint64_t> found;   // of products: the neighbours in one piece, batch x k
   Slot<uint32_t> minima_of_few;  // few_nearest_minima
 
-  // Of a copy of the rows in bytes: a lower bound of each, and screened_minima.
+  // What a search by the copy in bytes writes: a lower bound for each row, and screened_minima.
   Slot<float> lowers;
   Slot<float> screen_minima;
 

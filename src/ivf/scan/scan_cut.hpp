@@ -38,7 +38,7 @@ struct ScanCut {
 
   KITH_HOST_DEVICE bool samples() const { return sample_every > 1 || rescans; }
 
-  // Of so many tiles of a list the first pass takes one.
+  // The first pass takes one of so many tiles of a list.
   KITH_HOST_DEVICE uint32_t every_of(uint32_t length) const {
     if (!samples()) return 1;
     const uint32_t tiles = cut_into(length, static_cast<int>(kSampleRows));

@@ -200,7 +200,7 @@ class SumListProduct final : public CodeTableScan {
     const auto books = static_cast<double>(codec_.format.parts);
     const double entries = scale * a * longest * product_error(sum_roundings(codec_.format.cols));
     const double sums = (books + 4) * kUnitRoundoff * (scale * a * (longest + centre_norm) + norm + squared);
-    // Of the held vector, and of a query that is brought to length 1.
+    // What rounding the held vector, and bringing the query to length 1, adds.
     const double held = scale * a * (books + 3) * 1.01 * kUnitRoundoff * (longest + centre_norm);
     return static_cast<float>((entries + sums + held + books * underflow_error(codec_.format.cols)) * 1.01);
   }

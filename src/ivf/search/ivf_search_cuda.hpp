@@ -51,13 +51,13 @@ void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, c
 // What that step counts in: kSharedQueries zeros before it is launched once more.
 uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
-// Of the last batch, once it is done: which queries were searched directly, or were to be.
+// Which queries of the last batch, once it is done, were searched directly, or were to be.
 const uint32_t* left_queries(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
 // What of the memory, from its beginning on, is to be zero: a multiple of 256.
 int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
-// Of the last batch, once it is done: how many queries were searched directly.
+// How many queries of the last batch, once it is done, were searched directly.
 inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }
 
 // And how many candidates each had.

@@ -35,13 +35,17 @@ struct WholeBytes {
   }
 };
 
-struct Nibbles {
-  static constexpr int64_t kStep = 16;
-  static constexpr int kPieces = 2;
+// Values that fit a signed byte as they are.
+struct BelowEightBits {
   template <typename Dot>
   static constexpr int32_t zero_of() {
     return 0;
   }
+};
+
+struct Nibbles : BelowEightBits {
+  static constexpr int64_t kStep = 16;
+  static constexpr int kPieces = 2;
   template <typename Dot>
   static void load(const uint8_t* from, typename Dot::Bytes (&pieces)[kPieces]) {
     const uint8x16_t both = vld1q_u8(from);
@@ -51,13 +55,9 @@ struct Nibbles {
 };
 
 // Four values in three bytes.
-struct SixBits {
+struct SixBits : BelowEightBits {
   static constexpr int64_t kStep = 48;
   static constexpr int kPieces = 4;
-  template <typename Dot>
-  static constexpr int32_t zero_of() {
-    return 0;
-  }
   template <typename Dot>
   static void load(const uint8_t* from, typename Dot::Bytes (&pieces)[kPieces]) {
     const uint8x16x3_t three = vld3q_u8(from);
