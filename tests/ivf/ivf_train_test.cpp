@@ -35,24 +35,29 @@ TEST(IvfTrain, ChoosesTheNumberOfLists) {
 }
 
 TEST(IvfTrain, ManyListsHaveFewerRowsEachFewerIterationsAndARandomStart) {
-  EXPECT_EQ(centre_training({}, 1024).rows, 1024 * 256);
-  EXPECT_EQ(centre_training({}, 1024).iterations, 20);
-  EXPECT_EQ(centre_training({}, 16384).iterations, 20);
-  EXPECT_EQ(centre_training({}, 16385).iterations, 10);
-  EXPECT_EQ(centre_training({}, 1024).init, KMeansInit::random);
-  EXPECT_EQ(centre_training({}, 65536).rows, int64_t{1} << 24);
-  EXPECT_EQ(centre_training({}, 262144).rows, int64_t{1} << 24);
-  EXPECT_EQ(centre_training({}, 262144).iterations, 10);
-  EXPECT_EQ(centre_training({}, 262144).init, KMeansInit::random);
-  EXPECT_EQ(centre_training({}, 1 << 20).rows, (int64_t{1} << 20) * kFewPointsPerCentre);
+  EXPECT_EQ(centre_training({}, 1024, INT64_MAX).rows, 1024 * 256);
+  EXPECT_EQ(centre_training({}, 1024, 1000).iterations, 20);
+  EXPECT_EQ(centre_training({}, 16384, 1000).iterations, 20);
+  EXPECT_EQ(centre_training({}, 16385, INT64_MAX).iterations, 10);
+  EXPECT_EQ(centre_training({}, 1024, 1024 * 156 - 1).coarse_rows, 0);
+  EXPECT_EQ(centre_training({}, 1024, 1024 * 156).coarse_rows, 1024 * 39);
+  EXPECT_EQ(centre_training({}, 1024, INT64_MAX).coarse_rows, 1024 * 64);
+  EXPECT_EQ(centre_training({}, 1024, INT64_MAX).iterations, 8);
+  EXPECT_EQ(centre_training({}, 16385, INT64_MAX).coarse_rows, 0);
+  EXPECT_EQ(centre_training({}, 1024, INT64_MAX).init, KMeansInit::random);
+  EXPECT_EQ(centre_training({}, 65536, INT64_MAX).rows, int64_t{1} << 24);
+  EXPECT_EQ(centre_training({}, 262144, INT64_MAX).rows, int64_t{1} << 24);
+  EXPECT_EQ(centre_training({}, 262144, INT64_MAX).iterations, 10);
+  EXPECT_EQ(centre_training({}, 262144, INT64_MAX).init, KMeansInit::random);
+  EXPECT_EQ(centre_training({}, 1 << 20, INT64_MAX).rows, (int64_t{1} << 20) * kFewPointsPerCentre);
   IvfSpec asked;
   asked.iterations = 3;
   asked.most_points_per_centre = 50;
   asked.init = KMeansInit::kmeans_plus_plus;
-  EXPECT_EQ(centre_training(asked, 1024).rows, 1024 * 50);
-  EXPECT_EQ(centre_training(asked, 1024).iterations, 3);
-  EXPECT_EQ(centre_training(asked, 1024).init, KMeansInit::kmeans_plus_plus);
-  EXPECT_EQ(centre_training(asked, INT64_MAX / 2).rows, INT64_MAX);
+  EXPECT_EQ(centre_training(asked, 1024, INT64_MAX).rows, 1024 * 50);
+  EXPECT_EQ(centre_training(asked, 1024, INT64_MAX).iterations, 3);
+  EXPECT_EQ(centre_training(asked, 1024, INT64_MAX).init, KMeansInit::kmeans_plus_plus);
+  EXPECT_EQ(centre_training(asked, INT64_MAX / 2, INT64_MAX).rows, INT64_MAX);
 }
 
 TEST(IvfTrain, IsTheSameForAnyThreads) {

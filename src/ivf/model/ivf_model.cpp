@@ -20,18 +20,20 @@ namespace kith {
 namespace {
 
 constexpr uint64_t kCentreStream = 0x69766663;  // of the rows that centres are trained on
+constexpr uint64_t kCoarseStream = 0x69766673;  // of those that centres are begun on
 constexpr uint64_t kCodeStream = 0x69766670;    // of those that the code is
 constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
 constexpr int64_t kManyPoints = 1 << 24;  // of all centres together, unless that is too few for each
 constexpr int64_t kManyLists = 1 << 14;   // more of them have fewer iterations
+constexpr int64_t kCoarseShare = 4;       // of the rows: one in so many at first
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
 KMeansParams centre_params(const CentreTraining& training, Metric metric, int64_t lists, uint64_t seed) {
   KMeansParams params;
   params.clusters = lists;
-  params.iterations = training.iterations;
+  params.iterations = training.coarse_rows > 0 ? training.coarse_iterations : training.iterations;
   params.init = training.init;
   params.seed = seed;
   params.spherical = spherical(metric);
@@ -39,26 +41,44 @@ KMeansParams centre_params(const CentreTraining& training, Metric metric, int64_
   return params;
 }
 
-MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
-                           const Resources& resources) {
-  const CentreTraining training = centre_training(spec, lists);
-  const KMeansParams params = centre_params(training, metric, lists, seed);
-  const CounterRng rng(seed, kCentreStream);
+// By k-means over up to `most` rows, from `before` where the parameters say so.
+MatrixBuffer fit_centres(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
+                         const CounterRng& rng, const MatrixView& before, const Resources& resources) {
+  const int64_t lists = params.clusters;
   const bool here = rows.space().host_readable();
-  const auto fitting = [&] { return centre_training_footprint(params, rows.info(), training.rows, resources); };
-  if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, fitting, resources)) {
-    return train_centres_streamed(params, metric, rows, training.rows, rng, resources);
+  const auto fitting = [&] { return centre_training_footprint(params, rows.info(), most, resources); };
+  const KMeansInput input{{}, before};
+  if (here && !sample_fits(std::min(rows.rows(), most), rows.info().cols, fitting, resources)) {
+    return train_centres_streamed(params, metric, {rows, most, rng}, input, resources);
   }
-  TrainingSample sample(rows, training.rows, rng, {fitting, metric == Metric::cosine}, resources);
+  TrainingSample sample(rows, most, rng, {fitting, metric == Metric::cosine}, resources);
   if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
   KMeans kmeans(params);
-  kmeans.fit(sample.view(), {}, resources);
+  kmeans.fit(sample.view(), input, resources);
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
   for (int64_t i = 0; i < lists; ++i) {
     std::memcpy(centres.mutable_view().row(i), kmeans.centres().row(i),
                 static_cast<size_t>(centres.cols()) * sizeof(float));
   }
   return centres;
+}
+
+// The parameters of the passes over all rows drawn, after those over a part of them.
+KMeansParams finishing(KMeansParams params, const CentreTraining& training) {
+  params.iterations = training.iterations;
+  params.init = KMeansInit::given;
+  return params;
+}
+
+MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
+                           const Resources& resources) {
+  const CentreTraining training = centre_training(spec, lists, rows.rows());
+  const KMeansParams params = centre_params(training, metric, lists, seed);
+  const CounterRng rng(seed, kCentreStream);
+  if (training.coarse_rows == 0) return fit_centres(params, metric, rows, training.rows, rng, {}, resources);
+  const MatrixBuffer coarse =
+      fit_centres(params, metric, rows, training.coarse_rows, CounterRng(seed, kCoarseStream), {}, resources);
+  return fit_centres(finishing(params, training), metric, rows, training.rows, rng, coarse.view(), resources);
 }
 
 }  // namespace
@@ -100,7 +120,7 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows) {
   return std::max<int64_t>(root, 1);
 }
 
-CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
+CentreTraining centre_training(const IvfSpec& spec, int64_t lists, int64_t training_rows) {
   const auto times = [&](int64_t points) { return lists > INT64_MAX / points ? INT64_MAX : lists * points; };
   CentreTraining training;
   training.rows = spec.most_points_per_centre > 0
@@ -108,6 +128,12 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
                       : std::min(times(kMostPointsPerCentre), std::max(kManyPoints, times(kFewPointsPerCentre)));
   training.iterations = spec.iterations > 0 ? spec.iterations : lists > kManyLists ? 10 : 20;
   training.init = spec.init.value_or(KMeansInit::random);
+  const int64_t part = std::min(training.rows, training_rows) / kCoarseShare;
+  const bool chosen = spec.iterations == 0 && training.init == KMeansInit::random && lists <= kManyLists;
+  if (!chosen || part / kFewPointsPerCentre < lists) return training;
+  training.coarse_rows = part;
+  training.coarse_iterations = 10;
+  training.iterations = 8;
   return training;
 }
 
@@ -146,10 +172,15 @@ Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo
   const Footprint code = code_training_footprint(spec.code, has_residuals(spec) ? lists : 0, metric, rows,
                                                  code_rows(spec.code), resources);
   if (spec.lists == kOneList) return code;
-  const CentreTraining training = centre_training(spec, lists);
-  return array_footprint<float>(lists, rows.cols)
-      .beside(centre_training_footprint(centre_params(training, metric, lists, 0), rows, training.rows, resources)
-                  .then(code));
+  const CentreTraining training = centre_training(spec, lists, rows.rows);
+  const KMeansParams params = centre_params(training, metric, lists, 0);
+  const Footprint centres = array_footprint<float>(lists, rows.cols);
+  if (training.coarse_rows == 0) {
+    return centres.beside(centre_training_footprint(params, rows, training.rows, resources).then(code));
+  }
+  const Footprint all = centre_training_footprint(finishing(params, training), rows, training.rows, resources);
+  return centres.beside(
+      centre_training_footprint(params, rows, training.coarse_rows, resources).then(centres.beside(all)).then(code));
 }
 
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,

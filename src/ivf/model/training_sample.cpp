@@ -180,10 +180,11 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
           working.beside(gathering_footprint(rows, count, resources)).then(drawing_footprint(rows, count, resources)));
 }
 
-MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
-                                    const CounterRng& rng, const Resources& resources) {
-  const RowsInfo info = GatheredSource::info_of(rows.info(), std::min(rows.rows(), most));
-  const DrawnRows drawn(rows, most, rng, resources);
+MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, const RowDraw& from,
+                                    const KMeansInput& input, const Resources& resources) {
+  RowSource& rows = from.rows;
+  const RowsInfo info = GatheredSource::info_of(rows.info(), std::min(rows.rows(), from.most));
+  const DrawnRows drawn(rows, from.most, from.rng, resources);
   const int64_t cols = info.cols;
   const GatheredSource::Step step =
       metric == Metric::cosine ? GatheredSource::Step([=](float* row, int64_t) { make_row_unit_length(row, cols); })
@@ -195,7 +196,7 @@ MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, R
     made->open(piece, planned);
     return made;
   };
-  return std::move(fit_kmeans(params, source, {}, resources).centres);
+  return std::move(fit_kmeans(params, source, input, resources).centres);
 }
 
 namespace {

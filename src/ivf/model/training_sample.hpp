@@ -58,9 +58,16 @@ class TrainingSample {
 // Whether a sample of so many rows as f32 leaves enough of the limit for what is done with it: `beside` at least.
 bool sample_fits(int64_t rows, int64_t cols, const std::function<Footprint()>& beside, const Resources& resources);
 
-// k-means over up to `most` rows drawn from `rows`, as f32, made unit length for cosine.
-MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
-                                    const CounterRng& rng, const Resources& resources);
+// Up to `most` rows drawn from some.
+struct RowDraw {
+  RowSource& rows;
+  int64_t most = 0;
+  const CounterRng& rng;
+};
+
+// k-means over drawn rows, as f32, made unit length for cosine.
+MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, const RowDraw& from,
+                                    const KMeansInput& input, const Resources& resources);
 
 // What a code is trained for: vectors as they are, or less their centre by the metric.
 struct CodedVectors {
