@@ -123,9 +123,8 @@ def search(
     chosen = refine_from is not None or filter is not None
     if progress is False and not (chosen or limited):
         plain = self._index.search_plain(queries, k, self._device, threads, probes, refine, out)
-        simple = out is None and probes is None and refine is None
-        if plain is None and simple and type(k) is int and type(threads) is int and self._device == "auto":
-            plain = _search_tensors(self, queries, k, threads)
+        if plain is None and out is None and type(k) is int and type(threads) is int:
+            plain = _search_tensors(self, queries, k, threads, probes, refine)
         if plain is not None:
             return plain_neighbors(plain)
     number = whole_number(k, "k")
@@ -142,14 +141,24 @@ def search(
         return search_with(step, queries, number, out, options, searched)
 
 
-def _search_tensors(self: Index, queries: Any, k: int, threads: int) -> tuple[Any, Any] | None:
-    """For plain tensors in a GPU's memory, in less time; None for all else."""
+def _search_tensors(
+    self: Index, queries: Any, k: int, threads: int, probes: SupportsIndex | None, refine: SupportsIndex | None
+) -> tuple[Any, Any] | None:
+    """For plain tensors in the memory of the GPU that searches, in less time; None for all else."""
     given = tensor_place(queries, threads, k)
     if given is None:
         return None
+    number = queries.get_device()
+    if self._device not in ("auto", f"cuda:{number}") and (self._device != "cuda" or number != 0):
+        return None
+    # What is no plain number in range is refused by the other way, in its words.
+    lists, times = 0 if probes is None else probes, 0 if refine is None else refine
+    for count, asked in ((lists, probes), (times, refine)):
+        if type(count) is not int or count >= 2**62 or (count < 1 and asked is not None):
+            return None
 
     def search(device: int, stream: int, ids: int, distances: int) -> None:
-        self._index.search_tensors(given, k, device, threads, stream, ids, distances)
+        self._index.search_tensors(given, k, device, threads, stream, ids, distances, lists, times)
 
     return neighbors_of_tensors(queries, k, search)
 

@@ -267,11 +267,12 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
 
 // The same of a tensor in a GPU's memory, into fresh ones there.
 void search_tensors(const BorrowingIndex& self, const TensorPlace& queries, int64_t k, int device, int threads,
-                    uintptr_t stream, uintptr_t ids, uintptr_t distances) {
+                    uintptr_t stream, uintptr_t ids, uintptr_t distances, int64_t probes, int64_t refine) {
   const MatrixView view = view_of(queries, device);
   Call call({Device::automatic(), threads, {}, {}, nb::none(), stream});
   const NeighborsView found = neighbors_at(ids, distances, view, k);
-  call.run([&] { self.index.search(view, found, {.k = k}, call.resources()); });
+  const SearchParams wanted{.k = k, .probes = probes, .refine = refine};
+  call.run([&] { self.index.search(view, found, wanted, call.resources()); });
 }
 
 std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
@@ -396,10 +397,10 @@ void bind_index(nb::module_& module) {
                    "probes: object, refine: object, out: object) -> " KITH_PY_NEIGHBORS),
            "The same, quickly, of arrays of numpy's and a number; None where they are something else.")
       .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
-           nb::arg("stream"), nb::arg("ids"), nb::arg("distances"),
+           nb::arg("stream"), nb::arg("ids"), nb::arg("distances"), nb::arg("probes"), nb::arg("refine"),
            "The same, quickly, of a matrix in a GPU's memory: (address, rows, columns, dtype), rows one after the "
            "other, "
-           "and the addresses of int64 ids and float32 distances, queries x k.")
+           "and the addresses of int64 ids and float32 distances, queries x k. probes and refine: 0 for the defaults.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS

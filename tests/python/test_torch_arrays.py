@@ -147,18 +147,28 @@ def test_plain_tensors_take_a_short_way_through_an_index(torch, vectors):
         def search_plain(self, *given):
             return None
 
-        def search_tensors(self, queries, k, device, threads, stream, ids, distances):
-            calls.append((queries, k, device, threads, stream))
+        def search_tensors(self, queries, k, device, threads, stream, ids, distances, probes, refine):
+            calls.append((queries, k, device, threads, stream, probes, refine))
             (ctypes.c_int64 * (queries[1] * k)).from_address(ids)[:] = [7] * (queries[1] * k)
 
     index._index = Inner()
     found = index.search(Tensor(x[:4], device=2), 6, threads=3)
     assert type(found) is kith.Neighbors and (found.ids.array == 7).all() and found.distances.array.shape == (4, 6)
-    assert calls == [((x.ctypes.data, 4, 3, "f32"), 6, 2, 3, 7)]
+    assert calls == [((x.ctypes.data, 4, 3, "f32"), 6, 2, 3, 7, 0, 0)]
     for strange in (TensorOfAUser(x, device=2), Tensor(vectors(9, 6)[:, :3], device=2), x):
         with pytest.raises(AttributeError, match="search"):  # the way of any array
             index.search(strange, 6)
     assert len(calls) == 1
+    index._device = "cuda:2"
+    index.search(Tensor(x[:4], device=2), 6, probes=5, refine=3)
+    assert calls[1][5:] == (5, 3)
+    for settings in ({"probes": 0}, {"probes": True}, {"refine": 1.5}, {"refine": -1}):
+        with pytest.raises((AttributeError, TypeError, ValueError)):  # the way of any array, or its words
+            index.search(Tensor(x[:4], device=2), 6, **settings)
+    index._device = "cuda"  # the first
+    with pytest.raises((AttributeError, TypeError, ValueError)):
+        index.search(Tensor(x[:4], device=2), 6)
+    assert len(calls) == 2
 
 
 def test_plain_tensors_take_a_short_way_to_their_distances(torch, monkeypatch, vectors):
