@@ -38,7 +38,7 @@ namespace kith {
 // less than the distances, and subtracted in the second, where no estimate may be too large. The query's part is in its
 // bounds, with 1 + e times the squares of reaches; in the first pass, whose values of several lists are compared, in
 // its estimates too (with_own_error), and 1 + e is squared.
-inline constexpr double kRowShare = 0x1p-8;
+inline constexpr double kRowShare = 0x1p-10;  // about what a residual is of its vector, with room for denormal halves
 
 // What a search of lists goes by.
 struct ListKey {
