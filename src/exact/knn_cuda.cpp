@@ -19,6 +19,7 @@
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/rerank/few_nearest_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/rerank/screened_nearest_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"

@@ -22,7 +22,7 @@ class PreparedBase {
   virtual const PackedRows* packed() const { return nullptr; }
   // Called before a search of one query: makes what only such searches use, unless it is there, if the resources have room
   // for it. Any thread may call it.
-  virtual void expect_one(const Resources&) const {}
+  virtual void expect_one(int64_t /*k*/, const Resources&) const {}
   // What it takes, in the memory of the device that it was made for.
   virtual int64_t bytes() const = 0;
 };

@@ -10,6 +10,7 @@
 #include "cuda/workspace_layout.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/rerank/few_nearest_plan.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   context_ = nullptr;  // its stream is of use to others
 }
 
-ByteScreenView PreparedBaseCuda::screen() const {
+ByteScreenView PreparedBaseCuda::byte_screen() const {
   const std::lock_guard lock(mutex_);
   return screen_ == nullptr ? ByteScreenView() : screen_->view;
 }
@@ -90,12 +91,14 @@ int64_t PreparedBaseCuda::bytes() const {
          (screen_ == nullptr ? 0 : screen_->memory.bytes());
 }
 
-// Takes up to a quarter of the memory that is left.
-void PreparedBaseCuda::expect_one(const Resources& resources) const {
+// Takes up to a quarter of the memory that is left. Where there is no room, free memory is asked for again only now and
+// then: the question takes longer than many a search.
+void PreparedBaseCuda::expect_one(int64_t k, const Resources& resources) const {
+  constexpr uint32_t kSearchesBetween = 256;
   const KeyKind kind = key_kind(metric_);
   const bool floats = rows_.dtype != DType::u8 && rows_.dtype != DType::i8;
-  if (!floats || operands_.centre == nullptr || only_counts(resources) || !suits_byte_screen(kind, cols_, 1)) return;
-  if (screen().codes != nullptr) return;
+  if (!floats || operands_.centre == nullptr || only_counts(resources) || !suits_byte_screen(kind, cols_, k)) return;
+  if (byte_screen().codes != nullptr || screens_wanted_++ % kSearchesBetween != 0) return;
   const ByteScreenLayout layout(rows_.count, cols_, has_differences(kind));
   const int64_t spare = SpareDeviceMemory::of(resources);
   const int64_t beside = spare == kNoLimit ? kNoLimit : spare - bytes();

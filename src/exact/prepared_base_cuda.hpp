@@ -12,6 +12,7 @@
 #include "exact/product_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,8 +28,8 @@ class PreparedBaseCuda final : public PreparedBase {
   const DeviceRowsView& rows() const { return rows_; }
   const OperandsView& operands() const { return operands_; }
   // The copy in bytes; without one where it was not asked for, or there was no room.
-  ByteScreenView screen() const;
-  void expect_one(const Resources& resources) const override;
+  ByteScreenView byte_screen() const;
+  void expect_one(int64_t k, const Resources& resources) const override;
   int64_t bytes() const override;
 
  private:
@@ -52,6 +53,7 @@ class PreparedBaseCuda final : public PreparedBase {
   };
   mutable std::mutex mutex_;  // held to look or to keep, never while something is made
   mutable std::shared_ptr<const Screen> screen_;
+  mutable std::atomic<uint32_t> screens_wanted_ = 0;
 };
 
 // Matrices as a search on `device` sees them.

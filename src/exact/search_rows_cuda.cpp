@@ -231,7 +231,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   if (!products() || !plan_.product->operands_ready) return;
   const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
-  if (page_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->screen();
+  if (page_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->byte_screen();
 }
 
 void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {

@@ -58,7 +58,7 @@ class FlatLayouts final : public BaseLayouts {
     }
     const bool whole = task.wish.what == Wanted::nearest && task.filter == FilterPath::none;
     const bool one = whole && task.shape.queries == 1;
-    if (make && all && ready_.size() == 1 && one) ready_.front()->expect_one(resources);
+    if (make && all && ready_.size() == 1 && one) ready_.front()->expect_one(task.k, resources);
     return all;
   }
 

@@ -1,4 +1,4 @@
-// Which rows a copy of them in bytes cannot rule out for one query: the proof behind byte_screen_cuda.hpp.
+// Which rows a copy of them in bytes cannot rule out for one query: the proof behind screened_nearest_cuda.hpp.
 //
 // A row x (less a centre, of length 1, or as it is) is kept as s b, b whole numbers up to 127 and s its own scale, and
 // moved by that by at most `residual`. The query w likewise becomes t m, m whole numbers of 15 bits. p = <m, b> follows

@@ -1,15 +1,11 @@
-// A copy of rows in bytes on a GPU, and the nearest rows of one query by it: what bounds (matrix/byte_window.hpp) do
-// not rule out is compared with the rows themselves, so that results are exact. One launch: the block that is done last
-// chooses the candidates and sorts them. Time is that of reading a byte for each value.
+// A copy of rows of floats in bytes on a GPU, which one query is compared with first (screened_nearest_cuda.hpp).
 //
 // Memory: a byte for each value, columns rounded up to 16, and 12 for each row.
 #pragma once
 
-#include "cuda/pinned_page.hpp"
+#include "core/divide.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "kernels/matrix/byte_window.hpp"
-#include "kernels/rerank/few_nearest_plan.hpp"
-#include "kernels/rerank/few_results_cuda.hpp"
+#include "kernels/distance/canonical.hpp"
 #include "rows/device_rows.hpp"
 
 #include <cuda_runtime_api.h>
@@ -52,23 +48,5 @@ struct ByteScreenLayout : WorkspaceLayout {
 // returns.
 void launch_byte_screen(KeyKind kind, const DeviceRowsView& rows, int64_t cols, const ByteScreenView& to,
                         cudaStream_t stream);
-
-struct ScreenedNearestTask {
-  KeyKind kind = KeyKind::l2;
-  DeviceRowsView query;  // one
-  DeviceRowsView rows;
-  int64_t cols = 0;
-  ByteScreenView screen;
-  FewResults results;                 // of at most kFewNearestMostK neighbours
-  float* lowers = nullptr;            // memory: one for each row,
-  float* minima = nullptr;            // and screened_minima(...)
-  PinnedPage::Words* words = nullptr;  // as a page has them
-  FewReport* report = nullptr;        // where it says `failed` no results are written
-  const uint32_t* bad_row = nullptr;   // what was found of rows before, where it matters
-};
-
-// Of a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row and at most 2^31 - 1.
-void launch_screened_nearest(const ScreenedNearestTask& task, const InlineQueries& query, int multiprocessors,
-                             cudaStream_t stream);
 
 }  // namespace kith

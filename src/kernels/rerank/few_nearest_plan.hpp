@@ -1,5 +1,5 @@
-// Which searches of few queries one launch does (few_nearest_cuda.hpp, byte_screen_cuda.hpp), and the memory it takes.
-// Pure arithmetic, so that any machine can plan for any GPU.
+// Which searches of few queries one launch does (few_nearest_cuda.hpp, screened_nearest_cuda.hpp), and the memory it
+// takes. Pure arithmetic, so that any machine can plan for any GPU.
 #pragma once
 
 #include "core/divide.hpp"
