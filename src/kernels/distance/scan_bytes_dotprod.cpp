@@ -2,6 +2,7 @@
 // four rows at a time, whose sums are then added in a tree that leaves one sum in each lane. Cost: two or three
 // operations for 16 bytes of a row.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/byte_keys_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -43,9 +44,11 @@ inline void step(uint8x16_t q, uint8x16_t x, uint32x4_t& value, uint32x4_t& squa
 }
 
 // All are below 2^31.
+inline uint32x4_t add_integer_lanes(const uint32x4_t (&sums)[kRows]) {
+  return vpaddq_u32(vpaddq_u32(sums[0], sums[1]), vpaddq_u32(sums[2], sums[3]));
+}
 inline float32x4_t add_lanes(const uint32x4_t (&sums)[kRows]) {
-  const uint32x4_t all = vpaddq_u32(vpaddq_u32(sums[0], sums[1]), vpaddq_u32(sums[2], sums[3]));
-  return vcvtq_f32_s32(vreinterpretq_s32_u32(all));
+  return vcvtq_f32_s32(vreinterpretq_s32_u32(add_integer_lanes(sums)));
 }
 
 // The last bytes are read with those before them, which `mask` makes zero on both sides.
@@ -98,7 +101,37 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
   }
 }
 
+// Rows that lie anywhere, in whole vectors: integer keys.
+template <DotKind kKind>
+void gather_keys(const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers, int64_t count, int32_t* keys) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(query);
+  const auto* const data = reinterpret_cast<const uint8_t*>(rows.data);
+  for (int64_t first = 0; first < count; first += kRows) {
+    const uint8_t* some[kRows];
+    for (int64_t r = 0; r < kRows; ++r) {
+      some[r] = data + static_cast<int64_t>(numbers[std::min(first + r, count - 1)]) * rows.stride;
+    }
+    DotSums sums;
+    scan_group<kKind, true>(bytes, some, rows.stride, vdupq_n_u8(0), sums);
+    const int32x4_t all = vreinterpretq_s32_u32(add_integer_lanes(sums.values));
+    const int32x4_t found = kKind == DotKind::differences ? all : vnegq_s32(all);
+    if (first + kRows <= count) {
+      vst1q_s32(keys + first, found);
+      continue;
+    }
+    alignas(16) int32_t last[kRows];
+    vst1q_s32(last, found);
+    std::copy_n(last, count - first, keys + first);
+  }
+}
+
 }  // namespace
+
+void byte_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
+                       int64_t count, int32_t* keys) {
+  if (kind == ByteKeyKind::squares) return gather_keys<DotKind::differences>(query, rows, numbers, count, keys);
+  gather_keys<DotKind::products>(query, rows, numbers, count, keys);
+}
 
 bool has_byte_scan(DType) { return cpu_extensions().dotprod; }
 
