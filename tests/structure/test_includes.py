@@ -17,7 +17,7 @@ INNER_ORDER = {
     "cluster": "data search draw steps start run".split(),
     "quantize": "product additive".split(),
     "ivf": "model segment scan search".split(),
-    "graph": "lists handle build".split(),
+    "graph": "lists handle build search".split(),
     "graph/build": "exact cells nn_descent method merge custom".split(),
 }
 """The folders within a folder, where they have an order too; what lies beside them comes last."""

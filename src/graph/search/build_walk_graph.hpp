@@ -1,0 +1,32 @@
+// Builds a graph for walks over rows: codes, cells, places, candidates (knn_graph), pruning and linking, entries.
+//
+// Deterministic: the same rows, degree and seed give the same bytes for any number of threads. For inner_product the
+// graph is built in one more column, sqrt(longest^2 - |row|^2), with which nearest by l2 is largest by product
+// (Bachrach et al., 2014); walks do not see it.
+//
+// Time: that of knn_graph() for 2 x degree neighbours (at least 64), as much again for pruning, and a small walk for
+// each row. Memory: 12 bytes for each of these candidates, beside the graph.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/search/walk_graph.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+struct WalkGraphWish {
+  Metric metric = Metric::l2;
+  int64_t degree = 32;
+  uint64_t seed = 0;
+};
+
+// Of rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
+std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
+                                                  const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,154 @@
+#include "graph/search/walk_entries.hpp"
+
+#include "core/within_limits.hpp"
+#include "graph/search/walk_search.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostRepairs = 8;
+constexpr int kRepairRounds = 3;
+constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
+
+// The smallest place of each connected part, for every place of it.
+class ConnectedParts {
+ public:
+  ConnectedParts(const WalkView& graph, const Resources& resources)
+      : parents_(graph.rows.count(), "the connected parts of a graph", resources) {
+    if (only_counts(resources)) return;
+    std::iota(parents_.begin(), parents_.end(), 0U);
+    for (int64_t place = 0; place < graph.rows.count(); ++place) {
+      const uint32_t* const list = graph.edges + place * graph.degree;
+      for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) join(static_cast<uint32_t>(place), list[i]);
+    }
+    for (int64_t place = 0; place < graph.rows.count(); ++place) {
+      parents_[place] = of(static_cast<uint32_t>(place));
+      count_ += parents_[place] == static_cast<uint32_t>(place) ? 1 : 0;
+    }
+  }
+
+  uint32_t of(uint32_t place) const {
+    while (parents_[place] != place) {
+      parents_[place] = parents_[parents_[place]];
+      place = parents_[place];
+    }
+    return place;
+  }
+  int64_t count() const { return count_; }
+
+ private:
+  void join(uint32_t a, uint32_t b) {
+    a = of(a);
+    b = of(b);
+    if (a != b) parents_[std::max(a, b)] = std::min(a, b);
+  }
+
+  HostArray<uint32_t> parents_;
+  int64_t count_ = 0;
+};
+
+using CellLists = std::vector<std::vector<uint32_t>>;
+
+// Of each part in a cell the place nearest to its centre, by (key, place).
+CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const ConnectedParts& parts,
+                           const Resources& resources) {
+  const int64_t count = graph.rows.count();
+  HostArray<uint32_t> places(count, "the entries of cells", resources);
+  HostArray<uint32_t> keys(count, "the entries of cells", resources);
+  HostArray<uint64_t> sorted(count, "the entries of cells", resources);
+  HostArray<uint32_t> seen_in(count, "the entries of cells", resources);  // the last cell + 1 that has seen a part
+  HostArray<float> floats(graph.rows.values.cols(), "the entries of cells", resources);
+  CellLists entries(static_cast<size_t>(graph.centres.count()));
+  if (only_counts(resources)) return entries;
+  std::iota(places.begin(), places.end(), 0U);
+  std::fill(seen_in.begin(), seen_in.end(), 0U);
+  for (int64_t first = 0; first < count;) {
+    const uint32_t cell = cells[first];
+    const int64_t end = std::upper_bound(cells + first, cells + count, cell) - cells;
+    walk_keys(graph.rows, query_of_place(graph.centres, cell, floats.data()), places.data() + first, end - first,
+              keys.data());
+    for (int64_t i = 0; i < end - first; ++i) sorted[i] = pack_neighbor(keys[i], places[first + i]);
+    std::sort(sorted.begin(), sorted.begin() + (end - first));
+    for (int64_t i = 0; i < end - first; ++i) {
+      uint32_t& seen = seen_in[parts.of(row_of(sorted[i]))];
+      if (std::exchange(seen, cell + 1) != cell + 1) entries[cell].push_back(row_of(sorted[i]));
+    }
+    first = end;
+  }
+  return entries;
+}
+
+void flatten(const CellLists& lists, WalkEntries& entries, const Resources& resources) {
+  int64_t total = 0;
+  for (const auto& list : lists) total += std::ssize(list);
+  entries.offsets = HostArray<uint32_t>(std::ssize(lists) + 1, "the entries of cells", resources);
+  entries.places = HostArray<uint32_t>(total, "the entries of cells", resources);
+  if (only_counts(resources)) return;
+  uint32_t at = 0;
+  for (size_t cell = 0; cell < lists.size(); ++cell) {
+    entries.offsets[static_cast<int64_t>(cell)] = at;
+    for (const uint32_t place : lists[cell]) entries.places[at++] = place;
+  }
+  entries.offsets[std::ssize(lists)] = at;
+}
+
+bool finds(const Walk& walk, uint32_t place) {
+  for (int64_t i = 0; i < walk.beam().size(); ++i) {
+    if (walk.beam().place(i) == place) return true;
+  }
+  return false;
+}
+
+// Those of `places` that a walk towards them does not find.
+std::vector<uint32_t> lost_of(const WalkView& graph, const std::vector<uint32_t>& places, const Resources& resources) {
+  const auto count = static_cast<int64_t>(places.size());
+  const int64_t floats = graph.rows.values.cols() * static_cast<int64_t>(sizeof(float));
+  WalkSearch search(kSelfWalk, graph.degree, floats, count, resources);
+  HostArray<uint8_t> found(count, "the places that were found", resources);
+  ProgressMeter meter("find rows", count, resources);
+  search.run(
+      graph, nullptr, count, meter, resources,
+      [&](int64_t i, std::byte* memory) {
+        return query_of_place(graph.rows, places[static_cast<size_t>(i)], reinterpret_cast<float*>(memory));
+      },
+      [&](int64_t i, const Walk& walk, int) { found[i] = finds(walk, places[static_cast<size_t>(i)]) ? 1 : 0; });
+  meter.finish();
+  std::vector<uint32_t> lost;
+  for (int64_t i = 0; i < count && !only_counts(resources); ++i) {
+    if (found[i] == 0) lost.push_back(places[static_cast<size_t>(i)]);
+  }
+  return lost;
+}
+
+}  // namespace
+
+WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, const Resources& resources) {
+  const ConnectedParts parts(graph, resources);
+  CellLists lists = nearest_of_parts(graph, cells, parts, resources);
+  WalkEntries entries;
+  entries.parts = parts.count();
+  std::vector<uint32_t> lost(static_cast<size_t>(graph.rows.count()));
+  std::iota(lost.begin(), lost.end(), 0U);
+  for (int round = 0;; ++round) {
+    flatten(lists, entries, resources);
+    WalkView with = graph;
+    with.entry_offsets = entries.offsets.data();
+    with.entries = entries.places.data();
+    lost = lost_of(with, lost, resources);
+    if (lost.empty() || round == kRepairRounds) break;
+    std::vector<int64_t> added(lists.size(), 0);
+    for (const uint32_t place : lost) {
+      const uint32_t cell = cells[place];
+      if (added[cell]++ < kMostRepairs) lists[cell].push_back(place);
+    }
+  }
+  entries.lost = static_cast<int64_t>(lost.size());
+  return entries;
+}
+
+}  // namespace kith

@@ -1,0 +1,85 @@
+// What a walk over a graph goes among, and how near a query is to it.
+//
+// Places are the nodes of a walked graph. Each has a code of signed bytes or, for metrics that codes do not serve, the
+// values of its row. A key is a u32 whose order is that of nearness: an integer sum over codes with its sign bit
+// turned, or a canonical key (core/ordered_key.hpp). So a walk compares (key, place) as integers, and whoever computes
+// the keys finds the same.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/distance/byte_keys_cpu.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "rows/stored_row.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+enum class WalkKind : uint8_t {
+  squares,    // codes, by the squared distance
+  products,   // codes, by the negative product
+  canonical,  // values, by the key that is reported
+};
+
+struct WalkRows {
+  WalkKind kind = WalkKind::squares;
+  KeyKind key = KeyKind::l2;  // of canonical
+  MatrixView values;          // codes: i8, padded as kernels/distance/byte_keys_cpu.hpp wants it
+
+  int64_t count() const { return values.rows(); }
+  int64_t row_bytes() const { return values.row_stride() * size_of(values.dtype()); }
+  WalkRows with(const MatrixView& others) const { return {kind, key, others}; }
+};
+
+inline constexpr uint32_t kNoWalkPlace = 0xFFFFFFFFU;
+
+struct WalkQuery {
+  ByteKeyQuery code;
+  CanonicalQuery canonical;
+  uint32_t hidden = kNoWalkPlace;  // a place that the walk does not see
+};
+
+inline constexpr uint32_t kSignBit = 0x80000000U;
+
+// Keys that are squares grow as the square of the distance: what pruning compares.
+inline bool keys_are_squares(const WalkRows& rows) {
+  return rows.kind != WalkKind::canonical || rows.key == KeyKind::squared_l2 || rows.key == KeyKind::cosine;
+}
+
+// The number that a key stands for; exact.
+inline double value_of_key(const WalkRows& rows, uint32_t key) {
+  if (rows.kind == WalkKind::canonical) return static_cast<double>(key_of_ordered(key));
+  return static_cast<double>(static_cast<int32_t>(key ^ kSignBit));
+}
+
+// A place as a query; `floats` has room for its columns, and is used where there are no codes.
+inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floats) {
+  WalkQuery query;
+  if (rows.kind != WalkKind::canonical) {
+    query.code.bytes = reinterpret_cast<const int8_t*>(rows.values.row(place));
+    return query;
+  }
+  query.canonical.values = floats_of(rows.values, place, floats);
+  canonical_inverse_norms_cpu(MatrixView(query.canonical.values, 1, rows.values.cols()), &query.canonical.inverse_norm);
+  return query;
+}
+
+// The keys of a query with the rows at these places.
+inline void walk_keys(const WalkRows& rows, const WalkQuery& query, const uint32_t* places, int64_t count,
+                      uint32_t* keys) {
+  if (rows.kind == WalkKind::canonical) {
+    auto* const floats = reinterpret_cast<float*>(keys);
+    canonical_keys_cpu(rows.key, query.canonical, rows.values, places, count, floats);
+    for (int64_t i = 0; i < count; ++i) keys[i] = ordered_key(floats[i]);
+    return;
+  }
+  const ByteKeyKind kind = rows.kind == WalkKind::squares ? ByteKeyKind::squares : ByteKeyKind::products;
+  const ByteKeyRows codes{static_cast<const int8_t*>(rows.values.data()), rows.values.row_stride()};
+  byte_keys_cpu(kind, query.code, codes, places, count, reinterpret_cast<int32_t*>(keys));
+  for (int64_t i = 0; i < count; ++i) keys[i] ^= kSignBit;
+}
+
+}  // namespace kith
