@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "graph/search/walk_graph.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
@@ -14,7 +15,7 @@ namespace {
 // What a part may be.
 const std::string& known_parts() {
   static const std::string known =
-      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF; Flat, " + known_code_names() +
+      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn; Flat, " + known_code_names() +
       ", these with _Ncqint8, _Nqint8, _Nfloat or _Nnone; RFlat, Refine(...)";
   return known;
 }
@@ -78,6 +79,25 @@ std::optional<CodeRecipe> take_code(Part part) {
   return std::nullopt;
 }
 
+bool is_refining(std::string_view part) { return part.starts_with("RFlat") || part.starts_with("Refine("); }
+
+int64_t take_degree(Part graph, std::string_view factory) {
+  const int64_t degree = graph.number();
+  graph.finish();
+  if (degree >= kDegreeStep && degree <= kMostDegree && degree % kDegreeStep == 0) return degree;
+  throw InvalidArgument(fmt::format("the index '{}' has a graph of {} neighbours; Graph takes a multiple of {} from {} to {}",
+                                    factory, degree, kDegreeStep, kDegreeStep, kMostDegree));
+}
+
+// What a graph stands in front of.
+std::optional<CodeRecipe> take_graph_code(const Part& part, std::string_view factory) {
+  const std::optional<CodeRecipe> code = take_code(part);
+  const std::string_view text = part.text();
+  if (!code.has_value() || text == "SQ8" || text == "SQfp16") return code;
+  throw InvalidArgument(fmt::format("the index '{}' keeps '{}' behind a graph; that takes Flat, SQ8 or SQfp16", factory,
+                                    text));
+}
+
 }  // namespace
 
 FactorySpec parse_factory(std::string_view factory) {
@@ -99,8 +119,17 @@ FactorySpec parse_factory(std::string_view factory) {
     lists.finish();
     ++at;
   }
-  spec.code = take_code(part());
-  if (++at == parts.size()) return spec;
+  if (Part graph = part(); graph.take("Graph")) {
+    spec.degree = take_degree(graph, factory);
+    if (++at == parts.size()) return spec;
+    if (!is_refining(parts[at])) {
+      spec.code = take_graph_code(part(), factory);
+      if (++at == parts.size()) return spec;
+    }
+  } else {
+    spec.code = take_code(part());
+    if (++at == parts.size()) return spec;
+  }
   Part last = part();
   spec.refines = true;
   if (last.take("RFlat")) {
@@ -122,8 +151,10 @@ FactorySpec parse_factory(std::string_view factory) {
 }
 
 std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params) {
-  std::shared_ptr<const IndexKind> kind =
-      spec.has_lists || spec.code.has_value() ? make_lists_kind(spec, params) : make_flat(params);
+  const bool coded = spec.has_lists || spec.code.has_value();
+  std::shared_ptr<const IndexKind> kind = spec.degree > 0 ? make_graph_kind(spec, params)
+                                          : coded         ? make_lists_kind(spec, params)
+                                                          : make_flat(params);
   if (!spec.transforms.empty()) kind = make_transformed_kind(spec.transforms, std::move(kind), params);
   if (spec.refines) kind = make_refined_kind(spec.refine, std::move(kind), params);
   return kind;

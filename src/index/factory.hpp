@@ -3,6 +3,8 @@
 //   IDMap                      nothing: every index takes ids
 //   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
 //   IVFn IVF                   lists; without a number the root of the rows
+//   Graphn                     or a graph with n neighbours of each vector, in front of Flat, which may be left out, SQ8 or
+//                              SQfp16
 //   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
 //   over) RFlat Refine(code)         what candidates are compared with again
 #pragma once
@@ -26,6 +28,7 @@ struct FactorySpec {
   std::vector<TransformSpec> transforms;
   bool has_lists = false;
   int64_t lists = 0;             // 0: as many as the root of the rows
+  int64_t degree = 0;            // of a graph; 0: there is none
   std::optional<CodeRecipe> code;  // none: the vectors as they are, in their dtype
   bool refines = false;
   std::optional<CodeRecipe> refine;  // none: the vectors as they are
@@ -40,6 +43,7 @@ std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexP
 // The kinds that it is made of. Lists are Unsupported for a metric that they cannot be searched by; `code` is what is kept
 // of a vector for a second look.
 std::shared_ptr<const IndexKind> make_flat(const IndexParams& params);
+std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const IndexParams& params);
 std::shared_ptr<const IndexKind> make_lists_kind(const FactorySpec& spec, const IndexParams& params);
 std::shared_ptr<const IndexKind> make_transformed_kind(std::vector<TransformSpec> transforms,
                                                        std::shared_ptr<const IndexKind> inner,

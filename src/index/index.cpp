@@ -25,7 +25,13 @@ template <typename Impl>
 Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
   const auto version = impl.versions.current();
   const IdTable ids = version == nullptr ? IdTable() : version->ids;
+  RowsInfo all = rows;
+  if (const IndexState* const state = state_of(version.get())) {
+    all.rows += state->content().rows;
+    if (state->content().any_dtype) all.dtype = state->content().dtype;
+  }
   return impl.kind->add_footprint(state_of(version.get()), rows, resources)
+      .beside(impl.kind->completion_footprint(all, resources))
       .beside({ids.added_bytes(gives_ids, rows.rows)});
 }
 
@@ -40,6 +46,7 @@ void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
         after.ids = after.ids.added(new_ids.data, count, resources);
         add_rows(after);
+        after.state = impl.kind->completed(after.state, resources);
         return after;
       },
       resources);
@@ -257,7 +264,7 @@ void Index::compact(const Resources& given) {
   const IndexPublisher::Writer writer(impl_->versions);
   const auto before = impl_->versions.current();
   if (state_of(before.get()) == nullptr) return;
-  const auto least = [&] { return compacted_footprint(before.get()); };
+  const auto least = [&] { return compacted_footprint(*impl_->kind, before.get(), resources); };
   within_limits("compaction", resources, least, [&] {
     impl_->versions.publish(
         writer, [&](const IndexVersion* current) { return compacted(*impl_->kind, *current, resources); }, resources);

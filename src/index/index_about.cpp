@@ -205,6 +205,17 @@ void lines_of(About& about, Parts& parts) {
     about.line("residual", parts.lists->residual);
     about.code_line("codec", parts.lists->codec);
   }
+  if (about.has("graph", parts.graph)) {
+    about.later_line("graph", parts.graph->degree, int64_t{0});
+    about.line("graph_rows", parts.graph->rows);
+    about.line("graph_places", parts.graph->places);
+    about.line("graph_cells", parts.graph->cells);
+    about.line("graph_entries", parts.graph->entry_count);
+    about.line("graph_beams", parts.graph->beams);
+    about.line("graph_clipped", parts.graph->clipped);
+    about.line("graph_connected", parts.graph->connected);
+    about.line("graph_lost", parts.graph->lost);
+  }
   if (about.has("refine_codec", parts.refine)) {
     about.code_line("refine_codec", parts.refine->codec);
     about.line("refine_factor", parts.refine->factor);

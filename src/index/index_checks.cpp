@@ -4,6 +4,7 @@
 
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
+#include "graph/search/walk.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 #include "transform/transform_cuda.hpp"
@@ -98,6 +99,26 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows) {
   if (ids.data == nullptr && ids.size == 0) return;
   if (ids.size != rows) throw InvalidArgument(fmt::format("{} ids were given for {} vectors", ids.size, rows));
   if (!ids.space.host_readable()) throw InvalidArgument("ids are taken from host memory");
+}
+
+void check_walk_params(const IndexState* state, const SearchParams& params) {
+  if (params.beam < 0 || params.beam > kWidestBeam) {
+    throw InvalidArgument(fmt::format("beam = {}; it must be from 1 to {}", params.beam, kWidestBeam));
+  }
+  if (params.width < 0 || params.width > kWidestStep) {
+    throw InvalidArgument(fmt::format("width = {}; it must be from 1 to {}", params.width, kWidestStep));
+  }
+  if (!(params.recall >= 0 && params.recall <= 1)) {
+    throw InvalidArgument(fmt::format("recall = {}; it must be above 0 and at most 1", params.recall));
+  }
+  if (params.beam > 0 && params.recall > 0) {
+    throw InvalidArgument("a beam and a recall, which chooses the beam; give one of them");
+  }
+  if (state == nullptr || state->walks()) return;
+  if (params.beam == 0 && params.width == 0 && params.recall == 0) return;
+  throw InvalidArgument(fmt::format(
+      "{} is for indexes that walk over a graph (Graph32); this one takes probes and refine",
+      params.beam > 0 ? "beam" : params.width > 0 ? "width" : "recall"));
 }
 
 void check_search_params(int64_t probes, int64_t refine) {

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/reservation.hpp"
+#include "graph/search/walk_coder.hpp"
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"
@@ -87,6 +88,29 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
     add_array(writer, "rows", SectionType::u32, lists.rows);
   }
   add_codes(writer, "codes", lists.codes, rows, lists.codec.format);
+}
+
+// The bytes of a place in a graph: a code, or a row as it is.
+int64_t walk_place_bytes(const IndexParts& parts) {
+  const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
+  return WalkCoder(parts.metric, dtype, parts.stored_cols(), 1, {}).place_bytes();
+}
+
+void add_graph(ContainerWriter& writer, const IndexParts& parts) {
+  const GraphParts& graph = *parts.graph;
+  const auto vector = [&](std::string_view name, std::vector<int64_t> shape, const std::vector<float>& values) {
+    if (!values.empty()) writer.add(name, SectionType::f32, std::move(shape), {std::as_bytes(std::span(values))});
+  };
+  const int64_t each = walk_place_bytes(parts);
+  vector("graph.scale", {std::ssize(graph.scale)}, graph.scale);
+  writer.add("graph.codes", SectionType::u8, {graph.places, each}, {graph.codes.bytes()});
+  writer.add("graph.edges", SectionType::u32, {graph.places, graph.degree}, {graph.edges.bytes()});
+  add_array(writer, "graph.place_offsets", SectionType::u32, graph.place_offsets);
+  add_array(writer, "graph.place_rows", SectionType::u32, graph.place_rows);
+  writer.add("graph.centres", SectionType::u8, {graph.cells, each}, {graph.centres.bytes()});
+  add_array(writer, "graph.entry_offsets", SectionType::u32, graph.entry_offsets);
+  add_array(writer, "graph.entries", SectionType::u32, graph.entries);
+  vector("graph.table", {graph.beams, 2}, graph.table);
 }
 
 // A file of one kind: what it says of its parts, and the sections that add(writer) adds.
@@ -245,6 +269,21 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
   if (lists.lists == 1) lists.put_in_one_list(parts.rows, reader.resources());
 }
 
+void read_graph(PartsReader& reader, IndexParts& parts) {
+  GraphParts& graph = *parts.graph;
+  check_graph_counts(parts);
+  const int64_t each = walk_place_bytes(parts);
+  if (reader.has("graph.scale")) graph.scale = reader.vector("graph.scale", {parts.stored_cols() + 1});
+  graph.codes = reader.array<std::byte>("graph.codes", SectionType::u8, {graph.places, each});
+  graph.edges = reader.array<uint32_t>("graph.edges", SectionType::u32, {graph.places, graph.degree});
+  graph.place_offsets = reader.array<uint32_t>("graph.place_offsets", SectionType::u32, {graph.places + 1});
+  graph.place_rows = reader.array<uint32_t>("graph.place_rows", SectionType::u32, {graph.rows});
+  graph.centres = reader.array<std::byte>("graph.centres", SectionType::u8, {graph.cells, each});
+  graph.entry_offsets = reader.array<uint32_t>("graph.entry_offsets", SectionType::u32, {graph.cells + 1});
+  graph.entries = reader.array<uint32_t>("graph.entries", SectionType::u32, {graph.entry_count});
+  graph.table = reader.vector("graph.table", {graph.beams, 2});
+}
+
 // A file of one kind: what it says of its parts, and the sections that read(reader, parts) reads.
 template <typename Parts, typename Read>
 Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read) {
@@ -269,6 +308,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
     const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
     parts.flat.emplace_back(reader.matrix("flat", dtype, parts.rows, parts.stored_cols()));
   }
+  if (parts.graph) read_graph(reader, parts);
   if (reader.has("ids")) parts.ids = reader.array<int64_t>("ids", SectionType::i64, {parts.rows});
   if (parts.refine) {
     parts.refine->codec = read_codec(reader, "refine.codec", std::move(parts.refine->codec));
@@ -291,6 +331,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
       const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
       add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
     }
+    if (parts.graph) add_graph(writer, parts);
     if (!parts.ids.empty()) add_array(writer, "ids", SectionType::i64, parts.ids);
     if (parts.refine) {
       add_codec(writer, "refine.codec", parts.refine->codec);
@@ -320,6 +361,10 @@ int64_t load_bytes(const std::string& path, const Resources& resources) {
   if (!parts.transforms.empty()) bytes += (resources.threads() + 3) * kScratch;
   if (parts.lists) bytes += table_bytes(parts.lists->codec);
   if (parts.refine) bytes += table_bytes(parts.refine->codec);
+  if (parts.graph) {  // codes of the rows behind it, and the check of row numbers
+    bytes += parts.rows / 8 + (parts.rows - parts.graph->rows) * (walk_place_bytes(parts) + 4 * parts.stored_cols()) +
+             resources.threads() * 4 * parts.stored_cols() + 64;
+  }
   return bytes;
 }
 

@@ -25,21 +25,28 @@ inline Offset offset_of(const IndexVersion* version) { return version == nullptr
 // Live ones.
 inline int64_t rows_of(const IndexVersion* version) { return version == nullptr ? 0 : version->ids.live().count(); }
 
-// The version without its dead rows; the others close up.
-inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
+// The version without its dead rows; the others close up. Its state is to be completed.
+inline IndexVersion without_dead_rows(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
   const LiveRows& live = version.ids.live();
   if (live.all()) return version;
   const KeptRows kept(live.filter(), live.stored(), resources);
   return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset};
 }
+inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
+  IndexVersion after = without_dead_rows(kind, version, resources);
+  after.state = kind.completed(after.state, resources);
+  return after;
+}
 // What that takes at most: of the rows that stay, as bits and by number, of ids, and as much as there is now, where it
 // lies.
-inline Footprint compacted_footprint(const IndexVersion* version) {
+inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* version, const Resources& resources) {
   if (version == nullptr || version->ids.live().all()) return {};
   constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
   const IndexBytes held = version->state->bytes();
+  const IndexContent& content = version->state->content();
+  const RowsInfo rows(content.rows, content.cols, content.dtype, content.space);
   return Footprint{held.host + version->ids.live().stored() * kRow}.beside(
-      Footprint::in(version->state->content().space, held.device));
+      Footprint::in(content.space, held.device)).beside(kind.completion_footprint(rows, resources));
 }
 
 struct Index::Impl {

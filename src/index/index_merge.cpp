@@ -20,7 +20,8 @@ RowsInfo info_of(const IndexContent& content) {
 
 // What joining two versions takes at most: the other one without its dead rows, the runs of both that become one, and
 // their ids. Rows on a GPU are joined there, or come to the host, as is the kind's way.
-Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, const IndexVersion* other) {
+Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, const IndexVersion* other,
+                           const Resources& resources) {
   if (state_of(other) == nullptr) return {};
   const auto held = [&](const IndexVersion* version) {
     if (state_of(version) == nullptr) return Footprint();
@@ -31,7 +32,12 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
     if (!space.host_readable() && !kind.merges_in_place()) return ids.beside({2 * bytes.device});
     return ids.beside({bytes.host}).beside(Footprint::in(space, bytes.device));
   };
-  return compacted_footprint(other).beside(held(mine)).beside(held(other).times(2));
+  RowsInfo all = info_of(other->state->content());
+  if (state_of(mine) != nullptr) all.rows += mine->state->content().rows;
+  return compacted_footprint(kind, other, resources)
+      .beside(held(mine))
+      .beside(held(other).times(2))
+      .beside(kind.completion_footprint(all, resources));
 }
 
 bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b == nullptr ? a == b : *a == *b; }
@@ -39,7 +45,7 @@ bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b ==
 template <typename Impl>
 void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer& writer, const IndexVersion* version,
                     const MergeParams& params, const Resources& resources) {
-  const IndexVersion more = version == nullptr ? IndexVersion() : compacted(*other.kind, *version, resources);
+  const IndexVersion more = version == nullptr ? IndexVersion() : without_dead_rows(*other.kind, *version, resources);
   const IndexState* const state = more.state.get();
   impl.versions.publish(
       writer,
@@ -57,6 +63,7 @@ void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer&
         }
         check_added(after.state.get(), info_of(state->content()), impl.params.metric, Device::automatic());
         after.state = impl.kind->merged(after.state.get(), *state, resources);
+        after.state = impl.kind->completed(after.state, resources);
         after.ids = after.ids.joined(more.ids, params.shift_ids, resources);
         return after;
       },
@@ -75,7 +82,7 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
   const std::shared_ptr<const IndexVersion> version = other.impl_->versions.current();
   other.impl_->refuse_untrained(version.get(), "it is merged");
   const std::shared_ptr<const IndexVersion> before = impl_->versions.current();
-  const auto least = [&] { return merged_footprint(*impl_->kind, before.get(), version.get()); };
+  const auto least = [&] { return merged_footprint(*impl_->kind, before.get(), version.get(), resources); };
   within_limits("the merged index", resources, least,
                 [&] { publish_merged(*impl_, *other.impl_, writer, version.get(), params, resources); });
 }

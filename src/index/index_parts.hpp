@@ -157,6 +157,29 @@ struct RefineParts {
   float factor = 0;  // candidates for each neighbour by default; 0: chosen by the index
 };
 
+// A graph in front of the vectors (graph/search): its first `rows` rows lie at `places`. The others are compared with every
+// query.
+struct GraphParts {
+  int64_t degree = 0;
+  int64_t places = 0;
+  int64_t rows = 0;
+  int64_t cells = 0;
+  int64_t entry_count = 0;
+  int64_t beams = 0;      // that were measured
+  int64_t clipped = 0;    // values that codes do not reach
+  int64_t connected = 0;  // parts of the graph
+  int64_t lost = 0;       // places that a small walk does not find
+  std::vector<float> scale;           // of codes: the step, then the offset of each column; none without codes
+  PartArray<std::byte> codes;         // of places, padded to 16 bytes, or the rows themselves
+  PartArray<uint32_t> edges;          // places x degree; 2^32 - 1 behind the last neighbour of a place
+  PartArray<uint32_t> place_offsets;  // places + 1: where the rows of each begin
+  PartArray<uint32_t> place_rows;     // rows, ascending at each place
+  PartArray<std::byte> centres;       // of cells, as codes are
+  PartArray<uint32_t> entry_offsets;  // cells + 1: where the entries of each begin
+  PartArray<uint32_t> entries;        // places
+  std::vector<float> table;           // beams x 2: a beam, and the recall that it was measured to have
+};
+
 struct IndexParts : IndexParams {
   std::string factory;
   int64_t cols = 0;  // of the caller's vectors; 0 before they are known
@@ -168,6 +191,7 @@ struct IndexParts : IndexParams {
   PartArray<int64_t> ids;                  // of rows; none where they are 0, 1, 2, ...
   int64_t next_id = 0;                     // what the next vector without an id gets
   int64_t probes = 0;                      // the default of a search; 0: chosen by the index
+  std::optional<GraphParts> graph;         // in front of `flat`, or of `lists` that are one
   std::optional<RefineParts> refine;
   // What was subtracted from every vector, and is from queries (rows/narrowed_rows.hpp): `cols` values, or none.
   std::vector<double> subtracted;

@@ -2,6 +2,8 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "graph/search/walk.hpp"
+#include "graph/search/walk_graph.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -163,6 +165,61 @@ void check_refine(const IndexParts& parts, const Resources& resources) {
   check_stored_codes(parts, refine.codec, refine.codes, "refine.codes", resources);
 }
 
+// Ascending from 0 to `end`; each step at least `least`.
+void check_steps(const PartArray<uint32_t>& offsets, int64_t count, int64_t end, int64_t least,
+                 std::string_view section) {
+  require_size(offsets.size(), count + 1, section);
+  require(offsets[0] == 0 && offsets[count] == end, section, fmt::format("it does not go from 0 to {}", end));
+  for (int64_t i = 0; i < count; ++i) {
+    if (int64_t{offsets[i + 1]} - int64_t{offsets[i]} < least) {
+      fail(section, fmt::format("number {} ends before it begins", i));
+    }
+  }
+}
+
+void check_graph(const IndexParts& parts, const Resources& resources) {
+  check_graph_counts(parts);
+  const GraphParts& graph = *parts.graph;
+  const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
+  const WalkCoder coder(parts.metric, dtype, parts.stored_cols(), 1, {});
+  require_size(std::ssize(graph.scale), coder.has_codes() ? parts.stored_cols() + 1 : 0, "graph.scale");
+  require_finite(graph.scale, "graph.scale");
+  require(graph.scale.empty() || graph.scale[0] > 0, "graph.scale", "the step is not above 0");
+  require_size(graph.codes.size(), saturating_multiply(graph.places, coder.place_bytes()), "graph.codes");
+  require_size(graph.centres.size(), saturating_multiply(graph.cells, coder.place_bytes()), "graph.centres");
+  require_size(graph.edges.size(), saturating_multiply(graph.places, graph.degree), "graph.edges");
+  for (int64_t i = 0; i < graph.edges.size(); ++i) {
+    if (graph.edges[i] != kNoEdge && graph.edges[i] >= graph.places) {
+      fail("graph.edges", fmt::format("there is a place {} of {}", graph.edges[i], graph.places));
+    }
+  }
+  check_steps(graph.place_offsets, graph.places, graph.rows, 1, "graph.place_offsets");
+  require_size(graph.place_rows.size(), graph.rows, "graph.place_rows");
+  HostArray<uint64_t> seen(divide_up(graph.rows, kWordBits), "the check of row numbers", resources);
+  std::fill(seen.begin(), seen.end(), 0);
+  for (int64_t i = 0; i < graph.rows; ++i) {
+    const uint32_t row = graph.place_rows[i];
+    if (row >= graph.rows) fail("graph.place_rows", fmt::format("there is a row {} of {}", row, graph.rows));
+    uint64_t& word = seen[row / kWordBits];
+    const uint64_t bit = uint64_t{1} << (row % kWordBits);
+    if ((word & bit) != 0) fail("graph.place_rows", fmt::format("row {} is there twice", row));
+    word |= bit;
+  }
+  check_steps(graph.entry_offsets, graph.cells, graph.entry_count, 0, "graph.entry_offsets");
+  require_size(graph.entries.size(), graph.entry_count, "graph.entries");
+  for (const uint32_t place : graph.entries) {
+    if (place >= graph.places) fail("graph.entries", fmt::format("there is a place {} of {}", place, graph.places));
+  }
+  require_size(std::ssize(graph.table), saturating_multiply(graph.beams, 2), "graph.table");
+  float last = 0;
+  for (size_t i = 0; i < graph.table.size(); i += 2) {
+    const float beam = graph.table[i];
+    require(beam > last && beam <= static_cast<float>(kWidestBeam), "graph.table", "beams do not ascend from 1");
+    require(graph.table[i + 1] >= 0 && graph.table[i + 1] <= 1, "graph.table", "a recall is not from 0 to 1");
+    last = beam;
+  }
+}
+
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
 }
@@ -189,6 +246,19 @@ std::string transform_section(size_t i, std::string_view what) { return fmt::for
 void check_code_format(const CodecParts& codec) {
   require(codec.format.cols >= 1 && codec.format.cols <= kMost, "about", "codes of an impossible number of columns");
   check_rows("about", [&] { (void)codec.recipe().format_for(codec.format.cols); });
+}
+
+void check_graph_counts(const IndexParts& parts) {
+  const GraphParts& graph = *parts.graph;
+  require(graph.degree >= kDegreeStep && graph.degree <= kMostDegree && graph.degree % kDegreeStep == 0, "about",
+          fmt::format("a graph of degree {}", graph.degree));
+  require(graph.rows >= 1 && graph.rows <= parts.rows, "about", fmt::format("a graph of {} rows", graph.rows));
+  require(graph.places >= 1 && graph.places <= graph.rows, "about", fmt::format("a graph of {} places", graph.places));
+  require(graph.cells >= 1 && graph.cells <= graph.rows, "about", fmt::format("a graph of {} cells", graph.cells));
+  require(graph.entry_count >= 1 && graph.entry_count <= kMost, "about", "a graph without entries");
+  require(graph.beams >= 1 && graph.beams <= kWidestBeam, "about", "a graph that was not measured");
+  require(graph.clipped >= 0 && graph.connected >= 1 && graph.lost >= 0, "about", "a count is negative");
+  require(parts.stored_cols() >= 1 && parts.stored_cols() <= kMostWalkColumns, "about", "a graph of too many columns");
 }
 
 void check_list_count(int64_t lists) { require(lists >= 1 && lists <= kMost, "about", fmt::format("{} lists", lists)); }
@@ -245,6 +315,10 @@ void check_parts(const IndexParts& parts, const Resources& resources) {
     check_lists(parts, resources);
   } else {
     check_flat(parts, resources);
+  }
+  if (parts.graph) {
+    require(!parts.lists || (parts.lists->lists == 1 && !parts.lists->residual), "about", "a graph in front of lists");
+    check_graph(parts, resources);
   }
   check_ids(parts, resources);
   if (parts.refine) {

@@ -25,7 +25,7 @@ void Index::save(const std::string& path, const Resources& resources) const {
       IndexParts counted;
       state->give_parts(counted, used);
     });
-    return compacted_footprint(version.get()).beside({ids + rows / 8 + 8}).beside(parts);
+    return compacted_footprint(*impl_->kind, version.get(), resources).beside({ids + rows / 8 + 8}).beside(parts);
   };
   within_limits("the file", resources, least,
                 [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });
@@ -78,7 +78,8 @@ std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
     throw PartsProblem("about", error.what());
   }
   const bool coded = spec.has_lists || spec.code.has_value();
-  const bool fits = parts.cols == 0 || (coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
+  const bool graph_fits = !parts.graph || (spec.degree == parts.graph->degree && !spec.has_lists);
+  const bool fits = parts.cols == 0 || (graph_fits && coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
                                         spec.transforms.empty() == parts.transforms.empty());
   if (!fits) {
     throw PartsProblem("about",

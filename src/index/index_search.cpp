@@ -237,6 +237,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
     check_refine_from(*params.refine_from, state, own);
   }
+  check_walk_params(state, params);
   if (rows_of(version.get()) == 0) {
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }

@@ -55,6 +55,8 @@ class IndexState {
   virtual int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& /*kept*/, int64_t /*live*/) const {
     return probes;
   }
+  // Whether its searches walk over a graph: then they take beam, width and recall.
+  virtual bool walks() const { return false; }
   // Whether its searches look at candidates a second time, with vectors of its own.
   virtual bool refines() const { return false; }
 

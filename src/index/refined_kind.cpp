@@ -154,6 +154,7 @@ class RefinedState final : public IndexState {
         factor_(factor) {}
 
   bool refines() const override { return true; }
+  bool walks() const override { return inner_->walks(); }
 
   int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
     return inner_->probes_with_filter(probes, kept, live);
@@ -283,6 +284,15 @@ class RefinedKind final : public IndexKind {
     const CodeStore vectors = state == nullptr ? no_vectors(RowsInfo(rows), resources) : state->vectors();
     return made(inner_->added(inner_of(state), rows, Ownership::copy, resources), vectors.added(rows, resources),
                 state == nullptr ? 0 : state->factor());
+  }
+
+  SharedState completed(const SharedState& state, const Resources& resources) const override {
+    const RefinedState& whole = *refined(state.get());
+    SharedState inner = inner_->completed(whole.inner(), resources);
+    return inner == whole.inner() ? state : made(std::move(inner), whole.vectors(), whole.factor());
+  }
+  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    return inner_->completion_footprint(rows, resources);
   }
 
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {

@@ -166,6 +166,8 @@ class TransformedState final : public IndexState {
     return inner_->probes_with_filter(probes, kept, live);
   }
 
+  bool walks() const override { return inner_->walks(); }
+
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     if (only_counts(resources)) {
@@ -293,6 +295,16 @@ class TransformedKind final : public IndexKind {
       inner = inner_->added(inner.get(), some, Ownership::copy, resources);
     });
     return made(state.chain(), std::move(inner));
+  }
+
+  SharedState completed(const SharedState& state, const Resources& resources) const override {
+    const TransformedState& whole = transformed(*state);
+    SharedState inner = inner_->completed(whole.inner(), resources);
+    return inner == whole.inner() ? state : made(whole.chain(), std::move(inner));
+  }
+  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32, rows.space);
+    return inner_->completion_footprint(inside, resources);
   }
 
   // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.

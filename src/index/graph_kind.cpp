@@ -1,0 +1,187 @@
+// "Graph32": a graph in front of vectors that another kind keeps, as they are or as scalar codes.
+//
+// How it grows: rows go to the kind behind; once all of an add are there, completed() gives them codes, with which
+// every walk compares them (the tail). When the tail is more than kTailShare of the rows that the graph joins, the
+// graph is built anew, of all rows. So it depends on the rows and on how they were added, never on threads or memory.
+// Dropping removed rows builds it anew too. Below kFewestWalkedRows rows there is no graph.
+#include <kith/error.hpp>
+
+#include "core/within_limits.hpp"
+#include "graph/search/build_walk_graph.hpp"
+#include "index/factory.hpp"
+#include "index/graph_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kTailShare = 64;       // one of so many
+constexpr int64_t kShortTail = 1024;     // never a reason to build
+constexpr int64_t kLostWarning = 10000;  // one of so many
+
+const GraphState* walked(const IndexState* state) { return static_cast<const GraphState*>(state); }
+const IndexState* store_of(const GraphState* state) { return state == nullptr ? nullptr : state->store().get(); }
+
+template <typename T>
+HostArray<T> taken(PartArray<T>& array, const Resources& resources) {
+  return std::move(array).take("the graph", resources);
+}
+
+// What it was built as.
+std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCoder& coder, const Resources& resources) {
+  PlaceOrder order(taken(parts.place_offsets, resources), taken(parts.place_rows, resources), parts.places);
+  return std::make_shared<const WalkGraph>(
+      WalkGraph{coder, parts.degree, std::move(order), taken(parts.codes, resources), taken(parts.edges, resources),
+                parts.cells, taken(parts.centres, resources), taken(parts.entry_offsets, resources),
+                taken(parts.entries, resources), WalkFacts{parts.clipped, parts.connected, parts.lost}});
+}
+
+class GraphKind final : public IndexKind {
+ public:
+  GraphKind(int64_t degree, std::shared_ptr<const IndexKind> store, const IndexParams& params)
+      : degree_(degree), store_(std::move(store)), params_(params) {}
+
+  bool needs_training() const override { return store_->needs_training(); }
+  SharedState trained(RowSource& rows, const Resources& resources) const override {
+    refuse_elsewhere(rows.info());
+    return made(store_->trained(rows, resources), {}, resources);
+  }
+  Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    return store_->training_footprint(rows, resources);
+  }
+
+  SharedState added(const IndexState* before, const MatrixView& rows, Ownership,
+                    const Resources& resources) const override {
+    refuse_elsewhere(RowsInfo(rows));
+    const GraphState* const state = walked(before);
+    return made(store_->added(store_of(state), rows, Ownership::copy, resources), front_of(state), resources);
+  }
+  Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    refuse_elsewhere(rows);
+    return store_->add_footprint(store_of(walked(before)), rows, resources);
+  }
+
+  SharedState completed(const SharedState& state, const Resources& resources) const override {
+    const GraphState& whole = *walked(state.get());
+    const int64_t rows = whole.content().rows;
+    if (rows < kFewestWalkedRows || whole.front().rows() == rows) return state;
+    const GraphFront& front = whole.front();
+    const bool grows =
+        front.graph != nullptr && rows - front.graph->rows() <= std::max(kShortTail, front.graph->rows() / kTailShare);
+    return with_front(whole, grows ? with_tail(whole, resources) : built(whole, resources));
+  }
+  // Vectors that lie apart are joined for it.
+  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
+    if (rows.rows < kFewestWalkedRows) return {};
+    return footprint_of_call(resources, [&](const Resources& used) {
+      const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
+      const auto graph = build_walk_graph(rows.counted_view(), wish(), used.with_device(Device::cpu()));
+    });
+  }
+
+  SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {
+    return made(store_->compacted(*walked(&before)->store(), kept, resources), {}, resources);
+  }
+
+  SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
+    const auto* const more = dynamic_cast<const GraphState*>(&other);
+    if (more == nullptr) throw_not_alike("the other index has no graph");
+    const GraphState* const state = walked(before);
+    return made(store_->merged(store_of(state), *more->store(), resources), front_of(state), resources);
+  }
+  bool merges_in_place() const override { return store_->merges_in_place(); }
+
+  SharedState restored(IndexParts& parts, const Resources& resources) const override {
+    SharedState store = store_->restored(parts, resources);
+    if (!parts.graph) return made(std::move(store), {}, resources);
+    GraphParts& own = *parts.graph;
+    const auto vectors = std::make_shared<const GraphVectors>(*store, resources);
+    const bool coded = !own.scale.empty();
+    const WalkCoder coder(params_.metric, vectors->dtype(), store->content().cols, coded ? own.scale[0] : 1.0F,
+                          std::vector<float>(own.scale.begin() + (coded ? 1 : 0), own.scale.end()));
+    std::vector<BeamRecall> measured;
+    for (size_t i = 0; i + 1 < own.table.size(); i += 2) {
+      measured.push_back({static_cast<int64_t>(own.table[i]), static_cast<double>(own.table[i + 1])});
+    }
+    GraphFront front;
+    front.graph = restored_graph(own, coder, resources);
+    front.table = std::make_shared<const BeamTable>(std::move(measured));
+    const GraphState before(std::move(store), vectors, front, params_, degree_);
+    if (front.rows() < before.content().rows) front = with_tail(before, resources);
+    return with_front(before, std::move(front));
+  }
+
+ private:
+  WalkGraphWish wish() const { return {params_.metric, degree_, params_.seed}; }
+
+  static void refuse_elsewhere(const RowsInfo& rows) {
+    if (rows.cols > kMostWalkColumns) {
+      throw Unsupported(fmt::format("a Graph of vectors of {} columns; it takes up to {}: put PCA in front of it",
+                                    rows.cols, kMostWalkColumns));
+    }
+    if (rows.space.host_readable()) return;
+    throw Unsupported(
+        "a Graph index is kept and searched on the host, and these vectors lie in a GPU's memory; add them "
+        "from host memory, or use an index of lists (IVF)");
+  }
+
+  static GraphFront front_of(const GraphState* state) { return state == nullptr ? GraphFront() : state->front(); }
+
+  SharedState made(SharedState store, GraphFront front, const Resources& resources) const {
+    auto vectors = std::make_shared<const GraphVectors>(*store, resources);
+    return std::make_shared<GraphState>(std::move(store), std::move(vectors), std::move(front), params_, degree_);
+  }
+  SharedState with_front(const GraphState& state, GraphFront front) const {
+    return std::make_shared<GraphState>(state.store(), state.shared_vectors(), std::move(front), params_, degree_);
+  }
+
+  // The codes of all rows behind the graph's; those that are there are copied.
+  static GraphFront with_tail(const GraphState& state, const Resources& resources) {
+    GraphFront front = state.front();
+    const WalkCoder& coder = front.graph->coder;
+    const int64_t before = front.tail_rows();
+    const int64_t first = front.graph->rows() + before;
+    const int64_t count = state.content().rows - first;
+    HostArray<std::byte> codes((before + count) * coder.place_bytes(), "codes of added rows", resources);
+    if (front.tail != nullptr) std::copy(front.tail->begin(), front.tail->end(), codes.begin());
+    MatrixBuffer room;
+    const MatrixView rows = state.vectors().view(first, count, room, resources);
+    coder.encode_all(rows, codes.data() + before * coder.place_bytes(), resources.with_progress({}));
+    front.tail = std::make_shared<const HostArray<std::byte>>(std::move(codes));
+    return front;
+  }
+
+  GraphFront built(const GraphState& state, const Resources& resources) const {
+    MatrixBuffer room;
+    const int64_t count = state.content().rows;
+    GraphFront front;
+    front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wish(), resources);
+    const int64_t lost = front.graph->facts.lost;
+    if (lost > 0 && lost >= count / kLostWarning) {
+      resources.log(LogLevel::warning,
+                    fmt::format("{} of {} vectors are not found by a short walk over the graph; search with a wider "
+                                "beam, or build it with a larger degree than Graph{}",
+                                lost, count, degree_));
+    }
+    const GraphState unmeasured(state.store(), state.shared_vectors(), front, params_, degree_);
+    front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
+    return front;
+  }
+
+  const int64_t degree_;
+  const std::shared_ptr<const IndexKind> store_;
+  const IndexParams params_;
+};
+
+}  // namespace
+
+std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const IndexParams& params) {
+  std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, params) : make_flat(params);
+  return std::make_shared<GraphKind>(spec.degree, std::move(store), params);
+}
+
+}  // namespace kith

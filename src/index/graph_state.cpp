@@ -1,0 +1,384 @@
+#include "index/graph_state.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/parallel_for.hpp"
+#include "core/random.hpp"
+#include "core/result_exit.hpp"
+#include "core/within_limits.hpp"
+#include "graph/search/walk_search.hpp"
+#include "index/host_rows.hpp"
+#include "index/refine.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/row_sample.hpp"
+#include "rows/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kExactTogether = 256;  // queries that are searched exactly after their walks
+constexpr uint64_t kBeamStream = 0x6265616D;
+constexpr int64_t kMeasuredRows = 1000;
+constexpr int64_t kMeasuredK = 10;
+
+Resources on_cpu(const Resources& resources) {
+  if (resources.device().kind == DeviceKind::cuda) {
+    throw Unsupported(fmt::format(
+        "a Graph index is searched on the CPU, and {} was asked for; use device=\"cpu\", or an index of lists (IVF)",
+        name_of(resources.device())));
+  }
+  return resources.with_device(Device::cpu());
+}
+
+// The places of rows, ascending numbers, that have a place for themselves; kNoWalkPlace for others: rows that look like
+// them are found by it.
+std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uint32_t>& rows) {
+  std::vector<uint32_t> places(rows.size(), kNoWalkPlace);
+  for (int64_t place = 0; place < order.places(); ++place) {
+    if (order.offsets()[place + 1] - order.offsets()[place] > 1) continue;
+    const auto at = std::lower_bound(rows.begin(), rows.end(), order.first_row(place));
+    if (at != rows.end() && *at == order.first_row(place)) {
+      places[static_cast<size_t>(at - rows.begin())] = static_cast<uint32_t>(place);
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+// The second look at what walks have found, with memory for each thread.
+class GraphState::Comparer {
+ public:
+  Comparer(const GraphState& state, const GraphPlan& plan, int64_t k, int slots, const Resources& resources)
+      : state_(state),
+        kind_(key_kind(state.params_.metric)),
+        k_(k),
+        cols_(state.content().cols),
+        room_(plan.candidates + k + GraphVectors::kTogether),
+        queries_(slots * cols_, "queries of a walk", resources),
+        floats_(slots * state.vectors_->float_room(), "candidates of a walk", resources),
+        found_(slots * room_, "candidates of a walk", resources) {}
+
+  // Of the rows at the first places, until they are plan.candidates; returns the sorted first k, and how many they are.
+  std::pair<const uint64_t*, int64_t> compare(const MatrixView& queries, int64_t query, const Beam& places,
+                                              int64_t candidates, const PlaceRows& rows, const uint64_t* kept,
+                                              int slot) const {
+    float* const own = queries_.data() + slot * cols_;
+    widen_row(queries, query, own);
+    CanonicalQuery with{own};
+    canonical_inverse_norms_cpu(MatrixView(own, 1, cols_), &with.inverse_norm);
+    uint64_t* const found = found_.data() + slot * room_;
+    float* const floats = floats_.data() + slot * state_.vectors_->float_room();
+    int64_t count = 0;
+    uint32_t some[GraphVectors::kTogether];
+    float keys[GraphVectors::kTogether];
+    int64_t waiting = 0;
+    const auto compare_waiting = [&] {
+      state_.vectors_->keys(kind_, with, some, waiting, floats, keys);
+      if (count + waiting > room_) {  // many rows at one place: the first k stay
+        std::nth_element(found, found + k_, found + count);
+        count = k_;
+      }
+      for (int64_t i = 0; i < waiting; ++i) found[count++] = pack_neighbor(ordered_key(keys[i]), some[i]);
+      waiting = 0;
+    };
+    int64_t taken = 0;
+    for (int64_t i = 0; i < places.size() && taken < candidates; ++i) {
+      rows.visit(places.place(i), [&](uint32_t row) {
+        if (kept != nullptr && !keeps(kept, row)) return;
+        state_.vectors_->prefetch(row);
+        some[waiting++] = row;
+        ++taken;
+        if (waiting == GraphVectors::kTogether) compare_waiting();
+      });
+    }
+    compare_waiting();
+    const int64_t first = std::min(k_, count);
+    std::partial_sort(found, found + first, found + count);
+    return {found, first};
+  }
+
+ private:
+  const GraphState& state_;
+  const KeyKind kind_;
+  const int64_t k_;
+  const int64_t cols_;
+  const int64_t room_;
+  HostArray<float> queries_;
+  HostArray<float> floats_;
+  HostArray<uint64_t> found_;
+};
+
+GraphState::GraphState(SharedState store, std::shared_ptr<const GraphVectors> vectors, GraphFront front,
+                       const IndexParams& params, int64_t degree)
+    : IndexState(store->content()),
+      store_(std::move(store)),
+      vectors_(std::move(vectors)),
+      front_(std::move(front)),
+      params_(params),
+      degree_(degree) {}
+
+GraphSearch GraphState::search_of(const SearchParams& params, int64_t kept) const {
+  GraphSearch search;
+  search.k = params.k;
+  search.rows = content().rows;
+  search.kept = kept;
+  if (params.width > 0) search.width = params.width;
+  if (params.refine > 0) search.refine = params.refine;
+  if (front_.graph == nullptr) return search;
+  search.beam = params.beam;
+  if (params.recall > 0) search.beam = front_.table->beam_for(params.recall);
+  if (params.recall > 0 && search.beam == 0) return search;  // no measured beam has it: exactly
+  if (search.beam == 0) search.beam = front_.table->default_beam();
+  search.degree = degree_;
+  return search;
+}
+
+void GraphState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                        const Resources& given) const {
+  const Resources resources = on_cpu(given);
+  if (only_counts(resources)) return count_search(queries, out, params, resources);
+  KeptRows kept(params.filter, content().rows, resources);
+  const GraphPlan plan = plan_graph_search(search_of(params, kept.count()));
+  if (plan.exact) return store_->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
+  const HostRows rows(queries, resources);
+  const HostNeighbors results(out, resources);
+  if (params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+  if (params_.metric == Metric::chi_square) refuse_negative("query", rows.view(), {0}, resources);
+  if (kept.leaves_some_out()) kept.bits(resources);
+  walk(plan, {rows.view(), params.filter}, results.view(), kept, resources);
+  results.deliver(resources);
+}
+
+// The largest of what it may turn out to be: a walk with the widest beam, exact search of some queries or of all.
+void GraphState::count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                              const Resources& resources) const {
+  const SearchParams exact{.k = params.k, .filter = params.filter};
+  const KeptRows kept(params.filter, content().rows, resources);
+  const Footprint whole =
+      footprint_of_call(resources, [&](const Resources& used) { store_->search(queries, out, exact, used); });
+  const GraphSearch search = search_of(params, content().rows);
+  if (search.degree == 0) return count_work(whole, resources);
+  const Footprint walks = footprint_of_call(resources, [&](const Resources& used) {
+    GraphPlan plan = plan_graph_search(search);
+    const bool filtered = params.filter.form() != RowFilter::Form::none;
+    if (filtered) plan.walk = widest_walk(search);
+    if (plan.exact && !filtered) return;
+    plan.candidates = std::min(search.refine, kWidestBeam / search.k) * search.k;
+    const HostRows rows(queries, used);
+    const HostNeighbors results(out, used);
+    const int64_t room = WalkCoder::query_bytes(content().cols);
+    const WalkSearch walks_there(plan.walk, degree_, room, queries.rows(), used);
+    const Comparer comparer(*this, plan, params.k, walks_there.slots(), used);
+    const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", used);
+    const int64_t some = std::min(kExactTogether, queries.rows());
+    MatrixBuffer copied(queries.dtype(), some, queries.cols(), "queries that are searched exactly", used);
+    Neighbors found(some, params.k, used);
+    store_->search(copied.view(), found.view(), exact, used);
+  });
+  count_work(whole.then(walks), resources);
+}
+
+void GraphState::walk(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
+                      const Resources& resources) const {
+  const MatrixView& queries = asked.queries;
+  const WalkGraph& graph = *front_.graph;
+  const WalkView view = graph.view(front_.tail == nullptr ? nullptr : front_.tail->data(), front_.tail_rows());
+  const PlaceRows place_rows = graph.order.view();
+  const uint64_t* const bits = kept.leaves_some_out() ? kept.bits() : nullptr;
+  const PlaceFilter place_filter{bits, place_rows};
+  const int64_t most = std::min(out.k, kept.count());  // that every query finds
+  WalkSearch walks_there(plan.walk, degree_, WalkCoder::query_bytes(content().cols), queries.rows(), resources);
+  const Comparer comparer(*this, plan, out.k, walks_there.slots(), resources);
+  const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", resources);
+  const ResultExit exit(params_.metric);
+  ProgressMeter meter("search", queries.rows(), resources);
+  walks_there.run(
+      view, bits == nullptr ? nullptr : &place_filter, queries.rows(), meter, resources,
+      [&](int64_t query, std::byte* memory) {
+        WalkQuery made = graph.coder.query(queries, query, WalkCoder::query_room(memory, content().cols));
+        if (asked.hidden != nullptr) made.hidden = asked.hidden[query];
+        return made;
+      },
+      [&](int64_t query, const Walk& walk, int slot) {
+        const Beam& found = walk.found();
+        failed[query] = bits != nullptr && found.size() < plan.fewest_kept ? 1 : 0;
+        if (failed[query] != 0) return;
+        const auto [packed, count] = comparer.compare(queries, query, found, plan.candidates, place_rows, bits, slot);
+        failed[query] = count < most ? 1 : 0;
+        const int64_t first = query * out.k;
+        write_results(exit, packed, count, out.ids + first, out.distances + first);
+        for (int64_t i = first + count; i < first + out.k; ++i) {
+          write_results(exit, &kPadding, 1, out.ids + i, out.distances + i);
+        }
+      });
+  meter.finish();
+  std::vector<int64_t> which;
+  for (int64_t query = 0; query < queries.rows(); ++query) {
+    if (failed[query] != 0) which.push_back(query);
+  }
+  if (!which.empty()) search_exactly(which, queries, out, asked.filter, resources);
+}
+
+void GraphState::search_exactly(const std::vector<int64_t>& which, const MatrixView& queries, const NeighborsView& out,
+                                const RowFilter& filter, const Resources& resources) const {
+  const auto row_bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
+  const auto total = static_cast<int64_t>(which.size());
+  const int64_t together = std::min(kExactTogether, total);
+  MatrixBuffer some(queries.dtype(), together, queries.cols(), "queries that are searched exactly", resources);
+  Neighbors found(together, out.k, resources);
+  for (int64_t first = 0; first < total; first += together) {
+    const int64_t count = std::min(together, total - first);
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(some.mutable_view().row(i), queries.row(which[static_cast<size_t>(first + i)]), row_bytes);
+    }
+    NeighborsView part = found.view();
+    part.queries = count;
+    store_->search(some.view().slice(0, count), part, {.k = out.k, .filter = filter}, resources);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t query = which[static_cast<size_t>(first + i)];
+      std::copy_n(found.ids(i), out.k, out.ids + query * out.k);
+      std::copy_n(found.distances(i), out.k, out.distances + query * out.k);
+    }
+  }
+}
+
+RangeNeighbors GraphState::range_search(const MatrixView& queries, const RangeSearchParams& params,
+                                        const Resources& resources) const {
+  RangeSearchParams exact = params;
+  exact.probes = 0;
+  return store_->range_search(queries, exact, on_cpu(resources));
+}
+
+void GraphState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
+  store_->reconstruct(rows, out, resources);
+}
+
+IndexBytes GraphState::bytes() const {
+  IndexBytes total = store_->bytes();
+  if (front_.graph != nullptr) total.host += front_.graph->bytes();
+  if (front_.tail != nullptr) total.host += front_.tail->bytes();
+  return total;
+}
+
+void GraphState::describe(IndexInfo& info, const LiveRows& live) const {
+  store_->describe(info, live);
+  info.lists = 0;
+  info.degree = degree_;
+  if (front_.graph == nullptr) return;
+  const WalkGraph& graph = *front_.graph;
+  info.unlinked = front_.tail_rows();
+  info.clipped = graph.facts.clipped;
+  info.lost = graph.facts.lost;
+  info.beam = front_.table->default_beam();
+  for (const BeamRecall& one : front_.table->measured()) info.recalls.emplace_back(one.beam, one.recall);
+  info.parts.emplace_back("codes of the walk",
+                          graph.codes.bytes() + (front_.tail == nullptr ? 0 : front_.tail->bytes()));
+  info.parts.emplace_back("edges", graph.edges.bytes());
+  info.parts.emplace_back("places and cells", graph.bytes() - graph.codes.bytes() - graph.edges.bytes());
+}
+
+void GraphState::give_parts(IndexParts& parts, const Resources& resources) const {
+  store_->give_parts(parts, resources);
+  if (front_.graph == nullptr) return;
+  const std::shared_ptr<const WalkGraph>& graph = front_.graph;
+  const auto share = [&](const auto& array, int64_t count) {
+    using T = std::remove_cvref_t<decltype(array[0])>;
+    return PartArray<T>({array.data(), static_cast<size_t>(count)}, graph);
+  };
+  GraphParts own;
+  own.degree = degree_;
+  own.places = graph->order.places();
+  own.rows = graph->rows();
+  own.cells = graph->cells;
+  own.entry_count = graph->entries.size();
+  own.clipped = graph->facts.clipped;
+  own.connected = graph->facts.parts;
+  own.lost = graph->facts.lost;
+  own.beams = std::ssize(front_.table->measured());
+  if (graph->coder.has_codes()) {
+    own.scale = {graph->coder.step()};
+    own.scale.insert(own.scale.end(), graph->coder.offsets().begin(), graph->coder.offsets().end());
+  }
+  own.codes = share(graph->codes, own.places * graph->coder.place_bytes());
+  own.edges = share(graph->edges, own.places * degree_);
+  own.place_offsets = share(graph->order.offsets(), own.places + 1);
+  own.place_rows = share(graph->order.rows(), own.rows);
+  own.centres = share(graph->centres, graph->centres.size());
+  own.entry_offsets = share(graph->entry_offsets, own.cells + 1);
+  own.entries = share(graph->entries, own.entry_count);
+  for (const BeamRecall& one : front_.table->measured()) {
+    own.table.push_back(static_cast<float>(one.beam));
+    own.table.push_back(static_cast<float>(one.recall));
+  }
+  parts.graph = std::move(own);
+}
+
+BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {
+  const Resources resources = given.with_progress({}).with_device(Device::cpu());
+  const int64_t rows = state.content().rows;
+  const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kBeamStream), rows, kMeasuredRows, resources);
+  const auto count = static_cast<int64_t>(drawn.size());
+  const DType dtype = state.vectors().dtype();
+  const int64_t cols = state.content().cols;
+  MatrixBuffer queries(dtype, count, cols, "rows that recall is measured on", resources);
+  // One more, since most find themselves.
+  Neighbors truth(count, kMeasuredK + 1, resources);
+  Neighbors found(count, kMeasuredK + 1, resources);
+  const SearchParams exact{.k = kMeasuredK + 1};
+  if (only_counts(resources)) {
+    state.store()->search(queries.view(), truth.view(), exact, resources);
+    return {};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    MatrixBuffer room;
+    const MatrixView row = state.vectors().view(drawn[static_cast<size_t>(i)], 1, room, resources);
+    std::memcpy(queries.mutable_view().row(i), row.data(), static_cast<size_t>(cols * size_of(dtype)));
+  }
+  state.store()->search(queries.view(), truth.view(), exact, resources);
+  // Distances of the kMeasuredK nearest others. Rows as near as the last of them count as found, whichever they are.
+  const bool larger = state.metric() == Metric::inner_product;
+  const auto others = [&](const Neighbors& of, int64_t query, float* distances) {
+    const int64_t* const ids = of.ids(query);
+    const int64_t* const end = ids + kMeasuredK + 1;
+    const int64_t own = std::find(ids, end, int64_t{drawn[static_cast<size_t>(query)]}) - ids;
+    int64_t kept = 0;
+    for (int64_t i = 0; i <= kMeasuredK; ++i) {
+      if (i != own && kept < kMeasuredK) distances[kept++] = of.distances(query)[i];
+    }
+  };
+  const std::vector<uint32_t> hidden = lone_places(state.front().graph->order, drawn);
+  const KeptRows all({}, rows, resources);
+  std::vector<BeamRecall> measured;
+  for (const int64_t beam : kMeasuredBeams) {
+    const GraphPlan plan = plan_graph_search(state.search_of({.k = kMeasuredK, .beam = beam}, rows));
+    if (plan.exact) {
+      measured.push_back({beam, 1.0});
+      break;
+    }
+    state.walk(plan, {queries.view(), {}, hidden.data()}, found.view(), all, resources);
+    int64_t right = 0;
+    for (int64_t query = 0; query < count; ++query) {
+      float wanted[kMeasuredK];
+      float got[kMeasuredK];
+      others(truth, query, wanted);
+      others(found, query, got);
+      const float last = wanted[kMeasuredK - 1];
+      right += std::count_if(got, got + kMeasuredK, [&](float d) { return larger ? d >= last : d <= last; });
+    }
+    const double recall = static_cast<double>(right) / static_cast<double>(count * kMeasuredK);
+    measured.push_back({beam, static_cast<double>(static_cast<float>(recall))});
+    if (recall >= kMeasuredRecall) break;
+  }
+  return BeamTable(std::move(measured));
+}
+
+}  // namespace kith
