@@ -55,6 +55,15 @@ std::string index_text(const IndexInfo& info) {
                         info.longest);
   }
   if (info.lists > 0) text += fmt::format("{} bytes a vector\n", info.code_bytes);
+  if (info.beam > 0) {
+    text += fmt::format("graph of up to {} neighbours, {} vectors not linked, {} not found by a short walk, {} values clipped\n",
+                        info.degree, info.unlinked, info.lost, info.clipped);
+    text += "recall by beam:";
+    for (const auto& [beam, recall] : info.recalls) {
+      text += fmt::format(" {} {:.4f}{}", beam, recall, beam == info.beam ? " (default)" : "");
+    }
+    text += "\n";
+  }
   text += fmt::format("{} of memory", format_bytes(info.bytes.host + info.bytes.device));
   const char* mark = ": ";
   for (const auto& [name, bytes] : info.parts) {
@@ -72,6 +81,12 @@ JsonObject index_json(const IndexInfo& info) {
   json.number("rows", info.rows).number("dimension", info.dimension).text("dtype", name_of(info.dtype));
   json.number("lists", info.lists).real("imbalance", info.imbalance).number("longest_list", info.longest);
   json.number("filled_lists", info.filled);
+  if (info.degree > 0) {
+    JsonObject recalls;
+    for (const auto& [beam, recall] : info.recalls) recalls.real(std::to_string(beam), recall);
+    json.number("degree", info.degree).number("unlinked", info.unlinked).number("clipped", info.clipped);
+    json.number("lost", info.lost).number("beam", info.beam).object("recalls", std::move(recalls));
+  }
   json.number("code_bytes", info.code_bytes).number("host_bytes", info.bytes.host);
   json.number("device_bytes", info.bytes.device).object("parts", std::move(parts));
   return json;

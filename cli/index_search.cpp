@@ -101,6 +101,9 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   result.number("k", options.params.k);
   if (options.params.probes > 0) result.number("probes", options.params.probes);
   if (options.params.refine > 0) result.number("refine", options.params.refine);
+  if (options.params.beam > 0) result.number("beam", options.params.beam);
+  if (options.params.width > 0) result.number("width", options.params.width);
+  if (options.params.recall > 0) result.real("recall", options.params.recall);
   if (!options.refine_from.empty()) result.text("refine_from", options.refine_from);
   result.text("device", device).number("threads", threads);
   for (const NamedPath& output : outputs)

@@ -8,7 +8,7 @@
 //   OPQ16_64 PCA64 RR64 L2norm Pad128   first, any number of them: what is done to vectors and queries
 //   IVF4096 or IVF                      then, if given: vectors lie in lists, of which a search looks at some
 //   Graph32                             or a graph with up to so many neighbours of each vector, which searches walk over;
-//                                       behind it Flat, which may be left out, SQ8 or SQfp16 (docs/graph_index.md)
+//                                       behind it Flat, which may be left out, SQ8 or SQfp16 (docs/graph-index.md)
 //   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes:
 //   LSQ8x8 RQ8x8 LSQ7x8_Ncqint8         scalar, product and additive ones, the last with norms (docs/lsq.md)
 //   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these

@@ -33,6 +33,18 @@ class IndexInfo:
         Lists that have any vectors. Others are left where the vectors that differ are fewer than the lists.
     code_bytes : int
         What a vector takes in the lists.
+    degree : int
+        Of a graph: how many neighbours a vector has at most; 0 without one. What follows stays 0 while search is exact.
+    unlinked : int
+        The vectors added since the graph was built, which every search compares.
+    clipped : int
+        Values of vectors beyond the codes that walks go by.
+    lost : int
+        The vectors that a short walk towards them does not find.
+    beam : int
+        That searches take by default.
+    recalls : dict
+        The recall of the 10 nearest by beam, measured when the graph was built.
     host_bytes, device_bytes : int
         All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
     parts : dict
@@ -54,3 +66,9 @@ class IndexInfo:
     host_bytes: int
     device_bytes: int
     parts: dict[str, int] = field(default_factory=dict)
+    degree: int = 0
+    unlinked: int = 0
+    clipped: int = 0
+    lost: int = 0
+    beam: int = 0
+    recalls: dict[int, float] = field(default_factory=dict)

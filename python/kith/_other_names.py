@@ -74,7 +74,7 @@ _ATTRIBUTES = {
     "knn_query": "index.search(queries, k=k), which gives (ids, distances)",
     "query": "index.search(queries, k=k), which gives (ids, distances)",
     "kneighbors": "index.search(queries, k=k), which gives (ids, distances)",
-    "set_ef": "index.search(queries, probes=...)",
+    "set_ef": "index.search(queries, beam=...) of a Graph",
     "reconstruct_n": "index.reconstruct(range(first, last))",
     "reconstruct_batch": "index.reconstruct(ids)",
     "get_items": "index.reconstruct(ids)",

@@ -206,6 +206,9 @@ struct SearchWords {
   int64_t probes;
   int64_t refine;
   std::optional<nb::bytes> refine_from;
+  int64_t beam;
+  int64_t width;
+  double recall;
 };
 
 std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& self, const VectorArray& queries,
@@ -221,7 +224,10 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
                             .filter = filter_over(filter, self.index.size()),
                             .probes = words.probes,
                             .refine = words.refine,
-                            .refine_from = originals ? &*originals : nullptr};
+                            .refine_from = originals ? &*originals : nullptr,
+                            .beam = words.beam,
+                            .width = words.width,
+                            .recall = words.recall};
   check_result_size(view.rows(), k);
   Call call(options);
   return within_limits("the search", call.resources(), [&](const Resources& resources) {
@@ -234,21 +240,23 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
 // The same of what most people pass, in less time: an array of numpy's, a plain number, few results, or arrays for them.
 // None for all else.
 nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::handle k, nb::handle device,
-                        nb::handle threads, nb::handle probes, nb::handle refine, nb::handle out) {
+                        nb::handle threads, nb::handle probes, nb::handle refine, nb::handle beam, nb::handle out) {
   const PlainRows rows(queries);
   const std::optional<int64_t> count = plain_number(k);
   const auto or_default = [](nb::handle given) { return given.is_none() ? std::optional<int64_t>(0) : plain_number(given); };
   const std::optional<int64_t> lists = or_default(probes);
   const std::optional<int64_t> times = or_default(refine);
-  if (!rows.view() || !count || !lists || !times) return nb::none();
+  const std::optional<int64_t> wide = or_default(beam);
+  if (!rows.view() || !count || !lists || !times || !wide) return nb::none();
   // What is out of range is refused by the other way, in its words.
   if ((*lists < 1 && !probes.is_none()) || (*times < 1 && !refine.is_none())) return nb::none();
+  if (*wide < 1 && !beam.is_none()) return nb::none();
   const std::optional<PlainSettings> settings = plain_settings(device, threads);
   if (!settings || !PlainNeighbors::suits(rows.view()->rows(), *count)) return nb::none();
   KnnParams params;
   params.k = *count;
   params.validate();
-  const SearchParams wanted{.k = *count, .probes = *lists, .refine = *times};
+  const SearchParams wanted{.k = *count, .probes = *lists, .refine = *times, .beam = *wide};
   const auto search_into = [&](const NeighborsView& found) {
     Call call(*settings);
     call.run([&] { self.index.search(*rows.view(), found, wanted, call.resources()); });
@@ -309,6 +317,14 @@ nb::dict info(const BorrowingIndex& self) {
   result["longest_list"] = info.longest;
   result["filled_lists"] = info.filled;
   result["code_bytes"] = info.code_bytes;
+  result["degree"] = info.degree;
+  result["unlinked"] = info.unlinked;
+  result["clipped"] = info.clipped;
+  result["lost"] = info.lost;
+  result["beam"] = info.beam;
+  nb::dict recalls;
+  for (const auto& [beam, recall] : info.recalls) recalls[nb::int_(beam)] = recall;
+  result["recalls"] = recalls;
   result["host_bytes"] = info.bytes.host;
   result["device_bytes"] = info.bytes.device;
   result["parts"] = parts;
@@ -380,21 +396,24 @@ void bind_index(nb::module_& module) {
       .def(
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
-             const std::optional<nb::bytes>& refine_from, const FilterArray* filter, const CallOptions& options,
-             const GivenOutput& out) {
-            return search(self, queries, {k, probes, refine, refine_from}, filter, options, out);
+             const std::optional<nb::bytes>& refine_from, int64_t beam, int64_t width, double recall,
+             const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
+            return search(self, queries, {k, probes, refine, refine_from, beam, width, recall}, filter, options, out);
           },
           nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
-          nb::arg("refine_from").none(), nb::arg("filter").none(), nb::arg("options"),
+          nb::arg("refine_from").none(), nb::arg("beam"), nb::arg("width"), nb::arg("recall"),
+          nb::arg("filter").none(), nb::arg("options"),
           nb::arg("out").noconvert().none(),
           nb::sig("def search(self, queries: " KITH_PY_VECTORS
-                  ", k: int, probes: int, refine: int, refine_from: bytes | None, filter: " KITH_PY_FILTER
+                  ", k: int, probes: int, refine: int, refine_from: bytes | None, beam: int, width: int, recall: float, "
+                  "filter: " KITH_PY_FILTER
                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
-           nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("out").none(),
+           nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("beam").none(),
+           nb::arg("out").none(),
            nb::sig("def search_plain(self, queries: object, k: object, device: object, threads: object, "
-                   "probes: object, refine: object, out: object) -> " KITH_PY_NEIGHBORS),
+                   "probes: object, refine: object, beam: object, out: object) -> " KITH_PY_NEIGHBORS),
            "The same, quickly, of arrays of numpy's and a number; None where they are something else.")
       .def("search_tensors", &search_tensors, nb::arg("queries"), nb::arg("k"), nb::arg("device"), nb::arg("threads"),
            nb::arg("stream"), nb::arg("ids"), nb::arg("distances"), nb::arg("probes"), nb::arg("refine"),

@@ -180,7 +180,10 @@ class GraphKind final : public IndexKind {
 }  // namespace
 
 std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const IndexParams& params) {
-  std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, params) : make_flat(params);
+  // Few searches are exact: a copy laid out for them would take as much memory as the graph.
+  IndexParams behind = params;
+  behind.prepare = false;
+  std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, behind) : make_flat(behind);
   return std::make_shared<GraphKind>(spec.degree, std::move(store), params);
 }
 

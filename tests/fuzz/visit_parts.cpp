@@ -55,6 +55,17 @@ void visit(const IndexParts& parts) {
       }
     }
   }
+  if (parts.graph) {
+    const GraphParts& graph = *parts.graph;
+    for (const uint32_t other : graph.edges) {
+      if (other != UINT32_MAX && other >= graph.places) throw std::logic_error("a place that there is not");
+    }
+    for (const uint32_t entry : graph.entries) seen = static_cast<float>(graph.place_offsets[entry]);
+    for (const uint32_t row : graph.place_rows) {
+      if (row >= parts.rows) throw std::logic_error("a row that there is not");
+    }
+    seen = static_cast<float>(graph.codes.size() + graph.centres.size());
+  }
   if (parts.refine) visit_codes(parts.refine->codec, parts.refine->codes, parts.rows);
 }
 

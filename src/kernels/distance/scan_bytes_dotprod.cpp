@@ -111,9 +111,16 @@ void gather_keys(const int8_t* query, const ByteKeyRows& rows, const uint32_t* n
     for (int64_t r = 0; r < kRows; ++r) {
       some[r] = data + static_cast<int64_t>(numbers[std::min(first + r, count - 1)]) * rows.stride;
     }
-    DotSums sums;
-    scan_group<kKind, true>(bytes, some, rows.stride, vdupq_n_u8(0), sums);
-    const int32x4_t all = vreinterpretq_s32_u32(add_integer_lanes(sums.values));
+    uint32x4_t sums[kRows];
+    uint32x4_t unused{};
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r] = vdupq_n_u32(0);
+    for (int64_t c = 0; c < rows.stride; c += kBytes) {
+      const uint8x16_t q = vld1q_u8(bytes + c);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) step<kKind, true>(q, vld1q_u8(some[r] + c), sums[r], unused);
+    }
+    const int32x4_t all = vreinterpretq_s32_u32(add_integer_lanes(sums));
     const int32x4_t found = kKind == DotKind::differences ? all : vnegq_s32(all);
     if (first + kRows <= count) {
       vst1q_s32(keys + first, found);

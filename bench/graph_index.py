@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""`Graph32` beside faiss HNSW32, usearch and hnswlib, as far as they are installed: recall of the 10 nearest over processor
+time, one thread, one query at a time and in batches of 100.
+
+    graph_index.py [--data sift sift_u8 glove mixture] [--folder DATA] [--rows 100000] [--queries 1000] [--rounds 3]
+                   [--factory Graph32] [--without faiss ...] [--write]
+
+DATA holds sift1m_base.u8bin, sift1m_query.u8bin, glove100_base.f16bin and glove100_query.f16bin; `mixture` is made: rank 48 in
+768 columns, of length 1. Builds are timed by processor time on all threads. Each peer searches with its own effort (ef,
+expansion), each effort in turn with all others, and the shortest of the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import kith
+import numpy as np
+import turns
+
+_EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
+_K = 10
+
+
+def read(path: Path, rows: int) -> np.ndarray:
+    return np.asarray(kith.read_vectors(path, 0, rows))
+
+
+def low_rank(rows: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    basis = rng.standard_normal((48, 768), dtype=np.float32)
+    centres = rng.standard_normal((200, 48), dtype=np.float32)
+    points = centres[rng.integers(200, size=rows + queries)] + rng.standard_normal((rows + queries, 48), dtype=np.float32)
+    x = points @ basis
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x[:rows], x[rows:]
+
+
+def data_of(name: str, folder: Path, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray, str]:
+    if name == "mixture":
+        return *low_rank(rows, queries), "l2"
+    if name == "glove":
+        base, query = read(folder / "glove100_base.f16bin", rows), read(folder / "glove100_query.f16bin", queries)
+        return base.astype(np.float32), query.astype(np.float32), "cosine"
+    base, query = read(folder / "sift1m_base.u8bin", rows), read(folder / "sift1m_query.u8bin", queries)
+    if name == "sift":
+        base, query = base.astype(np.float32), query.astype(np.float32)
+    return base, query, "l2"
+
+
+class KithGraph:
+    def __init__(self, x, metric, factory):
+        self.index = kith.Index(factory, metric=metric)
+        self.index.add(x)
+
+    def search(self, queries, effort):
+        return self.index.search(queries, k=_K, beam=effort, threads=1).ids
+
+
+class FaissHnsw:
+    def __init__(self, x, metric):
+        import faiss
+
+        x = x.astype(np.float32)
+        self.unit = metric == "cosine"
+        if self.unit:
+            x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        self.index = faiss.IndexHNSWFlat(x.shape[1], 32)
+        self.index.hnsw.efConstruction = 200
+        self.index.add(x)
+        faiss.omp_set_num_threads(1)
+
+    def prepared(self, queries):
+        queries = queries.astype(np.float32)
+        return queries / np.linalg.norm(queries, axis=1, keepdims=True) if self.unit else queries
+
+    def search(self, queries, effort):
+        self.index.hnsw.efSearch = effort
+        return self.index.search(queries, _K)[1]
+
+
+class Usearch:
+    def __init__(self, x, metric, dtype):
+        from usearch.index import Index
+
+        self.index = Index(ndim=x.shape[1], metric="cos" if metric == "cosine" else "l2sq", dtype=dtype, connectivity=16,
+                           expansion_add=200)
+        self.index.add(np.arange(len(x)), x.astype(np.float32))
+
+    def prepared(self, queries):
+        return queries.astype(np.float32)
+
+    def search(self, queries, effort):
+        self.index.expansion_search = effort
+        return self.index.search(queries, _K, threads=1).keys
+
+
+class Hnswlib:
+    def __init__(self, x, metric):
+        import hnswlib
+
+        self.index = hnswlib.Index(space="cosine" if metric == "cosine" else "l2", dim=x.shape[1])
+        self.index.init_index(max_elements=len(x), ef_construction=200, M=16)
+        self.index.add_items(x.astype(np.float32))
+        self.index.set_num_threads(1)
+
+    def prepared(self, queries):
+        return queries.astype(np.float32)
+
+    def search(self, queries, effort):
+        self.index.set_ef(max(effort, _K))
+        return self.index.knn_query(queries, k=_K)[0]
+
+
+def built(name, make):
+    start = time.process_time()
+    try:
+        index = make()
+    except ImportError:
+        print(f"{name}: not installed")
+        return None, 0.0
+    return index, time.process_time() - start
+
+
+def recall_of(ids, truth) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / _K for a, b in zip(ids, truth)]))
+
+
+def measure(indexes, queries, truth, rounds):
+    """For each index and effort: recall, and microseconds of processor time a query, alone and in batches."""
+    rows = []
+    for effort in _EFFORTS:
+        runs, recalls = {}, {}
+        for name, index in indexes.items():
+            own = index.prepared(queries) if hasattr(index, "prepared") else queries
+
+            def alone(index=index, own=own):
+                for i in range(len(own)):
+                    index.search(own[i : i + 1], effort)
+
+            def batches(index=index, own=own):
+                for i in range(0, len(own), 100):
+                    index.search(own[i : i + 100], effort)
+
+            runs[name, "one"], runs[name, "batch"] = alone, batches
+            recalls[name] = recall_of(np.asarray(index.search(own, effort)).astype(np.int64), truth)
+        best = turns.best_in_turn(rounds, runs, time.process_time)
+        for name in indexes:
+            one, batch = (best[name, kind] / len(queries) * 1e6 for kind in ("one", "batch"))
+            rows.append({"index": name, "effort": effort, "recall": recalls[name], "one_us": one, "batch_us": batch})
+            print(f"  {effort:4d} {name:14s} recall {recalls[name]:.4f}  one {one:7.1f} us  batch {batch:7.1f} us", flush=True)
+    return rows
+
+
+def at_recall(rows, name, wanted, kind):
+    """The time at a recall, between the two efforts around it."""
+    points = sorted((r["recall"], r[kind]) for r in rows if r["index"] == name)
+    for (r0, t0), (r1, t1) in zip(points, points[1:]):
+        if r0 <= wanted <= r1 and r1 > r0:
+            return t0 + (t1 - t0) * (wanted - r0) / (r1 - r0)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["sift", "sift_u8", "glove", "mixture"])
+    parser.add_argument("--folder", type=Path, default=Path("data"))
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--factory", default="Graph32")
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    results = []
+    for name in options.data:
+        x, queries, metric = data_of(name, options.folder, options.rows, options.queries)
+        print(f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}")
+        makers = {
+            "kith": lambda: KithGraph(x, metric, options.factory),
+            "faiss": lambda: FaissHnsw(x, metric),
+            "usearch_f32": lambda: Usearch(x, metric, "f32"),
+            "usearch_i8": lambda: Usearch(x, metric, "i8"),
+            "hnswlib": lambda: Hnswlib(x, metric),
+        }
+        indexes, seconds = {}, {}
+        for peer, make in makers.items():
+            if peer in options.without or (peer == "usearch_i8" and metric != "cosine"):
+                continue  # usearch scales to bytes for cosine alone
+            index, taken = built(peer, make)
+            if index is not None:
+                indexes[peer], seconds[peer] = index, taken
+                print(f"  {peer}: built in {taken:.1f} processor s", flush=True)
+        truth = np.asarray(kith.knn(queries, x, k=_K, metric=metric).ids)
+        rows = measure(indexes, queries, truth, options.rounds)
+        for wanted in (0.90, 0.95, 0.98, 0.99):
+            times = {peer: at_recall(rows, peer, wanted, "one_us") for peer in indexes}
+            print(f"  at {wanted}: " + ", ".join(f"{p} {t:.0f} us" if t else f"{p} -" for p, t in times.items()))
+        results.append({"data": name, "rows": len(x), "cols": x.shape[1], "build_s": seconds, "points": rows})
+    if options.write:
+        turns.write_results(turns.results_path("graph_index"), vars(options) | {"folder": str(options.folder)}, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,440 @@
+// Index("Graph32"): recall, the same bytes however it is asked, hard cases, filters, growth, removal, files, and what it
+// refuses.
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include "index/graph_plan.hpp"
+#include "index/index_check.hpp"
+#include "reference/data.hpp"
+#include "reference/data_kinds.hpp"
+#include "reference/sanitized.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+// Enough for walks: exact search of fewer is no more work.
+int64_t walked_rows() { return reference::fewer_if_sanitized(9000, 6000); }
+
+Index graph_of(const MatrixView& rows, const char* factory = "Graph16", Metric metric = Metric::l2, int threads = 2) {
+  Index index(factory, {.metric = metric});
+  if (!index.trained()) index.train(rows, on_cpu(kNoLimit, threads));
+  index.add(rows, Ownership::copy, on_cpu(kNoLimit, threads));
+  return index;
+}
+
+// The share of found neighbours that are as near as the last true one.
+double recall_of(const Index& index, const Neighbors& found, const MatrixView& queries, const MatrixView& rows,
+                 const RowFilter& filter = {}) {
+  const Metric metric = index.params().metric;
+  const Neighbors truth = knn(queries, rows, {.k = found.k(), .metric = metric, .filter = filter}, on_cpu());
+  int64_t right = 0;
+  for (int64_t q = 0; q < found.queries(); ++q) {
+    const float last = truth.distances(q)[found.k() - 1];
+    for (int64_t i = 0; i < found.k(); ++i) {
+      const float distance = found.distances(q)[i];
+      right += found.ids(q)[i] >= 0 && (larger_is_nearer(metric) ? distance >= last : distance <= last) ? 1 : 0;
+    }
+  }
+  return static_cast<double>(right) / static_cast<double>(found.queries() * found.k());
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(GraphIndex, FindsNeighborsByEveryMetricAndDistancesAreThoseOfKnn) {
+  const auto rows = reference::without_sign(reference::make_kind("low_rank_24", walked_rows(), 1));
+  const MatrixView queries = rows.view().slice(0, 50);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine, Metric::l1,
+                              Metric::linf, Metric::chi_square}) {
+    SCOPED_TRACE(name_of(metric));
+    const Index index = graph_of(rows.view(), "Graph16", metric);
+    const Neighbors found = index.search(queries, {.k = 10, .beam = 100}, on_cpu());
+    EXPECT_GE(recall_of(index, found, queries, rows.view()), 0.9);
+    for (int64_t q = 0; q < 50; ++q) {
+      for (int64_t i = 0; i < 10; ++i) {
+        const auto row = found.ids(q)[i];
+        const float key = reference::canonical(metric, rows.row(q), rows.row(row), rows.cols);
+        ASSERT_EQ(found.distances(q)[i], larger_is_nearer(metric) ? 0.0F - key : key);
+      }
+    }
+  }
+}
+
+TEST(GraphIndex, TheSameBytesForAnyBatchAndThreads) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const auto queries = make_floats(Shape::gaussian, 64, rows.cols, 2);
+  const Index index = graph_of(rows.view());
+  const Index other = graph_of(rows.view(), "Graph16", Metric::l2, 8);
+  const SearchParams params{.k = 7, .beam = 20};
+  const Neighbors all = index.search(queries.view(), params, on_cpu());
+  expect_same(all, other.search(queries.view(), params, on_cpu(kNoLimit, 8)));
+  for (const int64_t batch : {1, 7}) {
+    for (int64_t first = 0; first < 64; first += batch) {
+      const int64_t count = std::min<int64_t>(batch, 64 - first);
+      const Neighbors some = index.search(queries.view().slice(first, count), params, on_cpu(kNoLimit, 1));
+      ASSERT_EQ(std::memcmp(some.ids(), all.ids(first), static_cast<size_t>(count * 7) * sizeof(int64_t)), 0);
+      ASSERT_EQ(std::memcmp(some.distances(), all.distances(first), static_cast<size_t>(count * 7) * sizeof(float)), 0);
+    }
+  }
+}
+
+TEST(GraphIndex, TheDefaultBeamHasItsRecallAndRecallChoosesABeam) {
+  const auto data = reference::make_kind("low_rank_24", walked_rows() + 200, 1);
+  const MatrixView rows = data.view().slice(0, walked_rows());
+  const MatrixView some = data.view().slice(walked_rows(), 200);
+  const Index index = graph_of(rows);
+  const IndexInfo info = index.info();
+  EXPECT_EQ(info.degree, 16);
+  ASSERT_FALSE(info.recalls.empty());
+  EXPECT_GE(recall_of(index, index.search(some, {}, on_cpu()), some, rows), 0.9);
+  EXPECT_GE(recall_of(index, index.search(some, {.recall = 0.99}, on_cpu()), some, rows), 0.97);
+  EXPECT_EQ(recall_of(index, index.search(some, {.recall = 1}, on_cpu()), some, rows), 1);
+  expect_same(index.search(some, {}, on_cpu()), index.search(some, {.beam = info.beam}, on_cpu()));
+}
+
+TEST(GraphIndex, FewRowsAreSearchedExactly) {
+  for (const int64_t count : {1, 2, 15, 300, 4095}) {
+    const auto rows = make_floats(Shape::gaussian, count, 8, 1);
+    const Index index = graph_of(rows.view(), "Graph32");
+    expect_exact(index, rows.view().slice(0, std::min<int64_t>(count, 5)), numbers(count));
+    EXPECT_EQ(index.info().beam, 0);
+  }
+}
+
+TEST(GraphIndex, HardRows) {
+  const int64_t count = 5000;
+  for (const Shape shape : reference::kAllShapes) {
+    SCOPED_TRACE(name_of(shape));
+    const auto rows = make_floats(shape, count, 6, 1);
+    const MatrixView queries = rows.view().slice(0, 20);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      const Index index = graph_of(rows.view(), "Graph16", metric);
+      const Neighbors found = index.search(queries, {.k = 10, .beam = 64}, on_cpu());
+      for (int64_t i = 0; i < 200; ++i) ASSERT_GE(found.ids()[i], 0);
+      if (metric == Metric::l2) {
+        // Where norms differ by decades, codes of one step do not tell the near ones of short rows apart.
+        EXPECT_GE(recall_of(index, found, queries, rows.view()), shape == Shape::mixed_norms ? 0.75 : 0.9);
+      }
+    }
+  }
+}
+
+TEST(GraphIndex, ManyEqualRowsFarQueriesAndOneColumn) {
+  auto rows = make_floats(Shape::gaussian, walked_rows(), 8, 1);
+  for (int64_t i = 0; i < rows.rows / 2; ++i) std::copy_n(rows.row(i % 3), 8, rows.row(i));
+  const Index index = graph_of(rows.view());
+  const MatrixView three = rows.view().slice(0, 3);
+  const Neighbors found = index.search(three, {.k = 50, .beam = 50}, on_cpu());
+  EXPECT_EQ(recall_of(index, found, three, rows.view()), 1);
+  EXPECT_EQ(found.ids(1)[0], 1);  // the smallest row of all that are equal
+  EXPECT_EQ(found.ids(1)[49], 1 + 49 * 3);
+  auto far = make_floats(Shape::gaussian, 20, 8, 5);
+  for (float& value : far.values) value *= 1000;
+  EXPECT_GE(recall_of(index, index.search(far.view(), {.beam = 128}, on_cpu()), far.view(), rows.view()), 0.9);
+  const auto line = make_floats(Shape::gaussian, 6000, 1, 1);
+  const Index narrow = graph_of(line.view());
+  const MatrixView on_line = line.view().slice(0, 30);
+  EXPECT_GE(recall_of(narrow, narrow.search(on_line, {.beam = 64}, on_cpu()), on_line, line.view()), 0.9);
+}
+
+TEST(GraphIndex, ClustersThatNothingJoins) {
+  for (const int64_t size : {10, 100, 1000}) {
+    SCOPED_TRACE(size);
+    auto rows = make_floats(Shape::gaussian, walked_rows(), 16, 1);
+    const auto centres = make_floats(Shape::gaussian, rows.rows / size, 16, 2);
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      for (int64_t c = 0; c < 16; ++c) rows.row(i)[c] += 30 * centres.row(i / size)[c];
+    }
+    const Index index = graph_of(rows.view(), "Graph32");
+    EXPECT_EQ(index.info().lost, 0);
+    const MatrixView queries = rows.view().slice(0, 200);
+    EXPECT_GE(recall_of(index, index.search(queries, {}, on_cpu()), queries, rows.view()), 0.95);
+    EXPECT_GE(recall_of(index, index.search(queries, {.beam = 64}, on_cpu()), queries, rows.view()), 0.98);
+  }
+}
+
+TEST(GraphIndex, FiltersFindAllThatIsKept) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 30);
+  const Index index = graph_of(rows.view());
+  for (const int64_t each : {1, 2, 10, 100, 3000}) {
+    SCOPED_TRACE(each);
+    std::vector<uint8_t> mask(static_cast<size_t>(rows.rows), 0);
+    for (int64_t i = 0; i < rows.rows; i += each) mask[static_cast<size_t>(i)] = 1;
+    const RowFilter filter = RowFilter::mask(mask.data(), rows.rows);
+    const Neighbors found = index.search(queries, {.k = 10, .filter = filter, .beam = 40}, on_cpu());
+    const int64_t kept = (rows.rows + each - 1) / each;
+    for (int64_t q = 0; q < 30; ++q) {
+      for (int64_t i = 0; i < 10; ++i) {
+        ASSERT_EQ(found.ids(q)[i] >= 0, i < kept);
+        if (i < kept) {
+          ASSERT_EQ(found.ids(q)[i] % each, 0);
+        }
+      }
+    }
+    if (kept >= 10) {
+      EXPECT_GE(recall_of(index, found, queries, rows.view(), filter), 0.9);
+    }
+  }
+  // Rows far from all queries alone: walks meet none of them.
+  std::vector<int64_t> farthest;
+  const Neighbors order = knn(queries.slice(0, 1), rows.view(), {.k = rows.rows}, on_cpu());
+  for (int64_t i = rows.rows / 2; i < rows.rows; ++i) farthest.push_back(order.ids()[i]);
+  const RowFilter far = RowFilter::rows(farthest.data(), std::ssize(farthest));
+  const Neighbors found = index.search(queries.slice(0, 1), {.k = 10, .filter = far, .beam = 20}, on_cpu());
+  EXPECT_GE(recall_of(index, found, queries.slice(0, 1), rows.view(), far), 0.9);
+}
+
+TEST(GraphIndex, KAboveTheBeamAndAboveTheRows) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 3);
+  const Index index = graph_of(rows.view());
+  const Neighbors many = index.search(queries, {.k = 60, .beam = 1}, on_cpu());
+  for (int64_t i = 0; i < 180; ++i) ASSERT_GE(many.ids()[i], 0);
+  const Neighbors all = index.search(queries, {.k = rows.rows + 5}, on_cpu());
+  EXPECT_GE(all.ids(0)[rows.rows - 1], 0);
+  EXPECT_EQ(all.ids(0)[rows.rows], -1);
+}
+
+TEST(GraphIndex, GrowsByPiecesAndSingleRows) {
+  const int64_t count = walked_rows();
+  const auto rows = reference::make_kind("low_rank_24", count + 1000, 1);
+  Index index = graph_of(rows.view().slice(0, count));
+  for (int64_t i = 0; i < 20; ++i) index.add(rows.view().slice(count + i, 1), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().unlinked, 20);
+  index.add(rows.view().slice(count + 20, 500), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().unlinked, 520);
+  const MatrixView added = rows.view().slice(count, 520);
+  const Neighbors own = index.search(added, {.k = 1}, on_cpu());
+  for (int64_t i = 0; i < 520; ++i) ASSERT_EQ(own.ids(i)[0], count + i);
+  index.add(rows.view().slice(count + 520, 480), Ownership::copy, on_cpu());
+  index.add(rows.view().slice(0, 100), Ownership::copy, on_cpu());  // too many: built anew
+  EXPECT_EQ(index.info().unlinked, 0);
+  EXPECT_EQ(index.size(), count + 1100);
+}
+
+TEST(GraphIndex, RemovedRowsAreNeverFound) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 40);
+  Index index = graph_of(rows.view());
+  std::vector<int64_t> gone;
+  for (int64_t i = 0; i < rows.rows; i += 7) gone.push_back(i);
+  index.remove(view(gone), on_cpu());
+  EXPECT_GT(index.info().dead, 0);
+  const auto expect_left = [&] {
+    const Neighbors found = index.search(queries, {.k = 10, .beam = 60}, on_cpu());
+    std::vector<int64_t> left;
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      if (i % 7 != 0) left.push_back(i);
+    }
+    const RowFilter filter = RowFilter::rows(left.data(), std::ssize(left));
+    for (int64_t i = 0; i < 400; ++i) ASSERT_NE(found.ids()[i] % 7, 0);
+    EXPECT_GE(recall_of(index, found, queries, rows.view(), filter), 0.9);
+  };
+  expect_left();
+  index.compact(on_cpu());
+  EXPECT_EQ(index.info().dead, 0);
+  expect_left();
+  index.remove(view(numbers(rows.rows)), on_cpu());
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_EQ(index.search(queries, {}, on_cpu()).ids()[0], -1);
+  index.add(rows.view(), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.size(), rows.rows);
+  EXPECT_GE(index.search(queries, {}, on_cpu()).ids()[0], rows.rows);
+}
+
+TEST(GraphIndex, AFileAnswersAsBefore) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 40);
+  const std::string path = (std::filesystem::temp_directory_path() / "kith_graph_index_test.kith").string();
+  for (const char* const factory : {"Graph16", "Graph32,SQ8", "Graph16,SQfp16", "PCA8,Graph16", "Graph16,RFlat"}) {
+    SCOPED_TRACE(factory);
+    Index index = graph_of(rows.view(), factory);
+    index.add(queries, Ownership::copy, on_cpu());
+    index.save(path, on_cpu());
+    const Index loaded = Index::load(path, on_cpu());
+    EXPECT_EQ(loaded.info().beam, index.info().beam);
+    EXPECT_EQ(loaded.info().recalls, index.info().recalls);
+    EXPECT_EQ(loaded.info().unlinked, 40);
+    EXPECT_EQ(loaded.info().clipped, index.info().clipped);
+    expect_same(index.search(queries, {}, on_cpu()), loaded.search(queries, {}, on_cpu()));
+    expect_same(index.search(queries, {.k = 3, .refine = 2, .beam = 9, .width = 4}, on_cpu()),
+                loaded.search(queries, {.k = 3, .refine = 2, .beam = 9, .width = 4}, on_cpu()));
+  }
+  const Index byl1 = graph_of(rows.view(), "Graph16", Metric::l1);
+  byl1.save(path, on_cpu());
+  expect_same(byl1.search(queries, {}, on_cpu()), Index::load(path, on_cpu()).search(queries, {}, on_cpu()));
+  std::remove(path.c_str());
+}
+
+TEST(GraphIndex, KeepsCodesBehindIt) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 40);
+  for (const char* const factory : {"Graph16,SQ8", "Graph16,SQfp16", "Graph16,Flat"}) {
+    SCOPED_TRACE(factory);
+    const Index index = graph_of(rows.view(), factory);
+    EXPECT_GE(recall_of(index, index.search(queries, {.k = 1, .beam = 60}, on_cpu()), queries, rows.view()),
+              factory == std::string("Graph16,Flat") ? 0.9 : 0.0);
+    // Exact search, and a walk, tell the same distance of the same vector.
+    const Neighbors walked = index.search(queries, {.k = 1, .beam = 60}, on_cpu());
+    const Neighbors exact = index.search(queries, {.k = 1, .recall = 1}, on_cpu());
+    int64_t same = 0;
+    for (int64_t q = 0; q < 40; ++q) {
+      if (walked.ids(q)[0] != exact.ids(q)[0]) continue;
+      ++same;
+      ASSERT_EQ(walked.distances(q)[0], exact.distances(q)[0]);
+    }
+    EXPECT_GE(same, 36);
+  }
+}
+
+TEST(GraphIndex, RangesAreExact) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  const MatrixView queries = rows.view().slice(0, 10);
+  const Index index = graph_of(rows.view());
+  const Neighbors near = knn(queries, rows.view(), {.k = 30}, on_cpu());
+  const float radius = near.distances(0)[29];
+  const RangeNeighbors found = index.range_search(queries, {.radius = radius}, on_cpu());
+  const RangeNeighbors expected = kith::range_search(queries, rows.view(), {.radius = radius}, on_cpu());
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_EQ(std::memcmp(found.ids(), expected.ids(), static_cast<size_t>(found.size()) * sizeof(int64_t)), 0);
+}
+
+TEST(GraphIndex, MergesAndReconstructs) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  Index one = graph_of(rows.view().slice(0, walked_rows() / 2));
+  const Index two = graph_of(rows.view().slice(walked_rows() / 2, walked_rows() / 2));
+  one.merge(two, {.shift_ids = true}, on_cpu());
+  EXPECT_EQ(one.size(), walked_rows());
+  expect_same(one.search(rows.view().slice(0, 20), {.beam = 30}, on_cpu()),
+              graph_of(rows.view()).search(rows.view().slice(0, 20), {.beam = 30}, on_cpu()));
+  const std::vector<float> row = reconstructed(one, {walked_rows() - 1});
+  EXPECT_EQ(std::memcmp(row.data(), rows.row(walked_rows() - 1), row.size() * sizeof(float)), 0);
+  Index flat("Flat");
+  flat.add(rows.view(), Ownership::copy, on_cpu());
+  EXPECT_THROW(one.merge(flat, {.shift_ids = true}, on_cpu()), InvalidArgument);
+}
+
+TEST(GraphIndex, SearchesRunWhileRowsComeAndGo) {
+  const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
+  Index index = graph_of(rows.view());
+  std::vector<std::thread> readers;
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    readers.emplace_back([&] {
+      const Resources one = on_cpu(kNoLimit, 1);
+      while (!stop) {
+        const Neighbors found = index.search(rows.view().slice(0, 4), {.k = 5}, one);
+        for (int64_t i = 0; i < 20; ++i) wrong += found.ids()[i] < 0 ? 1 : 0;
+      }
+    });
+  }
+  for (int64_t i = 0; i < 5; ++i) {
+    index.add(rows.view().slice(i * 10, 10), Ownership::copy, on_cpu());
+    const std::vector<int64_t> gone = numbers(5, 100 + 5 * i);
+    index.remove(view(gone), on_cpu());
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(GraphIndex, AMemoryLimitThatIsNamedDoes) {
+  const auto rows = reference::make_kind("low_rank_24", 6000, 1);
+  const auto add_within = [&](int64_t limit) {
+    Index index("Graph16");
+    index.add(rows.view(), Ownership::copy, on_cpu(limit));
+    return index;
+  };
+  int64_t needed = 0;
+  try {
+    add_within(1 << 20);
+  } catch (const OutOfMemory& error) {
+    needed = error.bytes_needed();
+  }
+  ASSERT_GT(needed, 1 << 20);
+  const Index index = add_within(needed);
+  const Index free = graph_of(rows.view());
+  const Neighbors expected = free.search(rows.view().slice(0, 30), {}, on_cpu());
+  int64_t for_search = 0;
+  try {
+    (void)free.search(rows.view().slice(0, 30), {}, on_cpu(1000));
+  } catch (const OutOfMemory& error) {
+    for_search = error.bytes_needed();
+  }
+  ASSERT_GT(for_search, 1000);
+  expect_same(expected, free.search(rows.view().slice(0, 30), {}, on_cpu(for_search)));
+  expect_same(expected, index.search(rows.view().slice(0, 30), {}, on_cpu()));
+}
+
+TEST(GraphIndex, RefusesWhatItCannotDo) {
+  const auto rows = make_floats(Shape::gaussian, 5000, 4, 1);
+  const Index index = graph_of(rows.view());
+  const MatrixView query = rows.view().slice(0, 1);
+  for (const char* const wrong : {"Graph", "Graph8", "Graph33", "Graph144", "Graph32,PQ2", "Graph32,IVF4,Flat"}) {
+    EXPECT_THROW((void)Index(wrong), InvalidArgument) << wrong;
+  }
+  EXPECT_THAT(message_of([] { (void)Index("HNSW32"); }), ::testing::HasSubstr("Graph64"));
+  const auto search = [&](const SearchParams& params) {
+    return [&index, &query, params] { (void)index.search(query, params, on_cpu()); };
+  };
+  EXPECT_THAT(message_of(search({.beam = -1})), ::testing::HasSubstr("from 1"));
+  EXPECT_THAT(message_of(search({.width = 65})), ::testing::HasSubstr("64"));
+  EXPECT_THAT(message_of(search({.recall = 1.5})), ::testing::HasSubstr("at most 1"));
+  EXPECT_THAT(message_of(search({.beam = 3, .recall = 0.5})), ::testing::HasSubstr("one of them"));
+  EXPECT_THAT(message_of([&] {
+                (void)index.search(query, {}, on_cpu().with_device(Device::cuda(0)));
+              }),
+              ::testing::HasSubstr("CPU"));
+  Index flat("Flat");
+  flat.add(rows.view(), Ownership::copy, on_cpu());
+  EXPECT_THAT(message_of([&] { (void)flat.search(query, {.beam = 10}, on_cpu()); }), ::testing::HasSubstr("Graph"));
+  auto nan = make_floats(Shape::gaussian, 1, 4, 1);
+  nan.row(0)[2] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW((void)index.search(nan.view(), {}, on_cpu()), InvalidArgument);
+}
+
+TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {
+  GraphSearch search{.k = 10, .beam = 32, .rows = 1000000, .kept = 1000000, .degree = 32};
+  EXPECT_FALSE(plan_graph_search(search).exact);
+  EXPECT_EQ(plan_graph_search(search).walk.beam, 32);
+  EXPECT_EQ(plan_graph_search(search).walk.kept, 0);
+  EXPECT_EQ(plan_graph_search(search).candidates, 40);
+  search.kept = 100000;
+  EXPECT_EQ(plan_graph_search(search).walk.beam, 320);
+  EXPECT_EQ(plan_graph_search(search).walk.kept, 160);
+  EXPECT_GE(widest_walk(search).beam, 320);
+  search.kept = 60000;
+  EXPECT_TRUE(plan_graph_search(search).exact);
+  search.kept = 0;
+  EXPECT_TRUE(plan_graph_search(search).exact);
+  search = {.k = 10, .beam = 32, .rows = 4096, .kept = 4096, .degree = 32};
+  EXPECT_TRUE(plan_graph_search(search).exact);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,64 @@
+// A walk over a graph as graph/search/walk.hpp defines it, slowly: everything that was seen is kept in order.
+#pragma once
+
+#include "graph/search/walk.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace kith::reference {
+
+using Seen = std::set<std::pair<uint32_t, uint32_t>>;  // (key, place)
+
+struct WalkResult {
+  std::vector<std::pair<uint32_t, uint32_t>> beam;
+  std::vector<std::pair<uint32_t, uint32_t>> kept;
+};
+
+// `key`: of a place; `centre_key`: of a cell.
+inline WalkResult walk(const WalkView& graph, const WalkWish& wish, const std::function<uint32_t(uint32_t)>& key,
+                       const std::function<uint32_t(uint32_t)>& centre_key,
+                       const std::function<bool(uint32_t)>& keeps) {
+  Seen cells;
+  for (uint32_t cell = 0; cell < graph.centres.count(); ++cell) cells.insert({centre_key(cell), cell});
+  Seen seen;
+  const auto see = [&](uint32_t place) { seen.insert({key(place), place}); };
+  int64_t near = 0;
+  for (const auto& [unused, cell] : cells) {
+    if (near++ == kNearCells) break;
+    for (uint32_t e = graph.entry_offsets[cell]; e < graph.entry_offsets[cell + 1]; ++e) see(graph.entries[e]);
+  }
+  for (int64_t place = graph.rows.count(); place < graph.places(); ++place) see(static_cast<uint32_t>(place));
+  std::set<uint32_t> opened;
+  for (;;) {
+    std::vector<uint32_t> next;
+    int64_t number = 0;
+    for (auto at = seen.begin(); at != seen.end() && number < wish.beam; ++at, ++number) {
+      if (opened.contains(at->second)) continue;
+      next.push_back(at->second);
+      if (std::ssize(next) == wish.width) break;
+    }
+    if (next.empty()) break;
+    for (const uint32_t place : next) {
+      opened.insert(place);
+      if (place >= graph.rows.count()) continue;
+      for (int64_t i = 0; i < graph.degree; ++i) {
+        const uint32_t other = graph.edges[place * graph.degree + i];
+        if (other != kNoEdge) see(other);
+      }
+    }
+  }
+  WalkResult result;
+  for (const auto& one : seen) {
+    if (std::ssize(result.beam) < wish.beam) result.beam.push_back(one);
+    if (std::ssize(result.kept) < wish.kept && keeps(one.second)) result.kept.push_back(one);
+  }
+  return result;
+}
+
+}  // namespace kith::reference
