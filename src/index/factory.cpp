@@ -119,12 +119,12 @@ FactorySpec parse_factory(std::string_view factory) {
     lists.finish();
     ++at;
   }
-  if (at < parts.size() && parts[at].starts_with("HNSW")) {
+  if (!spec.has_lists && parts[at].starts_with("HNSW")) {
     throw InvalidArgument(fmt::format("the index '{}' asks for an HNSW graph, which Kith does not build; Graph64 serves as "
                                       "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector",
                                       factory));
   }
-  if (Part graph = part(); graph.take("Graph")) {
+  if (Part graph = part(); !spec.has_lists && graph.take("Graph")) {
     spec.degree = take_degree(graph, factory);
     if (++at == parts.size()) return spec;
     if (!is_refining(parts[at])) {

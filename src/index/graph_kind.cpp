@@ -42,8 +42,9 @@ std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCod
 
 class GraphKind final : public IndexKind {
  public:
-  GraphKind(int64_t degree, std::shared_ptr<const IndexKind> store, const IndexParams& params)
-      : degree_(degree), store_(std::move(store)), params_(params) {}
+  // `coded`: the store keeps codes.
+  GraphKind(int64_t degree, std::shared_ptr<const IndexKind> store, bool coded, const IndexParams& params)
+      : degree_(degree), store_(std::move(store)), coded_(coded), params_(params) {}
 
   bool needs_training() const override { return store_->needs_training(); }
   SharedState trained(RowSource& rows, const Resources& resources) const override {
@@ -74,9 +75,10 @@ class GraphKind final : public IndexKind {
         front.graph != nullptr && rows - front.graph->rows() <= std::max(kShortTail, front.graph->rows() / kTailShare);
     return with_front(whole, grows ? with_tail(whole, resources) : built(whole, resources));
   }
-  // Vectors that lie apart are joined for it.
-  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
-    if (rows.rows < kFewestWalkedRows) return {};
+  // Vectors that lie apart are joined for it, and codes decoded.
+  Footprint completion_footprint(const RowsInfo& given, const Resources& resources) const override {
+    if (given.rows < kFewestWalkedRows) return {};
+    const RowsInfo rows(given.rows, given.cols, coded_ ? DType::f32 : given.dtype);
     return footprint_of_call(resources, [&](const Resources& used) {
       const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
       const auto graph = build_walk_graph(rows.counted_view(), wish(), used.with_device(Device::cpu()));
@@ -174,6 +176,7 @@ class GraphKind final : public IndexKind {
 
   const int64_t degree_;
   const std::shared_ptr<const IndexKind> store_;
+  const bool coded_;
   const IndexParams params_;
 };
 
@@ -184,7 +187,7 @@ std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const 
   IndexParams behind = params;
   behind.prepare = false;
   std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, behind) : make_flat(behind);
-  return std::make_shared<GraphKind>(spec.degree, std::move(store), params);
+  return std::make_shared<GraphKind>(spec.degree, std::move(store), spec.code.has_value(), params);
 }
 
 }  // namespace kith

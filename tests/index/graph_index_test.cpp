@@ -1,6 +1,7 @@
 // Index("Graph32"): recall, the same bytes however it is asked, hard cases, filters, growth, removal, files, and what it
 // refuses.
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 #include <kith/index.hpp>
 
 #include "index/graph_plan.hpp"
@@ -125,7 +126,7 @@ TEST(GraphIndex, FewRowsAreSearchedExactly) {
 }
 
 TEST(GraphIndex, HardRows) {
-  const int64_t count = 5000;
+  const int64_t count = 4500;
   for (const Shape shape : reference::kAllShapes) {
     SCOPED_TRACE(name_of(shape));
     const auto rows = make_floats(shape, count, 6, 1);
@@ -395,7 +396,7 @@ TEST(GraphIndex, RefusesWhatItCannotDo) {
   const auto rows = make_floats(Shape::gaussian, 5000, 4, 1);
   const Index index = graph_of(rows.view());
   const MatrixView query = rows.view().slice(0, 1);
-  for (const char* const wrong : {"Graph", "Graph8", "Graph33", "Graph144", "Graph32,PQ2", "Graph32,IVF4,Flat"}) {
+  for (const char* const wrong : {"Graph", "Graph8", "Graph33", "Graph144", "Graph32,PQ2", "Graph32,IVF4,Flat", "IVF4,Graph32"}) {
     EXPECT_THROW((void)Index(wrong), InvalidArgument) << wrong;
   }
   EXPECT_THAT(message_of([] { (void)Index("HNSW32"); }), ::testing::HasSubstr("Graph64"));
@@ -416,6 +417,29 @@ TEST(GraphIndex, RefusesWhatItCannotDo) {
   auto nan = make_floats(Shape::gaussian, 1, 4, 1);
   nan.row(0)[2] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW((void)index.search(nan.view(), {}, on_cpu()), InvalidArgument);
+}
+
+TEST(GraphIndex, FaissHasNoFileForIt) {
+  const auto rows = make_floats(Shape::gaussian, 5000, 4, 1);
+  const Index index = graph_of(rows.view());
+  const std::string path = (std::filesystem::temp_directory_path() / "kith_graph_index_test.faiss").string();
+  EXPECT_THAT(message_of([&] { write_faiss_index(index, path, on_cpu()); }), ::testing::HasSubstr("graph"));
+}
+
+TEST(GraphIndex, WideVectors) {
+  const int64_t cols = reference::fewer_if_sanitized(2048, 256);
+  const auto points = make_floats(Shape::gaussian, 4200, 12, 1);
+  const auto basis = make_floats(Shape::gaussian, 12, cols, 2);
+  Matrix<float> rows(4200, cols);
+  for (int64_t i = 0; i < 4200; ++i) {
+    for (int64_t j = 0; j < 12; ++j) {
+      for (int64_t c = 0; c < cols; ++c) rows.row(i)[c] += points.row(i)[j] * basis.row(j)[c];
+    }
+  }
+  const Index index = graph_of(rows.view());
+  EXPECT_EQ(index.info().lost, 0);
+  const MatrixView queries = rows.view().slice(0, 10);
+  EXPECT_GE(recall_of(index, index.search(queries, {.beam = 40}, on_cpu()), queries, rows.view()), 0.95);
 }
 
 TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {

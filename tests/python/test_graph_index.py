@@ -1,0 +1,93 @@
+"""`Index("Graph32")` from Python: its parameters by name, what it tells, copies and files, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import kith
+import numpy as np
+import pytest
+
+ROWS = 7_000
+
+
+@pytest.fixture(scope="module")
+def base() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((ROWS, 6), dtype=np.float32)
+    return points @ rng.standard_normal((6, 20), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def index(base: np.ndarray) -> kith.Index:
+    made = kith.Index("Graph16")
+    made.add(base)
+    return made
+
+
+def test_searches_take_beam_width_and_recall(index: kith.Index, base: np.ndarray) -> None:
+    queries = base[:50]
+    truth = kith.knn(queries, base, k=10)
+    plain = index.search(queries, k=10)
+    assert kith.recall(plain, truth) > 0.9
+    default = index.search(queries, k=10, beam=index.info().beam)
+    assert (plain.ids == default.ids).all()
+    assert (index.search(queries, k=10, beam=index.info().beam, width=2).ids == plain.ids).all()
+    assert kith.recall(index.search(queries, k=10, recall=1), truth) == 1
+    one = np.stack([index.search(query, k=10).ids for query in queries])
+    assert (one == plain.ids).all()
+
+
+def test_info_tells_of_the_graph(index: kith.Index) -> None:
+    info = index.info()
+    assert (info.degree, info.unlinked, info.lists) == (16, 0, 0)
+    assert info.recalls[info.beam] >= 0.95
+    assert list(info.recalls) == sorted(info.recalls)
+    assert sum(info.parts.values()) <= info.host_bytes
+    flat = kith.Index("Flat")
+    assert (flat.info().degree, flat.info().recalls) == (0, {})
+
+
+def test_filters_and_removal(base: np.ndarray) -> None:
+    index = kith.Index("Graph16")
+    index.add(base, ids=np.arange(ROWS) + 10)
+    mask = np.zeros(ROWS, bool)
+    mask[::2] = True
+    found = index.search(base[:20], k=10, filter=mask)
+    assert (found.ids % 2 == 0).all()
+    index.remove(np.arange(10, 500))
+    assert (index.search(base[:20], k=10).ids >= 500).all()
+    assert len(index) == ROWS - 490
+
+
+def test_copies_and_files_answer_alike(index: kith.Index, base: np.ndarray, tmp_path: Path) -> None:
+    expected = index.search(base[:20], k=5).ids
+    index.save(tmp_path / "graph.kith")
+    for other in (kith.load(tmp_path / "graph.kith"), pickle.loads(pickle.dumps(index)), index.to("cpu")):
+        assert (other.search(base[:20], k=5).ids == expected).all()
+        assert other.info().recalls == index.info().recalls
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "uint8", "int8"])
+def test_every_dtype(base: np.ndarray, dtype: str) -> None:
+    scaled = (np.abs(base) * 8).clip(0, 120)
+    x = scaled.astype(dtype)
+    index = kith.Index("Graph16")
+    index.add(x)
+    found = index.search(x[:20], k=5, beam=40)
+    assert kith.recall(found, kith.knn(x[:20], x, k=5)) > 0.8
+
+
+def test_what_is_refused_says_what_is_allowed(index: kith.Index, base: np.ndarray) -> None:
+    for wrong, text in (({"beam": 0}, "at least 1"), ({"width": 100}, "64"), ({"recall": 2}, "at most 1"),
+                        ({"beam": 5, "recall": 0.9}, "one of them")):
+        with pytest.raises(ValueError, match=text):
+            index.search(base[:2], **wrong)
+    flat = kith.Index("Flat")
+    flat.add(base)
+    with pytest.raises(ValueError, match="Graph32"):
+        flat.search(base[:2], beam=20)
+    for factory in ("Graph20", "Graph256", "Graph32,PQ4", "HNSW32"):
+        with pytest.raises(ValueError, match="Graph"):
+            kith.Index(factory)
