@@ -56,8 +56,9 @@ std::string index_text(const IndexInfo& info) {
   }
   if (info.lists > 0) text += fmt::format("{} bytes a vector\n", info.code_bytes);
   if (info.beam > 0) {
-    text += fmt::format("graph of up to {} neighbours, {} vectors not linked, {} not found by a short walk, {} values clipped\n",
-                        info.degree, info.unlinked, info.lost, info.clipped);
+    text += fmt::format(
+        "graph of up to {} neighbours, {} vectors not linked, {} not found by a short walk, {} values clipped\n",
+        info.degree, info.unlinked, info.lost, info.clipped);
     text += "recall by beam:";
     for (const auto& [beam, recall] : info.recalls) {
       text += fmt::format(" {} {:.4f}{}", beam, recall, beam == info.beam ? " (default)" : "");

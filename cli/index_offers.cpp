@@ -62,9 +62,10 @@ void offer_search(Commands& index) {
                  "With Graph: the best vectors that a walk keeps; more find more; 0: as many as had a recall of 0.95");
   command.number("--width", options->params.width, "With Graph: vectors that a step of the walk opens; 0: 2");
   command.real("--recall", options->params.recall,
-                 "With Graph, instead of --beam: the least beam that had this recall; 0: not given");
-  command.number("--refine", options->params.refine,
-                 "With Graph, RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4");
+               "With Graph, instead of --beam: the least beam that had this recall; 0: not given");
+  command.number(
+      "--refine", options->params.refine,
+      "With Graph, RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4");
   command.file("--refine-from", options->refine_from,
                "The original vectors, to compare candidates with again: row i is the vector with id i");
   command.file(

@@ -7,15 +7,16 @@
 //
 //   OPQ16_64 PCA64 RR64 L2norm Pad128   first, any number of them: what is done to vectors and queries
 //   IVF4096 or IVF                      then, if given: vectors lie in lists, of which a search looks at some
-//   Graph32                             or a graph with up to so many neighbours of each vector, which searches walk over;
+//   Graph32                             or a graph with up to so many neighbours of each vector, which searches walk
+//   over;
 //                                       behind it Flat, which may be left out, SQ8 or SQfp16 (docs/graph-index.md)
 //   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes:
 //   LSQ8x8 RQ8x8 LSQ7x8_Ncqint8         scalar, product and additive ones, the last with norms (docs/lsq.md)
 //   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these
 //
 // "Flat" alone is exact search. All other searches are exact too, over what the lists hold: the first k by (distance,
-// row) of the vectors in the lists nearest to the query, where a distance is that of knn() to the decoded vector, or for l2
-// and sqeuclidean |q|^2 - 2 q x + norm where codes hold norms.
+// row) of the vectors in the lists nearest to the query, where a distance is that of knn() to the decoded vector, or
+// for l2 and sqeuclidean |q|^2 - 2 q x + norm where codes hold norms.
 #pragma once
 
 #include <kith/device.hpp>
@@ -58,9 +59,9 @@ struct SearchParams {
   // A file with the original vectors, of any dtype, for an index that keeps none: row i is the vector with id i, so that
   // the file that an index was built from goes with it. It is read as candidates ask for it. Read during the call.
   const VectorFile* refine_from = nullptr;
-  // With Graph; others refuse them. A walk keeps the best `beam` vectors that it has seen and opens the `width` nearest of
-  // them at a time, until all are opened; the first refine * k of them are compared by their distances. 0: the least beam
-  // that had a recall of 0.95 on 1,000 of the index's own vectors when the graph was built, and a width of 2.
+  // With Graph; others refuse them. A walk keeps the best `beam` vectors that it has seen and opens the `width` nearest
+  // of them at a time, until all are opened; the first refine * k of them are compared by their distances. 0: the least
+  // beam that had a recall of 0.95 on 1,000 of the index's own vectors when the graph was built, and a width of 2.
   int64_t beam = 0;   // up to 2^20; at least k is taken
   int64_t width = 0;  // up to 64
   // Instead of a beam: the least one that had this recall, or exact search where none had. 0: not given.
@@ -98,11 +99,11 @@ struct IndexInfo {
   int64_t longest = 0;       // the rows of the longest list
   int64_t filled = 0;        // lists that have any
   int64_t code_bytes = 0;    // of a vector
-  int64_t degree = 0;        // of a graph; 0 without one. The others stay 0 while it has so few rows that search is exact
-  int64_t unlinked = 0;      // rows added since the graph was built, which every search compares
-  int64_t clipped = 0;       // values of vectors beyond the codes that walks go by
-  int64_t lost = 0;          // vectors that a short walk towards them does not find
-  int64_t beam = 0;          // that searches take by default
+  int64_t degree = 0;    // of a graph; 0 without one. The others stay 0 while it has so few rows that search is exact
+  int64_t unlinked = 0;  // rows added since the graph was built, which every search compares
+  int64_t clipped = 0;   // values of vectors beyond the codes that walks go by
+  int64_t lost = 0;      // vectors that a short walk towards them does not find
+  int64_t beam = 0;      // that searches take by default
   std::vector<std::pair<int64_t, double>> recalls;  // by beam, of the 10 nearest, measured when the graph was built
   IndexBytes bytes;
   std::vector<std::pair<std::string, int64_t>> parts;  // the bytes by what they are for

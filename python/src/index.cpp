@@ -390,8 +390,7 @@ void bind_index(nb::module_& module) {
           "knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
           nb::arg("refine_from").none(), nb::arg("seed"), nb::arg("options"), nb::arg("out").noconvert().none(),
           nb::sig("def knn_graph(self, x: " KITH_PY_VECTORS ", k: int, probes: int, refine: int, refine_from: bytes | "
-                                                            "None, seed: int, options: CallOptions, out: " KITH_PY_GIVEN
-                  ") -> " KITH_PY_MADE_GRAPH),
+                  "None, seed: int, options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_MADE_GRAPH),
           "The graph of the vectors that the index holds: (ids, distances), or None after filling out, and the report.")
       .def(
           "search",
@@ -401,13 +400,12 @@ void bind_index(nb::module_& module) {
             return search(self, queries, {k, probes, refine, refine_from, beam, width, recall}, filter, options, out);
           },
           nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
-          nb::arg("refine_from").none(), nb::arg("beam"), nb::arg("width"), nb::arg("recall"),
-          nb::arg("filter").none(), nb::arg("options"),
-          nb::arg("out").noconvert().none(),
-          nb::sig("def search(self, queries: " KITH_PY_VECTORS
-                  ", k: int, probes: int, refine: int, refine_from: bytes | None, beam: int, width: int, recall: float, "
-                  "filter: " KITH_PY_FILTER
-                  ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
+          nb::arg("refine_from").none(), nb::arg("beam"), nb::arg("width"), nb::arg("recall"), nb::arg("filter").none(),
+          nb::arg("options"), nb::arg("out").noconvert().none(),
+          nb::sig(
+              "def search(self, queries: " KITH_PY_VECTORS
+              ", k: int, probes: int, refine: int, refine_from: bytes | None, beam: int, width: int, recall: float, "
+              "filter: " KITH_PY_FILTER ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
            nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("beam").none(),

@@ -15,8 +15,8 @@ namespace {
 // What a part may be.
 const std::string& known_parts() {
   static const std::string known =
-      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn; Flat, " + known_code_names() +
-      ", these with _Ncqint8, _Nqint8, _Nfloat or _Nnone; RFlat, Refine(...)";
+      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn; Flat, " +
+      known_code_names() + ", these with _Ncqint8, _Nqint8, _Nfloat or _Nnone; RFlat, Refine(...)";
   return known;
 }
 
@@ -85,8 +85,9 @@ int64_t take_degree(Part graph, std::string_view factory) {
   const int64_t degree = graph.number();
   graph.finish();
   if (degree >= kDegreeStep && degree <= kMostDegree && degree % kDegreeStep == 0) return degree;
-  throw InvalidArgument(fmt::format("the index '{}' has a graph of {} neighbours; Graph takes a multiple of {} from {} to {}",
-                                    factory, degree, kDegreeStep, kDegreeStep, kMostDegree));
+  throw InvalidArgument(
+      fmt::format("the index '{}' has a graph of {} neighbours; Graph takes a multiple of {} from {} to {}", factory,
+                  degree, kDegreeStep, kDegreeStep, kMostDegree));
 }
 
 // What a graph stands in front of.
@@ -94,8 +95,8 @@ std::optional<CodeRecipe> take_graph_code(const Part& part, std::string_view fac
   const std::optional<CodeRecipe> code = take_code(part);
   const std::string_view text = part.text();
   if (!code.has_value() || text == "SQ8" || text == "SQfp16") return code;
-  throw InvalidArgument(fmt::format("the index '{}' keeps '{}' behind a graph; that takes Flat, SQ8 or SQfp16", factory,
-                                    text));
+  throw InvalidArgument(
+      fmt::format("the index '{}' keeps '{}' behind a graph; that takes Flat, SQ8 or SQfp16", factory, text));
 }
 
 }  // namespace
@@ -120,9 +121,10 @@ FactorySpec parse_factory(std::string_view factory) {
     ++at;
   }
   if (!spec.has_lists && parts[at].starts_with("HNSW")) {
-    throw InvalidArgument(fmt::format("the index '{}' asks for an HNSW graph, which Kith does not build; Graph64 serves as "
-                                      "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector",
-                                      factory));
+    throw InvalidArgument(
+        fmt::format("the index '{}' asks for an HNSW graph, which Kith does not build; Graph64 serves as "
+                    "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector",
+                    factory));
   }
   if (Part graph = part(); !spec.has_lists && graph.take("Graph")) {
     spec.degree = take_degree(graph, factory);

@@ -3,7 +3,8 @@
 //   IDMap                      nothing: every index takes ids
 //   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
 //   IVFn IVF                   lists; without a number the root of the rows
-//   Graphn                     or a graph with n neighbours of each vector, in front of Flat, which may be left out, SQ8 or
+//   Graphn                     or a graph with n neighbours of each vector, in front of Flat, which may be left out,
+//   SQ8 or
 //                              SQfp16
 //   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
 //   over) RFlat Refine(code)         what candidates are compared with again

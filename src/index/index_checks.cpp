@@ -5,8 +5,8 @@
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
 #include "graph/search/walk.hpp"
-#include "rows/knn_checks.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/knn_checks.hpp"
 #include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
@@ -117,8 +117,10 @@ void check_walk_params(const IndexState* state, const SearchParams& params) {
   if (state == nullptr || state->walks()) return;
   if (params.beam == 0 && params.width == 0 && params.recall == 0) return;
   throw InvalidArgument(fmt::format(
-      "{} is for indexes that walk over a graph (Graph32); this one takes probes and refine",
-      params.beam > 0 ? "beam" : params.width > 0 ? "width" : "recall"));
+      "{} is for indexes that walk over a graph (Graph32); this one takes probes and refine", params.beam > 0 ? "beam"
+                                                                                              : params.width > 0
+                                                                                                  ? "width"
+                                                                                                  : "recall"));
 }
 
 void check_search_params(int64_t probes, int64_t refine) {

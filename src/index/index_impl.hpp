@@ -45,8 +45,9 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
   const IndexBytes held = version->state->bytes();
   const IndexContent& content = version->state->content();
   const RowsInfo rows(content.rows, content.cols, content.dtype, content.space);
-  return Footprint{held.host + version->ids.live().stored() * kRow}.beside(
-      Footprint::in(content.space, held.device)).beside(kind.completion_footprint(rows, resources));
+  return Footprint{held.host + version->ids.live().stored() * kRow}
+      .beside(Footprint::in(content.space, held.device))
+      .beside(kind.completion_footprint(rows, resources));
 }
 
 struct Index::Impl {

@@ -36,8 +36,8 @@ class IndexKind {
   // The least memory that this takes, with the new state, on the host and on a GPU.
   virtual Footprint add_footprint(const IndexState*, const RowsInfo&, const Resources&) const { return {}; }
 
-  // The state with all that is made of its rows at once, after added(), merged() or compacted(), piece by piece: what is
-  // searched. Most kinds make all as rows come.
+  // The state with all that is made of its rows at once, after added(), merged() or compacted(), piece by piece: what
+  // is searched. Most kinds make all as rows come.
   virtual SharedState completed(const SharedState& state, const Resources&) const { return state; }
   // What that takes at most, of so many rows, with the new state.
   virtual Footprint completion_footprint(const RowsInfo&, const Resources&) const { return {}; }

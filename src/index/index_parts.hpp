@@ -157,18 +157,18 @@ struct RefineParts {
   float factor = 0;  // candidates for each neighbour by default; 0: chosen by the index
 };
 
-// A graph in front of the vectors (graph/search): its first `rows` rows lie at `places`. The others are compared with every
-// query.
+// A graph in front of the vectors (graph/search): its first `rows` rows lie at `places`. The others are compared with
+// every query.
 struct GraphParts {
   int64_t degree = 0;
   int64_t places = 0;
   int64_t rows = 0;
   int64_t cells = 0;
   int64_t entry_count = 0;
-  int64_t beams = 0;      // that were measured
-  int64_t clipped = 0;    // values that codes do not reach
-  int64_t connected = 0;  // parts of the graph
-  int64_t lost = 0;       // places that a small walk does not find
+  int64_t beams = 0;                  // that were measured
+  int64_t clipped = 0;                // values that codes do not reach
+  int64_t connected = 0;              // parts of the graph
+  int64_t lost = 0;                   // places that a small walk does not find
   std::vector<float> scale;           // of codes: the step, then the offset of each column; none without codes
   PartArray<std::byte> codes;         // of places, padded to 16 bytes, or the rows themselves
   PartArray<uint32_t> edges;          // places x degree; 2^32 - 1 behind the last neighbour of a place

@@ -79,8 +79,9 @@ std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
   }
   const bool coded = spec.has_lists || spec.code.has_value();
   const bool graph_fits = !parts.graph || (spec.degree == parts.graph->degree && !spec.has_lists);
-  const bool fits = parts.cols == 0 || (graph_fits && coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
-                                        spec.transforms.empty() == parts.transforms.empty());
+  const bool fits =
+      parts.cols == 0 || (graph_fits && coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
+                          spec.transforms.empty() == parts.transforms.empty());
   if (!fits) {
     throw PartsProblem("about",
                        fmt::format("the index '{}' does not have the parts that it is made of", parts.factory));

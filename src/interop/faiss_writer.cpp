@@ -59,7 +59,8 @@ void check_code(const CodeFormat& format, bool residual) {
 void check_writable(const IndexParts& parts) {
   const FaissMetric metric = faiss_metric(parts.metric);
   if (parts.cols == 0) refuse("it has no columns yet; add vectors first");
-  if (parts.graph) refuse("FAISS has no such graph; save it as .kith, or add the vectors to a Flat index and write that");
+  if (parts.graph)
+    refuse("FAISS has no such graph; save it as .kith, or add the vectors to a Flat index and write that");
   if (parts.lists) {
     check_code(parts.lists->codec.format, parts.lists->residual);
   } else {

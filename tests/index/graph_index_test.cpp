@@ -1,5 +1,5 @@
-// Index("Graph32"): recall, the same bytes however it is asked, hard cases, filters, growth, removal, files, and what it
-// refuses.
+// Index("Graph32"): recall, the same bytes however it is asked, hard cases, filters, growth, removal, files, and what
+// it refuses.
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/index.hpp>
@@ -396,7 +396,8 @@ TEST(GraphIndex, RefusesWhatItCannotDo) {
   const auto rows = make_floats(Shape::gaussian, 5000, 4, 1);
   const Index index = graph_of(rows.view());
   const MatrixView query = rows.view().slice(0, 1);
-  for (const char* const wrong : {"Graph", "Graph8", "Graph33", "Graph144", "Graph32,PQ2", "Graph32,IVF4,Flat", "IVF4,Graph32"}) {
+  for (const char* const wrong :
+       {"Graph", "Graph8", "Graph33", "Graph144", "Graph32,PQ2", "Graph32,IVF4,Flat", "IVF4,Graph32"}) {
     EXPECT_THROW((void)Index(wrong), InvalidArgument) << wrong;
   }
   EXPECT_THAT(message_of([] { (void)Index("HNSW32"); }), ::testing::HasSubstr("Graph64"));
@@ -407,9 +408,7 @@ TEST(GraphIndex, RefusesWhatItCannotDo) {
   EXPECT_THAT(message_of(search({.width = 65})), ::testing::HasSubstr("64"));
   EXPECT_THAT(message_of(search({.recall = 1.5})), ::testing::HasSubstr("at most 1"));
   EXPECT_THAT(message_of(search({.beam = 3, .recall = 0.5})), ::testing::HasSubstr("one of them"));
-  EXPECT_THAT(message_of([&] {
-                (void)index.search(query, {}, on_cpu().with_device(Device::cuda(0)));
-              }),
+  EXPECT_THAT(message_of([&] { (void)index.search(query, {}, on_cpu().with_device(Device::cuda(0))); }),
               ::testing::HasSubstr("CPU"));
   Index flat("Flat");
   flat.add(rows.view(), Ownership::copy, on_cpu());

@@ -30,13 +30,12 @@ std::vector<uint32_t> slowly_pruned(const HostArray<std::byte>& codes, int64_t s
     const auto* const all = reinterpret_cast<const int8_t*>(codes.data());
     return squares(all + a * stride, all + b * stride, stride);
   };
-  std::sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) {
-    return std::pair(key(place, a), a) < std::pair(key(place, b), b);
-  });
+  std::sort(candidates.begin(), candidates.end(),
+            [&](uint32_t a, uint32_t b) { return std::pair(key(place, a), a) < std::pair(key(place, b), b); });
   std::vector<uint32_t> kept;
   for (const uint32_t c : candidates) {
-    const bool dropped = std::any_of(kept.begin(), kept.end(),
-                                     [&](uint32_t s) { return kept_by * key(s, c) < by * key(place, c); });
+    const bool dropped =
+        std::any_of(kept.begin(), kept.end(), [&](uint32_t s) { return kept_by * key(s, c) < by * key(place, c); });
     if (!dropped && std::ssize(kept) < degree) kept.push_back(c);
   }
   return kept;
@@ -60,8 +59,7 @@ TEST(Prune, KeepsWhatTheRuleKeepsAndLinksBothWays) {
     std::vector<std::vector<uint32_t>> offered(400);
     for (uint32_t place = 0; place < 400; ++place) {
       const std::vector<uint32_t> all(nearest.ids(place), nearest.ids(place) + 64);
-      chosen[place] =
-          slowly_pruned(codes, coder.place_bytes(), place, all, alpha.degree, alpha.kept, alpha.place);
+      chosen[place] = slowly_pruned(codes, coder.place_bytes(), place, all, alpha.degree, alpha.kept, alpha.place);
       for (const uint32_t other : chosen[place]) offered[other].push_back(place);
     }
     const HostArray<uint32_t> edges = link_places(walked, nearest.view(), alpha.degree, on_cpu());

@@ -1,5 +1,5 @@
-// Walks are those of the slow reference, byte for byte: every metric and dtype, beam and width, filters, a tail, batches and
-// threads; and the graph is the same whatever the threads.
+// Walks are those of the slow reference, byte for byte: every metric and dtype, beam and width, filters, a tail,
+// batches and threads; and the graph is the same whatever the threads.
 #include "graph/search/walk.hpp"
 
 #include "core/typed_row.hpp"
@@ -114,7 +114,8 @@ TEST(Walk, IsThatOfTheReferenceForEveryDtype) {
   expect_reference(reference::stored_as<Half>(floats).view(), queries.view(), Metric::l2, 5);
   expect_reference(reference::stored_as<int8_t>(floats).view(), queries.view(), Metric::sqeuclidean, 5);
   expect_reference(bytes.view(), byte_queries.view(), Metric::l2, 5);
-  expect_reference(bytes.view(), byte_queries.view(), Metric::inner_product, 5);  // words: bytes do not hold such queries
+  expect_reference(bytes.view(), byte_queries.view(), Metric::inner_product,
+                   5);  // words: bytes do not hold such queries
   expect_reference(bytes.view(), byte_queries.view(), Metric::hamming, 5);
 }
 
