@@ -36,6 +36,7 @@ struct SelectedGroups {
 struct GroupedProduct {
   int rows_per_minimum = 64;
   SelectedGroups selected;
+  bool narrow = false;  // minima are of differences in f32 (kernels/matrix/narrow_minima_cuda.hpp)
 };
 // Larger k: a second product finds the rows below the k-th minimum.
 struct SecondProduct {

@@ -7,6 +7,7 @@
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/narrow_window.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
@@ -52,6 +53,8 @@ static_assert(kProductRows % kQueryTile == 0, "whole tiles make no piece longer"
 constexpr int64_t kProductLeastRows = 16384;
 constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
+constexpr int64_t kNarrowLargestK = 256;  // of few columns, where canonical keys take no time
+constexpr int kNarrowTiles = 2;           // of a group
 constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kWideSpareGroups = 54;  // of more columns than this: their windows are wider
 constexpr int64_t kWideFrom = 512;
@@ -210,10 +213,22 @@ CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int
   return candidates;
 }
 
+// Rows of so few columns that halves cannot tell them apart, where there are groups enough. Those that a filter leaves
+// out are known to products alone.
+bool suits_narrow(const SearchTask& task, const CudaChoice& choice, int64_t rows) {
+  return !task.within() && choice.engine == CudaEngine::automatic && choice.product == ProductEngine::automatic &&
+         choice.coarse == CoarsePath::automatic && !choice.second_product && task.filter != FilterPath::mask &&
+         task.k <= kNarrowLargestK && is_narrow(key_kind(task.shape.metric), task.shape.cols) &&
+         operand_type(key_kind(task.shape.metric), task.shape.query_dtype, task.shape.base_dtype, task.shape.cols) ==
+             OperandType::half &&
+         group_count(rows, kNarrowTiles) >= kGroupsPerNeighbor * task.k;
+}
+
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
   if (choice.coarse != CoarsePath::automatic) return true;
+  if (suits_narrow(task, choice, task.rows)) return false;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.k, task.rows) &&
          coarse_room(task.k, task.rows, room) >= kLikelyCandidates * plan_coarse(task.k, task.rows).likely;
@@ -258,6 +273,12 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
   product.retry = retry_candidates(task, most_shared);
   if (is_coarse(task, choice, room)) {
     product.way = plan_coarse_product(task, choice, most_shared, product);
+    return;
+  }
+  if (suits_narrow(task, choice, product.rows)) {
+    const int64_t wanted = k + std::max(kSpareGroups, k / 2);
+    product.way = GroupedProduct{group_rows(kNarrowTiles),
+                                 plan_selected(product, group_count(product.rows, kNarrowTiles), wanted), true};
     return;
   }
   if (suits_streams(task, choice, product)) {

@@ -6,6 +6,7 @@
 //   4. small k: all rows of the groups below it are candidates, or where they are wide those of them that are below it
 //      themselves; else a second product collects the rows below it
 //   5. canonical keys of the candidates, sorted
+// Rows of one or two columns have differences in f32 in the place of the product (kernels/matrix/narrow_window.hpp).
 // Few queries of rows without operands are multiplied with the rows as they lie, and all values are written; operands
 // are made only where queries fail.
 // Few rows and many queries go the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with steps of its own from 2 on.
@@ -19,6 +20,7 @@
 #include "exact/product_step_cuda.hpp"
 #include "exact/vicinities_cuda.hpp"
 #include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/matrix/narrow_minima_cuda.hpp"
 #include "kernels/matrix/sift_groups_cuda.hpp"
 #include "kernels/matrix/stream_product_cuda.hpp"
 #include "kernels/rerank/coarse_knn_cuda.hpp"
@@ -126,12 +128,38 @@ class ProductSearch : public ProductStep {
     window.selected = count;
   }
 
-  void search_by(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
-                 uint64_t* neighbors) const {
+  KnnWindowTask choose_groups(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base) const {
     KnnWindowTask window = find_minima(way.rows_per_minimum, queries.count, base);
     select_groups(way.selected.count, window);
     window.group_counts = at(layout_.group_counts);
     launch_knn_windows(window, stream_);
+    return window;
+  }
+
+  // The same of rows of few columns, from the rows as they lie.
+  KnnWindowTask choose_narrow_groups(const GroupedProduct& way, const DeviceRowsView& queries,
+                                     const ProductBase& base) const {
+    KnnWindowTask window = window_of(queries.count, part_count(base.rows.count, way.rows_per_minimum), base);
+    window.group_counts = at(layout_.group_counts);
+    if (kind_ == KeyKind::cosine && task_.shape.cols == 1) {
+      // Two directions, and a few more by what rounding makes of them: all rows of one are as near. All queries fail,
+      // and are searched among the rows without those that equal others.
+      rows_.context().fill(window.group_counts, 0xFF, window.queries);
+      rows_.context().fill(window.key_limits, 0, window.queries);
+      rows_.context().fill(window.thresholds, 0xFF, window.queries);
+      return window;
+    }
+    launch_narrow_minima({kind_, task_.shape.cols, queries, base.rows, at(layout_.minima), product().multiprocessors},
+                         stream_);
+    select_groups(way.selected.count, window);
+    launch_narrow_windows(window, queries.inverse_norms, stream_);
+    return window;
+  }
+
+  void search_by(const GroupedProduct& way, const DeviceRowsView& queries, const ProductBase& base,
+                 uint64_t* neighbors) const {
+    const KnnWindowTask window =
+        way.narrow ? choose_narrow_groups(way, queries, base) : choose_groups(way, queries, base);
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = window.key_limits;
     rerank.neighbors = neighbors;

@@ -95,7 +95,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
 
   const auto lists_rows = [&] {
     const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
-    return cuda.search.is_few() || (little && shape.clusters <= kFewCentres);
+    return (cuda.search.is_few() || little) && shape.clusters <= kFewCentres;
   };
   // So many rows at a time are left to exact search, in so much memory.
   const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {

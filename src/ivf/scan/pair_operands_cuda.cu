@@ -86,7 +86,7 @@ class PairValues {
 
 // By a warp. In f32 for up to 1,024 columns at a time: sums of up to eight squares a lane and column, of four columns
 // and of 32 lanes lose no more than 2^-20, which pair_bounds() expects. A difference loses no more than 2^-24 of it.
-__device__ PairFacts measure(const PairValues& values, int cols, bool differences) {
+__device__ PairFacts measure(const PairValues& values, int cols, bool with_offset) {
   constexpr int kTogether = 1024;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   double square = 0;
@@ -112,7 +112,7 @@ __device__ PairFacts measure(const PairValues& values, int cols, bool difference
   square = warp_sum(square);
   moved_square = warp_sum(moved_square);
   PairFacts facts{square, sqrt(moved_square) * (1 + 0x1p-18) + sqrt(square) * 0x1p-23 + 0x1p-60, 0, 0};
-  if (differences) return facts;
+  if (!with_offset) return facts;
   double offset = 0;
   double norm = 0;
   for (int first = 4 * lane; first < cols; first += kLaneCols) values.add_offset(first, offset, norm);
@@ -120,16 +120,6 @@ __device__ PairFacts measure(const PairValues& values, int cols, bool difference
   norm = warp_sum(norm);
   facts.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
   return facts;
-}
-
-// By a warp.
-__device__ float largest_of(const FloatRow& row, int cols) {
-  float largest = 0;
-  for (int first = static_cast<int>(threadIdx.x) % 32 * 4; first < cols; first += kLaneCols) {
-    const float4 x = row.four(first);
-    largest = fmaxf(fmaxf(fmaxf(largest, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
-  }
-  return __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(largest)));
 }
 
 // Whether |x - c| is larger than the query's reach and the list's radius together: no vector is within reach then.
@@ -164,7 +154,7 @@ __device__ PairValues values_of(const ScanListsTask& task, uint32_t query, int64
   const auto cols = static_cast<int>(task.lists.codec.format.cols);
   return {FloatRow(task.queries + static_cast<int64_t>(query) * task.query_stride, cols),
           FloatRow(task.lists.has_origin() ? task.lists.centres + list * cols : nullptr, cols),
-          has_differences(task.lists.kind), query_scale, scale};
+          task.lists.key().has_centred(), query_scale, scale};
 }
 
 // Measures the warp's pairs one after the other; bounds are then a lane's for each, all at once.
@@ -179,7 +169,9 @@ __global__ void __launch_bounds__(kThreads, 4)
   if (begin >= all) return;
   const auto count = static_cast<int>(min(all - begin, warp_pairs));
   const auto cols = static_cast<int>(task.lists.codec.format.cols);
-  const bool differences = has_differences(task.lists.kind);
+  const bool differences = task.lists.key().has_centred();
+  // Products with whole vectors have no offset.
+  const bool with_offset = !differences && (task.lists.has_factors() || task.lists.has_origin());
   const float scale = operand_scale(*task.prepared.largest);
   LanePair mine{};
   if (lane < count) mine.pair = task.pairs[begin + static_cast<uint32_t>(lane)];
@@ -188,12 +180,9 @@ __global__ void __launch_bounds__(kThreads, 4)
     while (task.starts[at + 1] <= begin + static_cast<uint32_t>(i)) ++at;
     if (!is_looked_at<kFirst>(task, at)) continue;
     const uint32_t query = __shfl_sync(0xFFFFFFFFu, mine.pair.query, i);
-    float query_scale = scale;
-    if (!differences) {
-      query_scale = operand_scale(
-          largest_of(FloatRow(task.queries + static_cast<int64_t>(query) * task.query_stride, cols), cols));
-    }
-    const PairFacts facts = measure(values_of(task, query, at / 2, query_scale, scale), cols, differences);
+    const float query_scale = differences ? scale : task.query_scales[query];
+    PairFacts facts = measure(values_of(task, query, at / 2, query_scale, scale), cols, with_offset);
+    facts.residual += unit_rounding(task, scale);
     if (lane == i) mine = {facts, mine.pair, static_cast<int>(at), query_scale, true};
   }
   const int64_t list = mine.at / 2;

@@ -44,10 +44,36 @@ __device__ void for_vectors(const DeviceListsView& lists, const Use& use) {
   }
 }
 
+// A stored vector's column, of which `value` was decoded.
+__device__ float stored_of(const DeviceListsView& lists, float value, float origin) {
+  return lists.residual ? __fadd_rn(origin, value) : value;
+}
+
+// What a vector is multiplied by to have length 1; 0 for the zero vector. By a warp.
+__device__ double unit_factor(const DeviceListsView& lists, int64_t position, int64_t list, int64_t code_bytes) {
+  const int cols = static_cast<int>(lists.codec.format.cols);
+  const float* const centre = lists.residual && lists.centres != nullptr ? lists.centres + list * cols : nullptr;
+  double square = 0;
+  for (int first = threadIdx.x % 32 * 4; first < cols; first += 128) {
+    const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
+    const float4 origin = origin_four(centre, first, cols);
+    const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const double stored = first + i < cols ? stored_of(lists, four.values[i], origins[i]) : 0.0f;
+      square = fma(stored, stored, square);
+    }
+  }
+  square = warp_sum(square);
+  return square == 0 ? 0.0 : 1 / sqrt(square);
+}
+
 __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists, int64_t code_bytes, float* largest) {
   const int cols = static_cast<int>(lists.codec.format.cols);
   const bool subtracts = lists.subtracts();
-  float mine = 0;
+  // Queries of length 1 are rounded to f32: halves that are much finer say no more, and squares must not be too large.
+  constexpr float kLeastUnit = 0x1p-12f;
+  float mine = lists.unit ? kLeastUnit : 0.0f;
   const auto look = [&](float value) {
     if (fabsf(value) < HUGE_VALF) mine = fmaxf(mine, fabsf(value));
   };
@@ -59,9 +85,17 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   } else {
     for_vectors(lists, [&](int64_t position, int64_t list) {
       const float* const centre = subtracts ? lists.centres + list * cols : nullptr;
+      const double factor = lists.unit ? unit_factor(lists, position, list, code_bytes) : 1.0;
       for (int first = threadIdx.x % 32 * 4; first < cols; first += 128) {
-        const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
+        FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
         const float4 origin = origin_four(centre, first, cols);
+        if (lists.unit) {
+          const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
+          KITH_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            four.values[i] = static_cast<float>(stored_of(lists, four.values[i], origins[i]) * factor);
+          }
+        }
         look(four.values[0] - origin.x);
         look(four.values[1] - origin.y);
         look(four.values[2] - origin.z);
@@ -115,27 +149,34 @@ __global__ void __launch_bounds__(kThreads)
     double residual = 0;
     double stored_square = 0;
     double moved_square = 0;
+    const double unit = lists.unit ? unit_factor(lists, position, list, code_bytes) : 1.0;
     for (int first = threadIdx.x % 32 * 4; first < half_cols; first += 128) {
-      const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
+      FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
       const float4 origin = origin_four(has_origin ? centre : nullptr, first, cols);
-      const float4 scaled = {subtracts ? origin.x * scale : 0, subtracts ? origin.y * scale : 0,
-                             subtracts ? origin.z * scale : 0, subtracts ? origin.w * scale : 0};
-      const uint2 rounded = halves_of(four, scale, scaled);
+      const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
+      float4 scaled = {subtracts ? origin.x * scale : 0, subtracts ? origin.y * scale : 0,
+                       subtracts ? origin.z * scale : 0, subtracts ? origin.w * scale : 0};
+      double centred[4];
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const double stored = stored_of(lists, four.values[i], origins[i]);
+        if (first + i < cols) stored_square += stored * stored;
+        centred[i] = stored * unit - origins[i];
+        if (lists.unit) four.values[i] = static_cast<float>(centred[i] * scale);
+      }
+      if (lists.unit) scaled = {0, 0, 0, 0};
+      const uint2 rounded = halves_of(four, lists.unit ? 1.0f : scale, scaled);
       if (prepared.halves != nullptr) {
         store_vector(prepared.halves + position * half_cols + first, rounded);
       }
       const FourFloats halves = floats_of(rounded);
-      const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
         if (first + i >= cols) break;
-        const float stored = lists.residual ? __fadd_rn(origins[i], four.values[i]) : four.values[i];
-        const double centred = static_cast<double>(stored) - origins[i];
-        const double moved = centred * scale - halves.values[i];
-        moved_square += centred * centred;
+        const double moved = centred[i] * scale - halves.values[i];
+        moved_square += centred[i] * centred[i];
         square += static_cast<double>(halves.values[i]) * halves.values[i];
         residual += moved * moved;
-        stored_square += static_cast<double>(stored) * stored;
       }
     }
     square = warp_sum(square);
@@ -143,15 +184,16 @@ __global__ void __launch_bounds__(kThreads)
     stored_square = warp_sum(stored_square);
     moved_square = warp_sum(moved_square);
     if (threadIdx.x % 32 != 0) return;
+    if (unit == 0) square += static_cast<double>(scale) * scale;  // a zero vector, of cosine
     double factor = 1;
-    if (lists.kind == KeyKind::cosine) {
+    if (lists.has_factors()) {
       // Where the norm is out of f32's range the factor is not to be trusted.
       const double norm = sqrt(stored_square) * scale;
       factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
     }
     raise(&prepared.facts[list].norm, static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20)));
     raise(&prepared.facts[list].residual, static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20)));
-    if (lists.kind == KeyKind::cosine) {
+    if (lists.has_factors()) {
       prepared.terms[position] = static_cast<float>(factor);
       raise(&prepared.facts[list].factor, static_cast<float>(factor));
     } else if (by_norm) {
@@ -254,7 +296,9 @@ class ListCodes {
         rows_(lists.rows + lists.offsets[list]),
         length_(lists.offsets[list + 1] - lists.offsets[list]),
         bytes_(static_cast<int>(code_bytes)),
-        words_(code_bytes % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 4 == 0) {}
+        words_(code_bytes % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 4 == 0),
+        codec_(lists.codec),
+        directions_(lists.kind == KeyKind::cosine && lists.codec.format.cols == 1 && !lists.residual) {}
 
   __device__ bool is_looked_at() const { return length_ >= int64_t{kLeastRepeats} && length_ <= kMostLength; }
   __device__ int length() const { return static_cast<int>(length_); }
@@ -263,7 +307,10 @@ class ListCodes {
   __device__ uint32_t hash(int i) const {
     const uint8_t* const code = codes_ + static_cast<int64_t>(i) * bytes_;
     uint64_t sum = 0;
-    if (words_) {
+    if (directions_) {
+      sum = direction(i) * 0x9E3779B97F4A7C15u;
+      sum ^= sum >> 29;
+    } else if (words_) {
       for (int word = 0; word < bytes_ / 4; ++word) {
         sum = (sum ^ vectors<uint32_t>(code)[word]) * 0x9E3779B97F4A7C15u;
         sum ^= sum >> 29;
@@ -275,6 +322,7 @@ class ListCodes {
   }
 
   __device__ bool equal(int a, int b) const {
+    if (directions_) return direction(a) == direction(b);
     const uint8_t* const left = codes_ + static_cast<int64_t>(a) * bytes_;
     const uint8_t* const right = codes_ + static_cast<int64_t>(b) * bytes_;
     if (words_) {
@@ -290,11 +338,19 @@ class ListCodes {
   }
 
  private:
+  // Of one column: the value that cosine's keys are made of (canonical.hpp), which is about 1 or -1, or 0.
+  __device__ uint64_t direction(int i) const {
+    const double value = decode_four(codec_, codes_ + static_cast<int64_t>(i) * bytes_, 0).values[0];
+    return static_cast<uint64_t>(__double_as_longlong(value * canonical_inverse_norm(value * value)));
+  }
+
   const uint8_t* codes_;
   const uint32_t* rows_;
   int64_t length_;
   int bytes_;
   bool words_;
+  const CodecView& codec_;
+  bool directions_;  // those that have the same are equal
 };
 
 // Fills the counters; returns the largest that this thread's codes meet. All threads.

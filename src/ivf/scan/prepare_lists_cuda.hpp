@@ -25,6 +25,8 @@ struct PreparedListsLayout : WorkspaceLayout {
     table = take<uint16_t>(half_table_values(lists.codec.format));
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
+  // Whether cosine is searched by distances of vectors of length 1 (device_lists_cuda.hpp).
+  bool takes_unit_vectors(KeyKind kind) const { return kind == KeyKind::cosine && has_halves; }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {largest.in(memory), facts.in(memory), PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
             table.count > 0 ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
@@ -80,7 +82,8 @@ struct ScanTermsLayout : WorkspaceLayout {
 void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,
                        cudaStream_t stream);
 
-// Which vectors of a list repeat others. Equal codes of a list are equal vectors, and of any number of these a search
+// Which vectors of a list repeat others. Equal codes of a list are equal vectors, as for cosine are all values of one
+// column that have the same sign, but for their rounding to length 1. And of any number of these a search
 // for k neighbours finds the k with the smallest rows at most. Where thousands are equal (lists far apart, of codes
 // that tell their vectors no more apart) they all are within every bound, and queries have more candidates than there
 // is room for: unless those are passed over that have k equal ones before them.

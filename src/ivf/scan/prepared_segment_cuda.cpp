@@ -77,6 +77,7 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
   memory->synchronize();
   prepared_ = layout.in(memory_.data(), view_);
+  view_.unit = layout.takes_unit_vectors(view_.kind);
   launch_prepare_lists(view_, prepared_, work->stream());
   work->synchronize();
   repeats_ = ranked_repeats(view_, memory, *work, resources);

@@ -90,7 +90,7 @@ template <bool kFirst>
 class TileEnd {
  public:
   __device__ TileEnd(const ScanListsTask& task, const ScanItem& item, int queries, const ScanMemory& memory)
-      : task_(task), memory_(memory), item_(item), queries_(queries), cosine_(task.lists.kind == KeyKind::cosine) {}
+      : task_(task), memory_(memory), item_(item), queries_(queries), cosine_(task.lists.has_factors()) {}
 
   // The terms of the tile's vectors. What is past the last, or left out by a filter, has NaN, which is below nothing.
   __device__ void begin(int64_t first_position, uint32_t first_row) {

@@ -109,6 +109,7 @@ struct ScanListsTask : ProbePairsTask {
   ScanTerms terms = {};         // of these
   float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
   PairOperands operands = {};   // of wide vectors
+  const float* query_scales = nullptr;  // of each query, where products are of whole queries (launch_query_forms)
 
   // What products read of a vector, and its bytes: its code, or its halves.
   const uint8_t* scanned() const {
@@ -119,6 +120,15 @@ struct ScanListsTask : ProbePairsTask {
     return prepared.halves != nullptr ? 2 * PreparedLists::half_cols(format.cols) : format.bytes();
   }
 };
+
+// What products take of queries whatever the list: where lists are searched by distances of vectors of length 1 the
+// queries at that length, as f32, queries x columns, NaN for a zero vector, of which nothing is sure; where products
+// are of whole queries the power of two that each is multiplied by. One read of the queries. Enqueues and returns.
+struct QueryForms {
+  float* unit = nullptr;
+  float* scales = nullptr;
+};
+void launch_query_forms(const ProbedLists& task, const QueryForms& forms, cudaStream_t stream);
 
 // The scan of inverted lists on matrix units: a list is decoded once for all the queries that visit it.
 //

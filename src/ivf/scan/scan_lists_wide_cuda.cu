@@ -387,7 +387,7 @@ template <bool kFirst>
 class Multiplier {
  public:
   __device__ Multiplier(const ScanListsTask& task, const BlockMemory& memory)
-      : task_(task), memory_(memory), cosine_(task.lists.kind == KeyKind::cosine) {}
+      : task_(task), memory_(memory), cosine_(task.lists.has_factors()) {}
 
   __device__ void run() {
     for (int turn = 0;; turn ^= 1) {

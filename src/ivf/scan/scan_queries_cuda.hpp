@@ -88,24 +88,19 @@ class QueryReader {
   bool aligned_;
 };
 
+// What rounding has moved a query by that was made to have length 1.
+__device__ inline double unit_rounding(const ScanListsTask& task, float scale) {
+  return task.lists.unit ? scale * kUnitMoved : 0.0;
+}
+
 // Halves of one query of any metric and width, negated, and what is known of them; by a warp.
 template <typename Operands>
 __device__ inline void load_query(const ScanListsTask& task, const ProbePair& pair, int place, float scale,
                                   const Operands& operands, const ScanMemory& memory) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool differences = has_differences(task.lists.kind);
-  const int cols = static_cast<int>(task.lists.codec.format.cols);
+  const bool differences = task.lists.key().has_centred();
   const QueryReader reader(task);
-  float own_scale = scale;
-  if (!differences) {
-    float largest = 0;
-    for (int first = 4 * lane; first < cols; first += 128) {
-      const float4 x = reader.four(pair.query, first);
-      largest = fmaxf(fmaxf(fmaxf(largest, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
-    }
-    largest = __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(largest)));
-    own_scale = operand_scale(largest);
-  }
+  const float own_scale = differences ? scale : task.query_scales[pair.query];
   double squares = 0;
   double residuals = 0;
   double offset = 0;
@@ -136,7 +131,7 @@ __device__ inline void load_query(const ScanListsTask& task, const ProbePair& pa
   }
   squares = warp_sum(squares);
   residuals = warp_sum(residuals);
-  PairFacts facts{squares, sqrt(residuals) * (1 + 0x1p-20) + 0x1p-100, 0, 0};
+  PairFacts facts{squares, sqrt(residuals) * (1 + 0x1p-20) + unit_rounding(task, scale) + 0x1p-100, 0, 0};
   if (!differences) {
     facts.offset = warp_sum(offset);
     norm = warp_sum(norm);
@@ -154,8 +149,9 @@ __device__ inline float4 own_origin(const ScanListsTask& task, const ScanItem& i
   return {four.x * scale, four.y * scale, four.z * scale, four.w * scale};
 }
 
-// Queries of distances, of up to 128 columns: several at a time, in f32. Of its own rounding a difference loses no more
-// than 2^-24 of it, and sums of 128 squares no more than 2^-20, which pair_bounds() expects.
+// Queries of distances, and of products with whole vectors, of up to 128 columns: several at a time, in f32. Of its own
+// rounding a difference loses no more than 2^-24 of it, and sums of 128 squares no more than 2^-20, which pair_bounds()
+// expects.
 template <bool kFirst, typename Operands>
 __device__ inline void load_near_queries(const ScanListsTask& task, const ScanItem& item, float scale,
                                          const Operands& operands, const ScanMemory& memory) {
@@ -164,13 +160,16 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   const auto warps = static_cast<int>(blockDim.x) / 32 - 1;
   const QueryReader reader(task);
   const bool mine = lane < operands.steps() * 4;
-  const bool by_norm = task.lists.key().by_norm;
+  const bool differences = task.lists.key().has_centred();
+  const bool has_radius = task.lists.key().has_distances();
+  const auto rounding = static_cast<float>(unit_rounding(task, scale) * (1 + 0x1p-20));
   const float4 origin = own_origin(task, item, scale);
   const ListFacts list = task.prepared.facts[item.list];
   for (int first = static_cast<int>(threadIdx.x) / 32; first < item.queries; first += kTogether * warps) {
     ProbePair pairs[kTogether];
     float4 values[kTogether];
     float reaches[kTogether];
+    float scales[kTogether];
     KITH_UNROLL
     for (int i = 0; i < kTogether; ++i) {
       const int number = min(first + i * warps, item.queries - 1);
@@ -180,6 +179,7 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
     for (int i = 0; i < kTogether; ++i) {
       values[i] = reader.four(pairs[i].query, 4 * lane);
       reaches[i] = kFirst ? HUGE_VALF : task.reaches[pairs[i].query];
+      scales[i] = differences ? scale : task.query_scales[pairs[i].query];
     }
     uint2 halves[kTogether];
     float squares[kTogether];
@@ -187,8 +187,8 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
     KITH_UNROLL
     for (int i = 0; i < kTogether; ++i) {
       // Negated: origin - scale * x.
-      const FourFloats wanted = {{fmaf(-values[i].x, scale, origin.x), fmaf(-values[i].y, scale, origin.y),
-                                  fmaf(-values[i].z, scale, origin.z), fmaf(-values[i].w, scale, origin.w)}};
+      const FourFloats wanted = {{fmaf(-values[i].x, scales[i], origin.x), fmaf(-values[i].y, scales[i], origin.y),
+                                  fmaf(-values[i].z, scales[i], origin.z), fmaf(-values[i].w, scales[i], origin.w)}};
       halves[i] = halves_of(wanted, 1.0f, {0, 0, 0, 0});
       const FourFloats have = floats_of(halves[i]);
       squares[i] = 0;
@@ -212,11 +212,11 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
     for (int i = 0; i < kTogether; ++i) {
       if (first + i * warps >= item.queries) break;
       const float norm = sqrtf(squares[i]);
-      const float residual = sqrtf(residuals[i]) * (1 + 0x1p-18f) + norm * 0x1p-23f + 0x1p-60f;
+      const float residual = sqrtf(residuals[i]) * (1 + 0x1p-18f) + norm * 0x1p-23f + rounding + 0x1p-60f;
       int place = first + i * warps;
       if (!kFirst) {
         const float nearest = norm * (1 - 0x1p-18f) - list.norm - (residual + list.residual) * (1 + 0x1p-18f);
-        if (!by_norm && nearest > reaches[i]) continue;  // not where either is NaN
+        if (has_radius && nearest > reaches[i]) continue;  // not where either is NaN
         if (lane == 0) place = atomicAdd(memory.listed, 1);
         place = __shfl_sync(0xFFFFFFFFu, place, 0);
       }
@@ -264,7 +264,8 @@ __device__ inline float bound_products(const ScanListsTask& task, uint32_t list,
 template <bool kFirst, typename Operands, typename Take>
 __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& item, float scale,
                                    const Operands& operands, const ScanMemory& memory, const Take& take) {
-  const bool near = has_differences(task.lists.kind) && operands.steps() <= kNarrowSteps;
+  const bool whole_products = task.lists.kind == KeyKind::inner_product && !task.lists.has_origin();
+  const bool near = (task.lists.key().has_centred() || whole_products) && operands.steps() <= kNarrowSteps;
   const auto loaders = static_cast<int>(blockDim.x) / 32 - 1;
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   load_origin(task, item, scale, operands.steps(), memory.origin);

@@ -54,6 +54,9 @@ struct IvfWorkspace : WorkspaceLayout {
     pair_halves = take<uint16_t>(plan.wide ? all_pairs * pair_stride(shape.format) : 0);
     pair_queries = take<ScanQuery>(plan.wide ? all_pairs : 0);
     pair_limits = take<float>(plan.wide ? all_pairs : 0);
+    unit_queries = take<float>(shape.unit ? queries * shape.format.cols : 0);
+    const bool whole_queries = !has_differences(shape.kind) && !shape.unit && !plan.tables;
+    query_scales = take<float>(whole_queries ? queries : 0);
     masked_terms = take<float>(shape.repeats ? (plan.by_row ? 2 : 1) * shape.vectors : 0);
   }
 
@@ -63,7 +66,7 @@ struct IvfWorkspace : WorkspaceLayout {
   Slot<ErrorBounds> worst, first_bounds;
   Slot<uint64_t> direct_parts, direct_lists;
   Slot<ProbePair> pairs;
-  Slot<float> reaches, values, sum_tables, pair_limits, masked_terms;
+  Slot<float> reaches, values, sum_tables, pair_limits, masked_terms, unit_queries, query_scales;
   Slot<uint16_t> pair_halves;
   Slot<ScanQuery> pair_queries;
   Slot<ListCandidate> candidates;
@@ -235,7 +238,7 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
   task.lists.codes = given.scanned();
   if (task.operands.halves != nullptr) return launch_scan_wide(task, first, stream);
   // Cosine's factors would double the code of warpgroups' kernels.
-  const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && task.lists.kind != KeyKind::cosine;
+  const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && !task.lists.has_factors();
   if (suits && engine_for(task) == ProductEngine::wgmma) return launch_scan_wgmma(task, first, stream);
   launch_scan_mma(task, first, stream);
 }
@@ -384,6 +387,14 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.items = at.items.in(memory);
     scan.value_starts = at.value_starts.in(memory);
     launch_probe_pairs(scan, stream);
+    const QueryForms forms{at.unit_queries.count > 0 ? at.unit_queries.in(memory) : nullptr,
+                           at.query_scales.count > 0 ? at.query_scales.in(memory) : nullptr};
+    launch_query_forms(now, forms, stream);
+    scan.query_scales = forms.scales;
+    if (forms.unit != nullptr) {
+      scan.queries = forms.unit;
+      scan.query_stride = shape.format.cols;
+    }
     mark();
 
     scan.values = at.values.in(memory);

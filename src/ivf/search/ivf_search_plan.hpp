@@ -25,6 +25,7 @@ struct IvfSearchShape {
   bool warpgroups = false;  // the device has Hopper's products
   bool repeats = false;     // equal vectors are known, and no filter is there
   bool row_terms = false;   // bounds can be made by row (device_lists_cuda.hpp)
+  bool unit = false;        // cosine by distances of vectors of length 1 (likewise)
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
   int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
   ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for

@@ -177,6 +177,7 @@ class CudaSearcher final : public ListSearcher {
     IvfSearchShape shape;
     shape.format = lists.codec.format;
     shape.kind = lists.kind;
+    shape.unit = lists.unit;
     shape.queries = queries;
     shape.slots = slots;
     shape.k = task_.k;

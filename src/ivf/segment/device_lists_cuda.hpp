@@ -26,6 +26,11 @@ namespace kith {
 // units lose (candidate_window.hpp) and the roundings of the few f32 operations after them. A `reach` bounds the k-th
 // smallest distance (distances) or key from above; what is farther than that, with the rounding of keys, is ruled out.
 
+// Where vectors have halves of their own, cosine's are those of vectors of length 1 (`unit`): its key is half of their
+// squared distance, so that all is as for distances, and halves are as fine as a list is narrow. A zero vector is as
+// far from every query as one at a right angle: what its square lacks of that is in its term. Queries are rounded to
+// f32 at length 1, which moves them by kUnitMoved.
+//
 // Where codes hold norms (kernels/codes/code_norm.hpp) a key is of |x - x'|^2 + (norm - |x'|^2), which is no distance:
 // the vector's term has the second part, bounds are of products and of squares, and reaches too are squares.
 //
@@ -45,11 +50,14 @@ struct ListKey {
   KeyKind kind;
   bool by_norm;  // l2 and squared_l2 only
   bool by_row;   // of distances: the vectors' parts of bounds are in their terms
+  bool unit;     // cosine by distances of vectors of length 1
 
-  KITH_HOST_DEVICE constexpr ListKey(KeyKind given, bool norms = false, bool rows = false)
-      : kind(given), by_norm(norms), by_row(rows) {}
+  KITH_HOST_DEVICE constexpr ListKey(KeyKind given, bool norms = false, bool rows = false, bool units = false)
+      : kind(given), by_norm(norms), by_row(rows), unit(units) {}
+  // Whether products are of vectors less their list's centre.
+  KITH_HOST_DEVICE constexpr bool has_centred() const { return has_differences(kind) || unit; }
   // Whether estimates are squares of distances, and reaches distances.
-  KITH_HOST_DEVICE constexpr bool has_distances() const { return has_differences(kind) && !by_norm; }
+  KITH_HOST_DEVICE constexpr bool has_distances() const { return has_centred() && !by_norm; }
   KITH_HOST_DEVICE constexpr double stretch() const { return by_row ? 1 + kRowShare : 1; }
 };
 
@@ -59,6 +67,8 @@ struct ListFacts {
   float residual;  // what rounding moved a vector by; cosine: f times that
   float factor;    // cosine: f; of norms: what is added to a square
 };
+
+inline constexpr double kUnitMoved = 0x1p-23;  // of a vector of length 1
 
 // Of eight f32 operations.
 inline constexpr double kEstimateRounding = 0x1p-21;
@@ -103,7 +113,7 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
   const double sum_loss = (static_cast<double>(cols) + 16) * kSumLoss * product;
   PairBounds bounds{1, 0, 0, 0, 1, 0};
   double error = 0;
-  if (has_differences(kind)) {
+  if (key.has_centred()) {
     const double squares = query.squared_norm + static_cast<double>(list.norm) * list.norm;
     // Sums start from |b|^2 / 2, of which each addition of the matrix units may lose its share too.
     error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16) + 0x1p-20 * query.squared_norm;
@@ -234,6 +244,7 @@ KITH_HOST_DEVICE inline double reach_with_ties(const ListKey& key, double reach,
     const double root = sqrt(wider) + unit * 0x1p-148;
     return root * root * (1 + 0x1p-50);
   }
+  if (key.unit) return sqrt(reach * reach * (1 + kKeyLoss) + unit * unit * kTinyKey) + 2 * unit * kUnitLoss;
   switch (key.kind) {
     case KeyKind::l2: return reach * (1 + kKeyLoss) + unit * 0x1p-148;
     case KeyKind::squared_l2: return sqrt(reach * reach * (1 + kKeyLoss) + unit * unit * kTinyKey);
@@ -261,6 +272,7 @@ struct DeviceListsView {
   CodecView codec;
   bool residual = false;  // codes are of vectors less their centre
   bool by_row = false;    // a search's bounds are (ListKey)
+  bool unit = false;      // likewise; cosine alone, of vectors that have halves (PreparedLists)
   int64_t lists = 1;
   const float* centres = nullptr;    // lists x cols; none for a single list without one
   const int64_t* offsets = nullptr;  // lists + 1
@@ -271,10 +283,13 @@ struct DeviceListsView {
   // Whether halves are of vectors less their list's centre: by the codes themselves, or because the scan subtracts it.
   // Codewords are looked up as halves, which leaves no place for a subtraction.
   KITH_HOST_DEVICE bool subtracts() const {
-    return !residual && centres != nullptr && has_differences(kind) && !codec.format.copies_codewords();
+    const bool wanted = unit || (!residual && has_differences(kind));
+    return wanted && centres != nullptr && !codec.format.copies_codewords();
   }
+  // Whether cosine's keys are products with a factor for each vector.
+  KITH_HOST_DEVICE bool has_factors() const { return kind == KeyKind::cosine && !unit; }
   // What keys and their bounds are made from.
-  KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind), by_row}; }
+  KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind), by_row, unit}; }
   KITH_HOST_DEVICE bool has_origin() const { return centres != nullptr && (residual || subtracts()); }
 };
 

@@ -18,10 +18,12 @@ namespace kith {
 inline constexpr int64_t kFewCentreCols = 64;
 inline constexpr int64_t kFewCentres = 256;
 inline constexpr int64_t kFewCentreValues = 4096;
+// Of one column so many: products of halves cannot tell some hundred centres apart there.
+inline constexpr int64_t kFewCentresOfOneColumn = 12288;
 
 // Columns as they are stored with zeros after the last: one kernel for each number.
 constexpr int64_t few_centre_width(int64_t cols) {
-  for (const int64_t width : {4, 8, 16, 24, 32, 48}) {
+  for (const int64_t width : {1, 4, 8, 16, 24, 32, 48}) {
     if (cols <= width) return width;
   }
   return 64;
@@ -29,6 +31,7 @@ constexpr int64_t few_centre_width(int64_t cols) {
 
 // Whether every pair is compared directly; else products on the matrix units leave some.
 constexpr bool suits_few_centres(int64_t centres, int64_t cols) {
+  if (cols == 1) return centres <= kFewCentresOfOneColumn;
   return cols <= kFewCentreCols && centres <= kFewCentres && centres * few_centre_width(cols) <= kFewCentreValues;
 }
 

@@ -29,39 +29,46 @@ __device__ __forceinline__ RowValues<kCols> load_row(const DeviceRowsView& rows,
                                                      bool aligned) {
   RowValues<kCols> loaded;
   const std::byte* const from = row_bytes_at(rows, row);
-  if (rows.dtype == DType::f32) {
+  if constexpr (kCols == 1) {
+    loaded.values[0] = static_cast<float>(stored_value(from, rows.dtype, 0));
+  } else if (rows.dtype == DType::f32) {
     KITH_UNROLL
     for (int c = 0; c < kCols; c += 4) {
       const Four<float> four = load_four(vectors<float>(from), c, cols, aligned);
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) loaded.values[c + i] = four.values[i];
     }
-    return loaded;
-  }
-  KITH_UNROLL
-  for (int c = 0; c < kCols; c += 4) {
-    double four[4];
-    widen_four(fetch_four(from, rows.dtype, c, cols, aligned), rows.dtype, four);
+  } else {
     KITH_UNROLL
-    for (int i = 0; i < 4; ++i) loaded.values[c + i] = static_cast<float>(four[i]);
+    for (int c = 0; c < kCols; c += 4) {
+      double four[4];
+      widen_four(fetch_four(from, rows.dtype, c, cols, aligned), rows.dtype, four);
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) loaded.values[c + i] = static_cast<float>(four[i]);
+    }
   }
   return loaded;
 }
 
 template <int kCols>
 __device__ __forceinline__ float screened(const RowValues<kCols>& row, const float* centre) {
-  float sums[4] = {};
-  KITH_UNROLL
-  for (int c = 0; c < kCols; c += 4) {
-    const auto four = load_vector<float4>(centre + c);
-    const float with[4] = {four.x, four.y, four.z, four.w};
+  if constexpr (kCols == 1) {
+    const float difference = row.values[0] - centre[0];
+    return difference * difference;
+  } else {
+    float sums[4] = {};
     KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const float difference = row.values[c + i] - with[i];
-      sums[i] = fmaf(difference, difference, sums[i]);
+    for (int c = 0; c < kCols; c += 4) {
+      const auto four = load_vector<float4>(centre + c);
+      const float with[4] = {four.x, four.y, four.z, four.w};
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float difference = row.values[c + i] - with[i];
+        sums[i] = fmaf(difference, difference, sums[i]);
+      }
     }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // canonical_tree of lanes in registers. Those past the last column are zero, and are not added.
@@ -178,6 +185,7 @@ void launch_compare_pairs(AssignForm form, const FewCentresTask& task, int multi
 
 void launch_few_centres(const FewCentresTask& task, int multiprocessors, cudaStream_t stream) {
   switch (few_centre_width(task.cols)) {
+    case 1: return launch_width<1>(task, multiprocessors, stream);
     case 4: return launch_width<4>(task, multiprocessors, stream);
     case 8: return launch_width<8>(task, multiprocessors, stream);
     case 16: return launch_width<16>(task, multiprocessors, stream);

@@ -47,6 +47,26 @@ struct EqualLayout : WorkspaceLayout {
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
 
+// A row as it is compared: its bits, or those of the values that cosine's keys are made of, scaled to length 1.
+template <typename T, bool kUnit>
+class ComparedRow {
+ public:
+  __device__ ComparedRow(const DeviceRowsView& rows, int64_t row)
+      : values_(rows.row<T>(row)), inverse_norm_(kUnit ? rows.inverse_norms[row] : 1.0) {}
+
+  __device__ uint64_t bits(int64_t col) const {
+    if constexpr (kUnit) {
+      return static_cast<uint64_t>(__double_as_longlong(static_cast<double>(values_[col]) * inverse_norm_));
+    } else {
+      return values_[col];
+    }
+  }
+
+ private:
+  const T* values_;
+  double inverse_norm_;
+};
+
 __device__ uint32_t mixed(uint32_t bits) {
   bits ^= bits >> 16;
   bits *= 0x7FEB352Du;
@@ -56,15 +76,18 @@ __device__ uint32_t mixed(uint32_t bits) {
 }
 
 // A warp for each row.
-template <typename Bits>
+template <typename T, bool kUnit>
 __global__ void __launch_bounds__(kThreads)
     hash_rows_kernel(DeviceRowsView rows, int64_t cols, uint32_t* hashes, uint32_t* order) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= rows.count) return;
-  const Bits* const values = rows.row<Bits>(row);
+  const ComparedRow<T, kUnit> values(rows, row);
   uint32_t hash = 0;
   for (int64_t col = lane_index(); col < cols; col += 32) {
-    hash += mixed(values[col] ^ mixed(static_cast<uint32_t>(col) + 1));
+    const uint64_t bits = values.bits(col);
+    uint32_t seed = mixed(static_cast<uint32_t>(col) + 1);
+    if constexpr (kUnit) seed = mixed(static_cast<uint32_t>(bits >> 32) ^ seed);
+    hash += mixed(static_cast<uint32_t>(bits) ^ seed);
   }
   hash = warp_sum(hash);
   if (lane_index() != 0) return;
@@ -73,16 +96,16 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A warp for each place in the order of hashes: its own number where it begins a run of equal rows, else 0.
-template <typename Bits>
+template <typename T, bool kUnit>
 __global__ void __launch_bounds__(kThreads) begin_runs_kernel(DeviceRowsView rows, int64_t cols, const uint32_t* hashes,
                                                               const uint32_t* order, uint32_t* starts) {
   const int64_t place = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (place >= rows.count) return;
   bool equal = place > 0 && hashes[place] == hashes[place - 1];
   if (equal) {
-    const Bits* const mine = rows.row<Bits>(order[place]);
-    const Bits* const before = rows.row<Bits>(order[place - 1]);
-    for (int64_t col = lane_index(); equal && col < cols; col += 32) equal = mine[col] == before[col];
+    const ComparedRow<T, kUnit> mine(rows, order[place]);
+    const ComparedRow<T, kUnit> before(rows, order[place - 1]);
+    for (int64_t col = lane_index(); equal && col < cols; col += 32) equal = mine.bits(col) == before.bits(col);
     equal = __all_sync(kAllLanes, equal);
   }
   if (lane_index() == 0) starts[place] = equal ? 0u : static_cast<uint32_t>(place);
@@ -111,15 +134,16 @@ void launch_mark_unequal(const EqualRowsTask& task, cudaStream_t stream) {
   }
   sort.count = rows;
   sort.memory = at.memory.in(memory);
+  const bool unit = task.rows.inverse_norms != nullptr;
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {
-    using Bits = BitsOf<T>;
-    launch(hash_rows_kernel<Bits>, warps, stream, task.rows, task.cols, sort.keys[0], sort.values[0]);
+    launch(unit ? hash_rows_kernel<T, true> : hash_rows_kernel<BitsOf<T>, false>, warps, stream, task.rows, task.cols,
+           sort.keys[0], sort.values[0]);
     const int sorted = launch_sort_pairs(sort, stream);
     // Begins go to the free array of values, their running maximum to the free one of keys.
     uint32_t* const begins = sort.values[1 - sorted];
     uint32_t* const starts = sort.keys[1 - sorted];
-    launch(begin_runs_kernel<Bits>, warps, stream, task.rows, task.cols, sort.keys[sorted], sort.values[sorted],
-           begins);
+    launch(unit ? begin_runs_kernel<T, true> : begin_runs_kernel<BitsOf<T>, false>, warps, stream, task.rows, task.cols,
+           sort.keys[sorted], sort.values[sorted], begins);
     auto bytes = static_cast<size_t>(scan_bytes(rows));
     KITH_CUDA_CHECK(cub::DeviceScan::InclusiveScan(sort.memory, bytes, begins, starts, Larger(), rows, stream));
     fill_bytes(task.marks, 0, mark_words(rows) * static_cast<int64_t>(sizeof(uint32_t)), stream);
