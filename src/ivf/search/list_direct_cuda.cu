@@ -2,6 +2,7 @@
 
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/last_block.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
@@ -68,7 +69,6 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
                                                                DirectMemory given, int64_t code_bytes, DirectCut cut) {
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int listed;
-  __shared__ bool last;
   __shared__ uint32_t numbers[kSlotsTogether];
   auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
@@ -140,15 +140,9 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     if (shares) {
       uint64_t* const lists = given.parts + i * cut.parts * k;
       for (int at = thread; at < k; at += kThreads) lists[part * k + at] = at < listed ? list[at] : kPadding;
-      __threadfence();
+      if (!arrives_last(&given.arrived[i], static_cast<uint32_t>(cut.parts - 1))) continue;
+      if (thread == 0) listed = 0;
       __syncthreads();
-      if (thread == 0) {
-        last = atomicAdd(&given.arrived[i], 1u) == static_cast<uint32_t>(cut.parts - 1);
-        listed = 0;
-      }
-      __syncthreads();
-      if (!last) continue;
-      __threadfence();
       for (int at = thread; at < cut.parts * k; at += kThreads) {
         const uint64_t entry = __ldcg(lists + at);
         if (entry != kPadding) list[atomicAdd(&listed, 1)] = entry;

@@ -4,6 +4,7 @@
 // within it are looked at.
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
+#include "cuda/last_block.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
@@ -96,7 +97,6 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ __align__(16) double values[];  // the query
   __shared__ ShortList found;
   __shared__ ListRuns runs;
-  __shared__ bool last;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto k = static_cast<int>(task.k);
   const auto blocks = static_cast<int>(gridDim.x);
@@ -134,12 +134,7 @@ __global__ void __launch_bounds__(kThreads)
   sort_by_rank(found.entries, found.count);
   uint64_t* const lists = given.parts + query * blocks * k;
   if (thread < k) lists[blockIdx.x * k + thread] = thread < found.count ? found.entries[thread] : kPadding;
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) last = atomicAdd(&given.arrived[query], 1u) == static_cast<uint32_t>(blocks - 1);
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!arrives_last(&given.arrived[query], static_cast<uint32_t>(blocks - 1))) return;
   merge_lists(lists, blocks, k, found);
   if (thread < k) task.neighbors[query * k + thread] = thread < found.count ? found.entries[thread] : kPadding;
 }

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/last_block.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/warp.hpp"
@@ -159,7 +160,6 @@ template <bool kProduct, int kQueries, typename X>
 __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocksTogether : 1)
     few_nearest_kernel(const __grid_constant__ FewNearestTask task, const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) double memory[];  // the queries, then the last block's list
-  __shared__ bool last;
   const DistanceTask& distance = task.distance;
   const auto thread = static_cast<int>(threadIdx.x);
   const int64_t count = distance.queries.count;
@@ -199,12 +199,7 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
     if (thread % 32 != 0 || q >= count) continue;
     task.minima[(q * gridDim.x + blockIdx.x) * kWarps + thread / 32] = of_warp;
   }
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) last = atomicAdd(&task.words->arrived, 1u) == gridDim.x - 2;  // it began at -1
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // it began at -1
   auto* const list = vectors<uint64_t>(memory);
   for (int64_t q = 0; q < count; ++q) {
     const int found = select_nearest(task, q, list);
