@@ -32,7 +32,7 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) page_.emplace(context_->device());
+  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) few_.emplace(context_->device());
   if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -53,32 +53,28 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
     view.data = at(layout_.queries);
     view.stride = queries.cols();
   }
-  if (page_) page_->use(stream());
-  inline_.bytes = 0;
+  if (few_) few_->begin(stream());
   const int64_t row_bytes = queries.cols() * size_of(queries.dtype());
   const int64_t bytes = queries.rows() * row_bytes;
-  const bool by_launch = here && page_ && bytes <= InlineQueries::kMostBytes;
-  if (by_launch || (here && page_ && bytes <= PinnedPage::kUpBytes)) {
-    std::byte* const to = by_launch ? inline_.values : page_->up();
+  std::byte* const to = here && few_ ? few_->place_for(bytes) : nullptr;
+  if (to != nullptr) {
     for (int64_t i = 0; i < queries.rows(); ++i) {
       std::memcpy(to + i * row_bytes, queries.row(i), static_cast<size_t>(row_bytes));
     }
-    if (by_launch) inline_.bytes = bytes;
-    if (!by_launch) context_->copy(at(layout_.queries), to, bytes);
+    few_->send(bytes, at(layout_.queries), *context_);
   } else if (here) {
     const Resources quiet = resources_.with_progress({});  // the copy is part of the search
     ProgressMeter meter("copy", queries.rows(), quiet);
     upload_.copy(queries, at(layout_.queries), stream(), meter);
   }
-  if (!page_ || looks_at_rows()) reset_status();
-  if (!page_) look_at_queries(view);
+  if (!few_ || looks_at_rows()) reset_status();
+  if (!few_) look_at_queries(view);
   return view;
 }
 
 void SearchRows::look_at_queries(DeviceRowsView& queries) {
-  if (inline_.bytes > 0) context_->copy(at(layout_.queries), inline_.values, inline_.bytes);
-  inline_.bytes = 0;
-  if (page_ && !looks_at_rows()) reset_status();
+  if (few_) few_->bring(at(layout_.queries), *context_);
+  if (few_ && !looks_at_rows()) reset_status();
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
   if (task_.wish.check_finite && can_be_infinite(queries.dtype) && !products()) {
@@ -231,7 +227,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   if (!products() || !plan_.product->operands_ready) return;
   const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product->operands));
   piece.operands = base->operands().from(first, chunks);
-  if (page_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->byte_screen();
+  if (few_ && first == 0 && piece.rows.count == base->rows().count) piece.screen = base->byte_screen();
 }
 
 void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {

@@ -8,14 +8,13 @@
 #pragma once
 
 #include "cuda/device_buffer.hpp"
-#include "cuda/pinned_page.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/rows_ahead.hpp"
+#include "exact/few_queries_cuda.hpp"
 #include "exact/product_base_cuda.hpp"
 #include "exact/search_backend.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/rerank/few_results_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -68,11 +67,11 @@ class SearchRows {
   // launch.
   void look_at_queries(DeviceRowsView& queries);
   // Those that go with a launch: of a search that has a page.
-  const InlineQueries& inline_queries() const { return inline_; }
+  const InlineQueries& inline_queries() const { return few_->with_launch(); }
   // Where the first row that is not finite is noted by who looks at rows before distances are computed; or null.
   const uint32_t* bad_row_before() const { return looks_at_rows() ? &status()->bad_row : nullptr; }
   // The page for queries and results that a search has whose plan takes_few() or takes_screen(); else null.
-  PinnedPage* page() { return page_ ? &*page_ : nullptr; }
+  PinnedPage* page() { return few_ ? &few_->page() : nullptr; }
 
   // Where products put the first row that is not finite; null where that does not matter.
   uint32_t* bad_row() const { return checks_base() ? &status()->bad_row : nullptr; }
@@ -131,8 +130,7 @@ class SearchRows {
   DeviceBuffer workspace_;
   RowUpload upload_;
   std::unique_ptr<RowsAhead> ahead_;
-  std::optional<PinnedPage> page_;
-  InlineQueries inline_;
+  std::optional<FewQueries> few_;  // of a search that has a page
   int64_t first_query_ = 0;
 };
 

@@ -8,8 +8,8 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/gpu_plan.hpp"
-#include "cuda/pinned_page.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "exact/few_queries_cuda.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_backend.hpp"
@@ -327,7 +327,7 @@ class CudaBackend final : public ListsBackend {
         staged_(shape_.stages ? plan.query_batch * shape_.cols : 0, "queries as f32", planned),
         layout_(shape_, plan.query_batch, plan.scan_bytes),
         memory_(layout_.bytes, "the search of lists", context_, planned) {
-    if (shape_.ranked_lists > 0) page_.emplace(context_->device());
+    if (shape_.ranked_lists > 0) few_.emplace(context_->device());
     if (!plan.ranking) return;
     ranking_ = make_knn_cuda(search.ranking_task(round, plan.query_batch), *plan.ranking, resources_);
   }
@@ -337,8 +337,7 @@ class CudaBackend final : public ListsBackend {
     const auto count = static_cast<int64_t>(numbers.size());
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
-    if (page_) page_->use(context_->stream());
-    inline_.bytes = 0;
+    if (few_) few_->begin(context_->stream());
     if (here) {
       bring(queries);
     } else if (follow_each_other()) {
@@ -351,7 +350,7 @@ class CudaBackend final : public ListsBackend {
   }
 
   std::vector<uint32_t> rank() override {
-    if (page_) {
+    if (few_) {
       rank_few();
       return limit_probes();
     }
@@ -376,9 +375,9 @@ class CudaBackend final : public ListsBackend {
 
   void nearest(uint64_t* neighbors, ProgressMeter&) override {
     const int64_t found = count() * task_.k;
-    const bool on_page = page_ && search_.parts_.size() == 1 && plan_.parts[0].direct &&
+    const bool on_page = few_ && search_.parts_.size() == 1 && plan_.parts[0].direct &&
                          array_bytes<uint64_t>(found) <= PinnedPage::kDownBytes - kFewReportBytes;
-    auto* const page = on_page ? reinterpret_cast<uint64_t*>(page_->down() + kFewReportBytes) : nullptr;
+    auto* const page = on_page ? reinterpret_cast<uint64_t*>(few_->page().down() + kFewReportBytes) : nullptr;
     if (on_page) {
       search_parts(page);
     } else {
@@ -447,17 +446,14 @@ class CudaBackend final : public ListsBackend {
 
   void wait() {
     context_->synchronize();
-    if (page_) page_->finished();
+    if (few_) few_->page().finished();
   }
 
-  // Whether queries of the host go to the device with the first launch, or by the page.
-  bool fits_launch() const { return page_ && array_bytes<float>(count() * shape_.cols) <= InlineQueries::kMostBytes; }
-  bool fits_page() const { return page_ && layout_.rows.bytes() <= PinnedPage::kUpBytes; }
-  bool checks_queries() const { return page_ && task_.check_finite && !round_.again; }
+  bool checks_queries() const { return few_ && task_.check_finite && !round_.again; }
   // After a wait.
   void check_queries() const {
     if (!checks_queries()) return;
-    const uint32_t bad = reinterpret_cast<const FewReport*>(page_->down())->bad_query;
+    const uint32_t bad = reinterpret_cast<const FewReport*>(few_->page().down())->bad_query;
     if (bad != kNoBadRow) throw_not_finite("query", numbers_.front() + int64_t{bad});
   }
 
@@ -473,30 +469,25 @@ class CudaBackend final : public ListsBackend {
     task.distance.stride = search_.lists_;
     task.results.k = round_.slots;
     task.minima = at(layout_.rank_minima);
-    task.words = page_->words();
+    task.words = few_->page().words();
     task.results.neighbors = at(layout_.probes);
-    if (checks_queries()) task.report = reinterpret_cast<FewReport*>(page_->down());
+    if (checks_queries()) task.report = reinterpret_cast<FewReport*>(few_->page().down());
     if (zeroes_early()) {
       task.zeroed = reinterpret_cast<uint64_t*>(at(layout_.scan));
       task.zeroed_words = zeroed_bytes(search_.shape_of(0, count(), round_.slots), plan_.parts[0]) / 8;
     }
-    if (inline_.bytes > 0) task.copied = at(layout_.rows);
-    launch_few_nearest(task, inline_, search_.gpu_.multiprocessors, context_->stream());
+    if (few_->with_launch().bytes > 0) task.copied = at(layout_.rows);
+    launch_few_nearest(task, few_->with_launch(), search_.gpu_.multiprocessors, context_->stream());
   }
-  bool zeroes_early() const { return page_ && !plan_.parts.empty() && plan_.parts[0].batch >= count(); }
+  bool zeroes_early() const { return few_ && !plan_.parts.empty() && plan_.parts[0].batch >= count(); }
 
   void bring(const MatrixView& queries) {
     const int64_t cols = shape_.cols;
-    if (fits_launch()) {
-      auto* const rows = reinterpret_cast<float*>(inline_.values);
+    const int64_t bytes = array_bytes<float>(count() * cols);
+    auto* const rows = few_ ? reinterpret_cast<float*>(few_->place_for(bytes)) : nullptr;
+    if (rows != nullptr) {
       for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
-      inline_.bytes = array_bytes<float>(count() * cols);
-      return;
-    }
-    if (fits_page()) {
-      auto* const rows = reinterpret_cast<float*>(page_->up());
-      for (int64_t i = 0; i < count(); ++i) widen_row(queries, numbers_[static_cast<size_t>(i)], rows + i * cols);
-      return context_->copy_values(at(layout_.rows), rows, count() * cols);
+      return few_->send(bytes, at(layout_.rows), *context_);
     }
     if (staged_.size() > 0) {
       for (int64_t i = 0; i < count(); ++i) {
@@ -622,8 +613,7 @@ class CudaBackend final : public ListsBackend {
   const RoundLayout layout_;
   const DeviceBuffer memory_;
   std::unique_ptr<KnnBackend> ranking_;  // none: there is one list, or queries are few
-  std::optional<PinnedPage> page_;       // of few queries
-  InlineQueries inline_;
+  std::optional<FewQueries> few_;
   std::span<const uint32_t> numbers_;
   MatrixView now_;  // the queries on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);
