@@ -15,9 +15,16 @@
 namespace kith {
 namespace {
 
-const ListKey kKeys[] = {
-    KeyKind::l2,         KeyKind::squared_l2,         KeyKind::inner_product,     KeyKind::cosine,
-    {KeyKind::l2, true}, {KeyKind::squared_l2, true}, {KeyKind::l2, false, true}, {KeyKind::squared_l2, false, true}};
+const ListKey kKeys[] = {KeyKind::l2,
+                         KeyKind::squared_l2,
+                         KeyKind::inner_product,
+                         KeyKind::cosine,
+                         {KeyKind::l2, true},
+                         {KeyKind::squared_l2, true},
+                         {KeyKind::l2, false, true},
+                         {KeyKind::squared_l2, false, true},
+                         {KeyKind::cosine, false, false, true},
+                         {KeyKind::cosine, false, true, true}};
 
 struct Rounded {
   std::vector<double> halves;
@@ -54,19 +61,27 @@ class Model {
     query_ = vector(cols, scale * shorter);
     for (size_t i = 0; i < cols; ++i) query_[i] = as_float(query_[i] + centre_[i]);
     double largest = 0;
+    const std::vector<double> around = centre_;
+    if (key.unit) {
+      query_ = at_unit_length(query_);
+      centre_ = at_unit_length(centre_);
+      largest = 0x1p-12;
+    }
     for (int i = 0; i < 60; ++i) {
       std::vector<double> stored = vector(cols, scale * (i % 2 == 0 ? shorter : 1));
-      for (size_t col = 0; col < cols; ++col) stored[col] = as_float(stored[col] + centre_[col]);
+      for (size_t col = 0; col < cols; ++col) stored[col] = as_float(stored[col] + around[col]);
+      if (key.unit) stored = at_unit_length(stored);
       for (size_t col = 0; col < cols; ++col) largest = std::max(largest, std::abs(stored[col] - centre_[col]));
       stored_.push_back(stored);
     }
     scale_ = operand_scale(static_cast<float>(largest));
     double widest = 0;
     for (const double value : query_) widest = std::max(widest, std::abs(value));
-    query_scale_ = has_differences(kind) ? scale_ : operand_scale(static_cast<float>(widest));
+    query_scale_ = key.has_centred() ? scale_ : operand_scale(static_cast<float>(widest));
     std::vector<double> operand;
     for (size_t i = 0; i < cols; ++i) {
-      operand.push_back(query_[i] * query_scale_ - (has_differences(kind) ? centre_[i] * scale_ : 0.0));
+      const double value = key.unit ? as_float(query_[i]) : query_[i];
+      operand.push_back(value * query_scale_ - (key.has_centred() ? centre_[i] * scale_ : 0.0));
     }
     rounded_query_ = rounded(operand);
     ListFacts list{0, 0, 0};
@@ -74,7 +89,8 @@ class Model {
       std::vector<double> difference;
       for (size_t i = 0; i < cols; ++i) difference.push_back((stored[i] - centre_[i]) * scale_);
       rounded_.push_back(rounded(difference));
-      const double times = kind == KeyKind::cosine ? static_cast<double>(factor(stored)) * (1 + 0x1p-22) : 1.0;
+      const double times =
+          kind == KeyKind::cosine && !key.unit ? static_cast<double>(factor(stored)) * (1 + 0x1p-22) : 1.0;
       list.norm = std::max(list.norm, above(times * std::sqrt(rounded_.back().squared_norm)));
       list.residual = std::max(list.residual, above(times * rounded_.back().residual));
       if (key.by_norm) {
@@ -89,7 +105,8 @@ class Model {
       }
     }
     PairFacts facts{rounded_query_.squared_norm, rounded_query_.residual, 0, 0};
-    if (!has_differences(kind)) {
+    if (key.unit) facts.residual += scale_ * kUnitMoved;
+    if (!key.has_centred()) {
       facts.offset = product(query_, centre_) * scale_ * query_scale_;
       facts.inverse_norm = 1 / (std::sqrt(product(query_, query_)) * query_scale_);
     }
@@ -107,7 +124,7 @@ class Model {
         EXPECT_LE(truth, upper_bound(key_, first, first.estimate(computed(i, 1)))) << i;
       }
       EXPECT_GE(truth, lower_bound(key_, bounds_, bounds_.estimate(value))) << i;
-      const double unit = has_differences(kind_) ? scale_ : scale_ * query_scale_;
+      const double unit = key_.has_centred() ? scale_ : scale_ * query_scale_;
       EXPECT_LE(value, value_limit(key_, bounds_, reach_with_ties(key_, truth, unit))) << i;
     }
   }
@@ -124,6 +141,12 @@ class Model {
   }
 
  private:
+  // As it is, where it is zero.
+  static std::vector<double> at_unit_length(std::vector<double> values) {
+    const double norm = std::sqrt(product(values, values));
+    for (double& value : values) value = norm > 0 ? value / norm : value;
+    return values;
+  }
   static float above(double value) { return static_cast<float>(value * (1 + 0x1p-20)); }
   static double as_float(double value) { return static_cast<double>(static_cast<float>(value)); }
   std::vector<double> vector(size_t cols, double scale) {
@@ -140,14 +163,14 @@ class Model {
     const double square = rounded_[i].squared_norm;
     const double slack =
         row_slack(static_cast<int64_t>(query_.size()), square, rounded_[i].residual * rounded_[i].residual);
-    float sum = key_.by_norm             ? static_cast<float>(term(i))
-                : key_.by_row            ? static_cast<float>((square + side * slack) / 2)
-                : has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2)
-                                         : 0.0f;
+    float sum = key_.by_norm         ? static_cast<float>(term(i))
+                : key_.by_row        ? static_cast<float>((square + side * slack) / 2)
+                : key_.has_centred() ? static_cast<float>(rounded_[i].squared_norm / 2)
+                                     : 0.0f;
     for (size_t col = 0; col < query_.size(); ++col) {
       sum += static_cast<float>(-rounded_query_.halves[col] * rounded_[i].halves[col]);
     }
-    if (kind_ == KeyKind::cosine) return factor(stored_[i]) * std::fma(sum, bounds_.gain, bounds_.offset);
+    if (kind_ == KeyKind::cosine && !key_.unit) return factor(stored_[i]) * std::fma(sum, bounds_.gain, bounds_.offset);
     return sum;
   }
 
@@ -162,7 +185,7 @@ class Model {
   double true_value(size_t i) const {
     const std::vector<double>& stored = stored_[i];
     if (kind_ == KeyKind::inner_product) return -product(query_, stored) * scale_ * query_scale_;
-    if (kind_ == KeyKind::cosine) {
+    if (kind_ == KeyKind::cosine && !key_.unit) {
       return 1 - product(query_, stored) / std::sqrt(product(query_, query_) * product(stored, stored));
     }
     if (key_.by_norm) {
@@ -211,6 +234,7 @@ TEST(IvfBounds, AreNarrow) {
     EXPECT_LT(Model(KeyKind::l2, 128, 1, spread, 1).width(), 0.003);
     EXPECT_LT(Model({KeyKind::l2, true}, 128, 1, spread, 1).width(), 0.01);
     EXPECT_LT(Model(KeyKind::cosine, 128, 1, 0, 2).width(), 0.01);
+    EXPECT_LT(Model({KeyKind::cosine, false, false, true}, 128, 1, spread, 1).width(), 0.003);
     EXPECT_LT(Model({KeyKind::l2, false, true}, 128, 1, spread, 1).width(), 0.01);
   }
 }
