@@ -111,6 +111,13 @@ Lists make_lists(CodeFormat format, KeyKind kind, bool residual, const std::vect
   for (const int64_t length : lengths) lists.offsets.push_back(lists.offsets.back() + length);
   const int64_t count = lists.count();
   lists.centres = numbers.floats(lists.lists() * format.cols, scale * spread);
+  if (kind == KeyKind::cosine) {  // as an index trains them
+    for (int64_t list = 0; list < lists.lists(); ++list) {
+      float* const centre = &lists.centres[static_cast<size_t>(list * format.cols)];
+      const double inverse_norm = canonical_inverse_norm(canonical_squared_norm(centre, format.cols));
+      for (int64_t col = 0; col < format.cols; ++col) centre[col] = static_cast<float>(centre[col] * inverse_norm);
+    }
+  }
   if (format.kind == CodeKind::product) lists.codewords = numbers.floats(format.codewords() * format.cols, scale);
   if (format.kind == CodeKind::additive) {
     lists.codewords = numbers.floats(format.parts * format.codewords() * format.cols, scale);
