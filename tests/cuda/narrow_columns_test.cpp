@@ -111,5 +111,35 @@ TEST_F(CudaNarrowSmall, Lists) {
   }
 }
 
+// Most vectors of their lists have very many equal ones before them: a search for few neighbours never scans these.
+TEST_F(CudaNarrowSmall, ListsOfEqualVectors) {
+  for (const int64_t cols : {1, 6, 140}) {
+    auto base = make_floats(Shape::gaussian, 30000, cols, 7);
+    const auto queries = make_floats(Shape::gaussian, 300, cols, 8);
+    for (int64_t i = 0; i < 30000; ++i) {
+      if (i % 10 != 4) std::copy_n(base.row(4 + 10 * (i % 5)), cols, base.row(i));
+    }
+    const Filters filter(30000, 0.4, 9);
+    for (const char* const factory : {"IVF12,Flat", "IVF12,SQ8"}) {
+      for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+        Index index(factory, {.metric = metric});
+        index.train(base.view(), on_cpu());
+        index.add(base.view().slice(0, 28000), Ownership::copy, on_cpu());
+        index.add(base.view().slice(28000, 2000), Ownership::copy, on_cpu());
+        const std::string what =
+            std::string(factory) + " " + std::string(name_of(metric)) + ", columns " + std::to_string(cols);
+        for (const int64_t k : {1, 20, 256, 257}) {
+          expect_same(index.search(queries.view(), {.k = k, .probes = 3}, on_cpu()),
+                      index.search(queries.view(), {.k = k, .probes = 3}, on_cuda()), what);
+        }
+        expect_same(index.search(queries.view(), {.k = 20, .filter = filter.by_mask(), .probes = 3}, on_cpu()),
+                    index.search(queries.view(), {.k = 20, .filter = filter.by_mask(), .probes = 3}, on_cuda()), what);
+        expect_same(index.search(queries.view().slice(0, 2), {.k = 9, .probes = 2}, on_cpu()),
+                    index.search(queries.view().slice(0, 2), {.k = 9, .probes = 2}, on_cuda()), what);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kith

@@ -211,6 +211,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   const DeviceBytes prepared(static_cast<size_t>(layout.bytes));
   task.prepared = layout.in(static_cast<std::byte*>(prepared.data()), view);
   view.unit = layout.takes_unit_vectors(view.kind);
+  view.inverse_norms = task.prepared.inverse_norms;
   const bool by_row = way.rows && view.key().has_distances();
   const DeviceBytes row_terms(static_cast<size_t>(std::max<int64_t>(1, lists.count())) * 8);
   launch_prepare_lists(view, task.prepared, nullptr);

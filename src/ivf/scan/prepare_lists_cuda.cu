@@ -9,6 +9,7 @@
 #include "cuda/warp.hpp"
 #include "ivf/scan/lookups_cuda.hpp"
 #include "kernels/codes/code_reader_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include <algorithm>
 
@@ -452,6 +453,9 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
   launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+  if (prepared.inverse_norms == nullptr) return;
+  launch_inspect_rows({lists.codes, format.dtype, format.cols, lists.count}, format.cols,
+                      {.inverse_norms = prepared.inverse_norms}, stream);
 }
 
 void launch_row_terms(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {

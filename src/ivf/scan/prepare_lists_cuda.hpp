@@ -23,13 +23,21 @@ struct PreparedListsLayout : WorkspaceLayout {
     facts = take<ListFacts>(lists.lists);
     terms = take<float>(PreparedLists::has_terms(lists.kind) ? lists.count : 0);
     table = take<uint16_t>(half_table_values(lists.codec.format));
+    const bool keeps_norms = takes_unit_vectors(lists.kind) && lists.codec.format.stores_values() && !lists.residual;
+    inverse_norms = take<double>(keeps_norms ? lists.count : 0);
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
   // Whether cosine is searched by distances of vectors of length 1 (device_lists_cuda.hpp).
   bool takes_unit_vectors(KeyKind kind) const { return kind == KeyKind::cosine && has_halves; }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
-    return {largest.in(memory), facts.in(memory), PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
-            table.count > 0 ? table.in(memory) : nullptr, has_halves ? halves.in(memory) : nullptr};
+    return {largest.in(memory),
+            facts.in(memory),
+            PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
+            table.count > 0 ? table.in(memory) : nullptr,
+            has_halves ? halves.in(memory) : nullptr,
+            nullptr,
+            nullptr,
+            inverse_norms.count > 0 ? inverse_norms.in(memory) : nullptr};
   }
 
   Slot<float> largest;
@@ -37,6 +45,7 @@ struct PreparedListsLayout : WorkspaceLayout {
   Slot<float> terms;
   Slot<uint16_t> table;
   Slot<uint16_t> halves;
+  Slot<double> inverse_norms;
   bool has_halves;
 };
 

@@ -3,8 +3,10 @@
 #include <kith/error.hpp>
 
 #include "core/footprint.hpp"
+#include "core/host_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
+#include "ivf/scan/distinct_lists_cuda.hpp"
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include <algorithm>
@@ -78,11 +80,15 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   memory->synchronize();
   prepared_ = layout.in(memory_.data(), view_);
   view_.unit = layout.takes_unit_vectors(view_.kind);
+  view_.inverse_norms = prepared_.inverse_norms;
   launch_prepare_lists(view_, prepared_, work->stream());
   work->synchronize();
   repeats_ = ranked_repeats(view_, memory, *work, resources);
   shape_ = measured_shape(view_, prepared_, memory, *work, resources);
   const int64_t taken = layout.has_halves ? layout.bytes : 0;  // of the same room
+  if (layout.has_halves && !shape_.wants_row_terms(view_.count)) {
+    distinct_ = make_distinct(taken, memory, *work, resources);
+  }
   if (!shape_.wants_row_terms(view_.count) || 8 * view_.count + taken > room_beside(device, resources)) return;
   try {
     row_terms_ = DeviceArray<float>(2 * view_.count, "what a search of the lists keeps", memory, resources);
@@ -96,6 +102,60 @@ PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
   work->synchronize();
 }
 
+std::unique_ptr<const PreparedSegmentCuda::Distinct> PreparedSegmentCuda::make_distinct(
+    int64_t taken, const std::shared_ptr<const DeviceContext>& memory, const DeviceContext& work,
+    const Resources& resources) const {
+  constexpr std::string_view kPurpose = "vectors without those that repeat others";
+  if (repeats_.size() == 0 || memory->only_counts()) return nullptr;
+  const DistinctLists from{view_, repeats_.data(), kLeastRepeats};
+  try {
+    const HostArray<uint32_t> counts(view_.lists, kPurpose, resources);
+    {
+      const DeviceArray<uint32_t> there(view_.lists, kPurpose, memory, resources);
+      memory->synchronize();
+      launch_count_distinct(from, there.data(), work.stream());
+      work.copy_values(counts.data(), there.data(), view_.lists);
+      work.synchronize();
+    }
+    const HostArray<int64_t> offsets(view_.lists + 1, kPurpose, resources);
+    offsets[0] = 0;
+    for (int64_t list = 0; list < view_.lists; ++list) offsets[list + 1] = offsets[list] + counts[list];
+    const int64_t count = offsets[view_.lists];
+    if (2 * count > view_.count) return nullptr;
+
+    auto made = std::make_unique<Distinct>();
+    made->view = view_;
+    made->view.count = count;
+    const DistinctLayout lists(view_.lists, count, view_.codec.format.bytes());
+    const PreparedListsLayout layout(made->view);
+    if (lists.bytes + layout.bytes + taken > room_beside(segment_->space().device, resources)) return nullptr;
+    made->lists_memory = DeviceBuffer(lists.bytes, kPurpose, memory, resources);
+    made->memory = DeviceBuffer(layout.bytes, kPurpose, memory, resources);
+    memory->synchronize();
+    const DistinctTarget to = lists.in(made->lists_memory.data());
+    work.copy_values(to.offsets, offsets.data(), view_.lists + 1);
+    launch_gather_distinct(from, to, work.stream());
+    made->view.offsets = to.offsets;
+    made->view.codes = to.codes;
+    made->view.rows = to.rows;
+    made->repeats = to.ranks;
+    made->prepared = layout.in(made->memory.data(), made->view);
+    made->view.inverse_norms = made->prepared.inverse_norms;
+    launch_prepare_lists(made->view, made->prepared, work.stream());
+    made->shape = measured_shape(made->view, made->prepared, memory, work, resources);  // waits
+    return made;
+  } catch (const OutOfMemory&) {  // others have taken the room meanwhile; a search does without
+    return nullptr;
+  }
+}
+
+PreparedSegmentCuda::Scanned PreparedSegmentCuda::scanned(int64_t k, bool filtered) const {
+  if (distinct_ == nullptr || filtered || k < 1 || k > int64_t{kLeastRepeats}) {
+    return {view_, prepared_, repeats_.data(), shape_.longest};
+  }
+  return {distinct_->view, distinct_->prepared, distinct_->repeats, distinct_->shape.longest};
+}
+
 std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_terms() const {
   const std::lock_guard lock(mutex_);
   return terms_;
@@ -103,7 +163,9 @@ std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_
 
 int64_t PreparedSegmentCuda::bytes() const {
   const auto terms = kept_terms();
-  return memory_.bytes() + repeats_.bytes() + row_terms_.bytes() + (terms == nullptr ? 0 : terms->memory.bytes());
+  const int64_t distinct = distinct_ == nullptr ? 0 : distinct_->lists_memory.bytes() + distinct_->memory.bytes();
+  return memory_.bytes() + repeats_.bytes() + row_terms_.bytes() + distinct +
+         (terms == nullptr ? 0 : terms->memory.bytes());
 }
 
 ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {

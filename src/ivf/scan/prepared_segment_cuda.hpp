@@ -1,6 +1,8 @@
 // A segment on a GPU, ready to be searched: its lists with the model's centres and code, and what the search computes
 // once for them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it. What lookup
 // tables want beside the lists (scan_cut.hpp) is made by the first search that looks codes up, where there is room.
+// Where most vectors have very many equal ones before them the others are kept once more (distinct_lists_cuda.hpp), for
+// searches that never find those.
 #pragma once
 
 #include "cuda/device_array.hpp"
@@ -25,6 +27,16 @@ class PreparedSegmentCuda final : public PreparedSegment {
   const uint16_t* repeats() const { return repeats_.data(); }  // null: none
   int64_t longest() const { return shape_.longest; }           // list
 
+  // What a search for k neighbours scans: all lists, or those without vectors that it never finds. A filter may keep
+  // the later ones of equal vectors alone.
+  struct Scanned {
+    const DeviceListsView& lists;
+    const PreparedLists& prepared;
+    const uint16_t* repeats;
+    int64_t longest;
+  };
+  Scanned scanned(int64_t k, bool filtered) const;
+
   // What lookups of product codes find beside the lists: what is kept, else what there is room for. Pure.
   ScanTerm scan_term(const Resources& resources) const;
   // The same, made where it was not yet; waits until it is done. Codes are of a kind that suits_tables().
@@ -37,6 +49,18 @@ class PreparedSegmentCuda final : public PreparedSegment {
   };
   std::shared_ptr<const KeptTerms> kept_terms() const;
 
+  struct Distinct {
+    DeviceBuffer lists_memory;
+    DeviceBuffer memory;
+    DeviceListsView view;
+    PreparedLists prepared;
+    const uint16_t* repeats = nullptr;
+    SegmentShape shape{};
+  };
+  // None where they are most, or there is no room. `taken`: of the same room. Waits until it is done.
+  std::unique_ptr<const Distinct> make_distinct(int64_t taken, const std::shared_ptr<const DeviceContext>& memory,
+                                                const DeviceContext& work, const Resources& resources) const;
+
   const Segment segment_;
   const std::shared_ptr<const GpuModelCuda> model_;
   DeviceListsView view_;
@@ -45,6 +69,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   DeviceArray<uint16_t> repeats_;
   SegmentShape shape_{};
   DeviceArray<float> row_terms_;  // where they are wanted and there is room
+  std::unique_ptr<const Distinct> distinct_;
   mutable std::mutex mutex_;  // held to look or to keep, never while something is made
   mutable std::shared_ptr<const KeptTerms> terms_;
 };

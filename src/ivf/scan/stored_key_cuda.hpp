@@ -18,7 +18,8 @@ __device__ inline float stored_key(const DeviceListsView& lists, const Reader& r
   const float* const centre = lists.centres == nullptr || !lists.residual
                                   ? nullptr
                                   : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
-  return code_key(keys_of(lists), reader, query, inverse_q, lists.codes + position * code_bytes, centre);
+  const double* const inverse_norm = lists.inverse_norms == nullptr ? nullptr : lists.inverse_norms + position;
+  return code_key(keys_of(lists), reader, query, inverse_q, lists.codes + position * code_bytes, centre, inverse_norm);
 }
 
 // The scale of a query's distances, or of its keys for products, in the search of lists: what an estimate's unit is.

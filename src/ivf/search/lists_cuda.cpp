@@ -173,7 +173,8 @@ class CudaSearcher final : public ListSearcher {
   }
 
   IvfSearchShape shape_of(size_t part, int64_t queries, int64_t slots) const {
-    const DeviceListsView& lists = parts_[part]->lists();
+    const PreparedSegmentCuda::Scanned scanned = parts_[part]->scanned(task_.k, task_.kept != nullptr);
+    const DeviceListsView& lists = scanned.lists;
     IvfSearchShape shape;
     shape.format = lists.codec.format;
     shape.kind = lists.kind;
@@ -183,11 +184,11 @@ class CudaSearcher final : public ListSearcher {
     shape.k = task_.k;
     shape.lists = lists.lists;
     shape.vectors = lists.count;
-    shape.longest = parts_[part]->longest();
-    shape.row_terms = parts_[part]->prepared().upper_terms != nullptr;
+    shape.longest = scanned.longest;
+    shape.row_terms = scanned.prepared.upper_terms != nullptr;
     shape.multiprocessors = gpu_.multiprocessors;
     shape.warpgroups = product_engine(gpu_.compute_capability) == ProductEngine::wgmma;
-    shape.repeats = parts_[part]->repeats() != nullptr && task_.kept == nullptr;
+    shape.repeats = scanned.repeats != nullptr && task_.kept == nullptr;
     shape.term = terms_[part].term;
     return shape;
   }
@@ -530,15 +531,15 @@ class CudaBackend final : public ListsBackend {
     for (int i = 0; i < 3; ++i) lists[i] = at(layout_.found) + i * count() * task_.k;
     if (elsewhere != nullptr) lists[0] = elsewhere;
     for (size_t p = 0; p < search_.parts_.size(); ++p) {
-      const PreparedSegmentCuda& part = *search_.parts_[p];
+      const PreparedSegmentCuda::Scanned part = search_.parts_[p]->scanned(task_.k, task_.kept != nullptr);
       IvfSearchTask task;
-      task.lists = part.lists();
-      task.prepared = part.prepared();
+      task.lists = part.lists;
+      task.prepared = part.prepared;
       task.queries = static_cast<const float*>(now_.data());
       task.query_stride = now_.row_stride();
       task.probes = at(layout_.probes);
       task.kept = search_.kept_.data();
-      task.repeats = part.repeats();
+      task.repeats = part.repeats;
       task.terms = search_.terms_[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
       task.zeroed = p == 0 && zeroes_early();

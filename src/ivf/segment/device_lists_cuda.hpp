@@ -279,6 +279,7 @@ struct DeviceListsView {
   const uint8_t* codes = nullptr;    // in the order of lists
   const uint32_t* rows = nullptr;    // likewise
   int64_t count = 0;                 // of vectors
+  const double* inverse_norms = nullptr;  // canonical, of each vector, cosine alone; none: not known
 
   // Whether halves are of vectors less their list's centre: by the codes themselves, or because the scan subtracts it.
   // Codewords are looked up as halves, which leaves no place for a subtraction.
@@ -302,6 +303,7 @@ struct PreparedLists {
   uint16_t* halves = nullptr;  // of each vector, half_cols() apart: for codes that take long to decode
   float* upper_terms = nullptr;  // of each vector, with its part of the bounds added; none: bounds are of lists
   float* lower_terms = nullptr;  // the same with it subtracted
+  double* inverse_norms = nullptr;  // canonical, of cosine's stored vectors, which keys are made of; or none
 
   // What is between a vector's estimates of both passes, where bounds are by row.
   KITH_HOST_DEVICE float estimates_apart(int64_t position) const {

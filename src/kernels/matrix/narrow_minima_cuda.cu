@@ -46,8 +46,8 @@ __device__ NarrowVector load_vector_of(const DeviceRowsView& rows, int64_t row) 
   return loaded;
 }
 
-// Rows in shared memory, those of a group one after the other: two columns and a term where there is one, two rows of
-// one column beside each other.
+// Rows in shared memory, those of a group one after the other: columns and a term where there is one, else up to four
+// rows of one column beside each other.
 template <int kCols, bool kUnit>
 struct NarrowTile {
   static constexpr int kEach = kUnit ? 4 : kCols;  // floats
@@ -81,9 +81,10 @@ __device__ void find_least(const float* group, const NarrowVector (&queries)[kQu
           least[q] = fminf(least[q], fabsf(first));  // squared at the end
         } else {
           float sum = kUnit ? fmaf(first, first, row[kCols]) : first * first;
-          if constexpr (kCols == 2) {
-            const float second = queries[q].values[1] - row[1];
-            sum = fmaf(second, second, sum);
+          KITH_UNROLL
+          for (int c = 1; c < kCols; ++c) {
+            const float next = queries[q].values[c] - row[c];
+            sum = fmaf(next, next, sum);
           }
           least[q] = fminf(least[q], sum);
         }
@@ -165,8 +166,9 @@ void launch_narrow_minima(const NarrowMinimaTask& task, cudaStream_t stream) {
   const int64_t down = std::clamp<int64_t>(divide_up(int64_t{kBlocksEach} * task.multiprocessors, tiles), 1, pairs);
   const Grid grid = Grid::of(tiles, std::min<int64_t>(down, 65535), kThreads);
   const bool unit = task.kind == KeyKind::cosine;
-  const auto kernel = task.cols == 1 ? (unit ? narrow_minima_kernel<1, true> : narrow_minima_kernel<1, false>)
-                                     : (unit ? narrow_minima_kernel<2, true> : narrow_minima_kernel<2, false>);
+  const auto kernel = task.cols == 1   ? (unit ? narrow_minima_kernel<1, true> : narrow_minima_kernel<1, false>)
+                      : task.cols == 2 ? (unit ? narrow_minima_kernel<2, true> : narrow_minima_kernel<2, false>)
+                                       : narrow_minima_kernel<3, true>;
   launch(kernel, grid, stream, task);
 }
 

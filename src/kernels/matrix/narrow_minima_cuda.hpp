@@ -1,8 +1,8 @@
-// The minima of groups of rows (operand_layout.hpp) for every query, of rows of one or two columns: from differences in
-// f32 in the place of products of halves, which cannot tell such rows apart (narrow_window.hpp).
+// The minima of groups of rows (operand_layout.hpp) for every query, of rows of few columns (is_narrow): from
+// differences in f32 in the place of products of halves, which cannot tell such rows apart (narrow_window.hpp).
 //
-// A block has 256 rows in shared memory at a time, a thread four queries in registers. Cost: five operations for each
-// query and row of two columns, two of one.
+// A block has 256 rows in shared memory at a time, a thread four queries in registers. Cost: two operations for
+// each query and row of one column, five of two, seven of three.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"

@@ -1,4 +1,4 @@
-// Which rows of one or two columns differences in f32 cannot rule out: the proof behind narrow_minima_cuda.hpp.
+// Which rows of few columns differences in f32 cannot rule out: the proof behind narrow_minima_cuda.hpp.
 //
 // Halves tell rows apart by about 2^-11 of their length. Of a million rows in one or two columns thousands are nearer
 // to each other than that. A sum of squared differences in f32 has no cancellation: with v the sum of (q - x)^2, each
@@ -17,14 +17,14 @@
 
 namespace kith {
 
-inline constexpr int64_t kNarrowCols = 2;
+inline constexpr int64_t kNarrowCols = 3;
 inline constexpr double kNarrowLoss = 0x1p-21;
 inline constexpr double kNarrowTiny = 0x1p-140;
 inline constexpr double kNarrowMoved = 0x1p-22;
 
-// Keys that differences give.
+// One and two columns; of cosine, whose vectors of three columns lie on a sphere, one more.
 KITH_HOST_DEVICE constexpr bool is_narrow(KeyKind kind, int64_t cols) {
-  return cols <= kNarrowCols && (has_differences(kind) || kind == KeyKind::cosine);
+  return kind == KeyKind::cosine ? cols <= kNarrowCols : has_differences(kind) && cols < kNarrowCols;
 }
 
 KITH_HOST_DEVICE inline CandidateWindow narrow_window(KeyKind kind, int64_t cols, double kth) {

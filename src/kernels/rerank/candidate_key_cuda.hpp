@@ -103,9 +103,10 @@ __device__ inline double load_query(const CodeKeys& keys, const float* values, d
 
 // The lanes of the squared distance where the columns are whole batches, which spares every test: most time of a search
 // that has few candidates goes here. `query` lies at a multiple of 16 bytes.
-template <typename Reader>
+template <bool kUnit, typename Reader>
 __device__ inline void add_whole_squares(const CodecView& codec, const Reader& reader, const double* query,
-                                         const uint8_t* code, const float* centre, double (&lanes)[kRowThreadLanes]) {
+                                         double inverse_x, const uint8_t* code, const float* centre,
+                                         double (&lanes)[kRowThreadLanes]) {
   const auto cols = static_cast<int>(codec.format.cols);
   const bool centred = centre != nullptr;
   for (int start = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; start < cols;
@@ -131,8 +132,10 @@ __device__ inline void add_whole_squares(const CodecView& codec, const Reader& r
       const auto* const pairs = vectors<double2>(query + start + i * kCanonicalLanes);
       const double2 low = pairs[0];
       const double2 high = pairs[1];
-      const double differences[4] = {low.x - fours[i].values[0], low.y - fours[i].values[1],
-                                     high.x - fours[i].values[2], high.y - fours[i].values[3]};
+      const auto value = [&](int at) {
+        return kUnit ? fours[i].values[at] * inverse_x : static_cast<double>(fours[i].values[at]);
+      };
+      const double differences[4] = {low.x - value(0), low.y - value(1), high.x - value(2), high.y - value(3)};
       KITH_UNROLL
       for (int lane = 0; lane < kRowThreadLanes; ++lane) {
         lanes[lane] = fma(differences[lane], differences[lane], lanes[lane]);
@@ -142,13 +145,15 @@ __device__ inline void add_whole_squares(const CodecView& codec, const Reader& r
 }
 
 // The canonical key of one code, right in the first of the four threads that share it. `centre`: what is added to the
-// decoded code, or null.
+// decoded code, or null. `known`: of cosine, the vector's inverse norm, or null.
 template <typename Reader>
 __device__ inline float code_key(const CodeKeys& keys, const Reader& reader, const double* query, double inverse_q,
-                                 const uint8_t* code, const float* centre) {
+                                 const uint8_t* code, const float* centre, const double* known = nullptr) {
   const unsigned threads = row_threads();
   double inverse_x = 1;
-  if (keys.kind == KeyKind::cosine) {
+  if (known != nullptr) {
+    inverse_x = *known;
+  } else if (keys.kind == KeyKind::cosine) {
     double lanes[kRowThreadLanes] = {};
     for_stored(keys.codec, reader, code, centre, [&](int, const FourFloats& four) {
       KITH_UNROLL
@@ -164,8 +169,12 @@ __device__ inline float code_key(const CodeKeys& keys, const Reader& reader, con
   const bool by_norm = keys.by_norm();
   const bool product = keys.kind == KeyKind::inner_product || by_norm;
   const bool whole = keys.codec.format.cols % (kBatch * kCanonicalLanes) == 0;
-  if (whole && !product && has_differences(keys.kind)) {
-    add_whole_squares(keys.codec, reader, query, code, centre, lanes);
+  if (whole && !product && (has_differences(keys.kind) || known != nullptr)) {
+    if (known != nullptr) {
+      add_whole_squares<true>(keys.codec, reader, query, inverse_x, code, centre, lanes);
+    } else {
+      add_whole_squares<false>(keys.codec, reader, query, 1, code, centre, lanes);
+    }
     return candidate_key(keys.kind, join_row_threads(lanes, threads), inverse_q, inverse_x);
   }
   for_stored(keys.codec, reader, code, centre, [&](int first, const FourFloats& four) {
