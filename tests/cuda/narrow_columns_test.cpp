@@ -18,6 +18,7 @@ using reference::Shape;
 
 class CudaNarrowSmall : public OnCuda {};
 class CudaNarrow : public OnCuda {};
+class CudaNarrowTiny : public OnCuda {};  // so little that compute-sanitizer is done with it in seconds
 
 constexpr Metric kWithDirections[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
 
@@ -107,6 +108,34 @@ TEST_F(CudaNarrowSmall, Lists) {
         expect_same(index.search(queries.view().slice(0, 40), {.k = 5, .probes = 2}, on_cpu()),
                     index.search(queries.view().slice(0, 40), {.k = 5, .probes = 2}, on_cuda()), what);
       }
+    }
+  }
+}
+
+TEST_F(CudaNarrowTiny, ExactSearch) {
+  for (const int64_t cols : {1, 2, 3}) {
+    const Vectors base = random_vectors(DType::f32, 4300, cols, 1);
+    const Vectors queries = random_vectors(DType::f32, 70, cols, 2);
+    for (const Metric metric : {Metric::l2, Metric::cosine}) expect_parity(queries, base, {.k = 3, .metric = metric});
+  }
+}
+
+TEST_F(CudaNarrowTiny, KMeansOfOneColumn) {
+  expect_fit_parity(make_floats(Shape::gaussian, 1500, 1, 4).view(), random_start(300, 2));
+}
+
+TEST_F(CudaNarrowTiny, Lists) {
+  for (const int64_t cols : {1, 3, 130}) {
+    auto base = make_floats(Shape::gaussian, 1800, cols, 5);
+    const auto queries = make_floats(Shape::gaussian, 40, cols, 6);
+    for (int64_t i = 0; i < 1200; ++i) std::copy_n(base.row(1500), cols, base.row(i));
+    std::fill_n(base.row(1700), cols, 0.0f);
+    for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
+      Index index("IVF4,Flat", {.metric = metric});
+      index.train(base.view(), on_cpu());
+      index.add(base.view(), Ownership::copy, on_cpu());
+      expect_same(index.search(queries.view(), {.k = 5, .probes = 2}, on_cpu()),
+                  index.search(queries.view(), {.k = 5, .probes = 2}, on_cuda()), std::to_string(cols));
     }
   }
 }

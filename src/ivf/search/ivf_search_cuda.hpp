@@ -1,7 +1,8 @@
 // The search of inverted lists on a GPU: from each query's lists to its nearest neighbours, the first k by (canonical
 // key, row), in eight launches and nothing that waits.
 //
-//   1-3. pairs of queries and lists are sorted by list (launch_probe_pairs); lookups want no order, and one launch
+//   1-3. pairs of queries and lists are sorted by list (launch_probe_pairs); lookups want no order, and one launch; for
+//        products and cosine one more makes of each query what does not depend on the list (launch_query_forms)
 //   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values
 //   (scan_lists_task_cuda.hpp)
 //   5.   the k-th of them is the query's reach (launch_list_select)
