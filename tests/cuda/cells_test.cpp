@@ -119,6 +119,19 @@ TEST_F(CudaCells, OneHugeCellAndEmptyOnes) {
   expect_cells_parity(make_floats(Shape::all_equal, 5000, 6, 5).view(), by_cells(9, Metric::cosine, 7, 3));
 }
 
+// Few values, so that distances are equal: far more pairs pass than a piece has room for.
+TEST_F(CudaCells, MorePairsThanThereIsRoomFor) {
+  auto x = make_floats(Shape::gaussian, 9000, 40, 5);
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t c = 0; c < x.cols; ++c) x.row(i)[c] = x.row(i)[c] > 1.3f ? 1.0f : 0.0f;
+  }
+  for (const Metric metric : {Metric::cosine, Metric::l2, Metric::inner_product}) {
+    expect_cells_parity(x.view(), by_cells(15, metric, 3, 3));
+    expect_cells_parity(x.view(), by_cells(15, metric, 40, 8));
+    expect_cells_parity(x.view(), by_cells(60, metric, 12, 4));
+  }
+}
+
 TEST_F(CudaCells, AnyNumberOfNeighbors) {
   const auto x = make_floats(Shape::gaussian, 5000, 24, 9);
   for (const int64_t k : {1, 31, 32, 33, 100, 300, 1000}) expect_cells_parity(x.view(), by_cells(k, Metric::l2, 4, 3));

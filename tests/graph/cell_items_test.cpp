@@ -41,31 +41,40 @@ TEST(CellItems, CompareEveryProbingTileWithItsCellOnce) {
   EXPECT_EQ(tiles_of(layout, wave, {0, 3}, 3), whole);
 }
 
-TEST(CellItems, HalvesAreTheWhole) {
+TEST(CellItems, PartsOfAPieceAreTheWhole) {
   const CellLayout layout({700, 300});
   const WaveTiles wave(layout, {600, 300});
-  std::vector<WavePiece> pieces{{0, wave.count()}};
-  std::multiset<std::pair<int64_t, int64_t>> smallest;
-  int uncut = 0;
-  while (!pieces.empty()) {
-    const WavePiece piece = pieces.back();
-    pieces.pop_back();
-    const WaveHalves halves = halves_of(layout, wave, piece);
-    auto both = tiles_of(layout, wave, halves.first, 2);
-    if (halves.second.tiles() > 0) {
-      both.merge(tiles_of(layout, wave, halves.second, 2));
-      pieces.push_back(halves.first);
-      pieces.push_back(halves.second);
-    } else {
-      EXPECT_EQ(both.size(), 1u);
-      smallest.merge(both);
-      ++uncut;
-      continue;
+  for (const int64_t parts : {1, 2, 3, 100}) {
+    std::vector<WavePiece> pieces{{0, wave.count()}};
+    std::multiset<std::pair<int64_t, int64_t>> smallest;
+    int uncut = 0;
+    while (!pieces.empty()) {
+      const WavePiece piece = pieces.back();
+      pieces.pop_back();
+      const std::vector<WavePiece> cut = cut_piece(layout, wave, piece, parts);
+      std::multiset<std::pair<int64_t, int64_t>> all;
+      for (const WavePiece& part : cut) all.merge(tiles_of(layout, wave, part, 2));
+      EXPECT_EQ(all, tiles_of(layout, wave, piece, 2));
+      if (cut.size() == 1) {
+        EXPECT_EQ(all.size(), 1u);
+        smallest.merge(all);
+        ++uncut;
+      } else {
+        pieces.insert(pieces.end(), cut.begin(), cut.end());
+      }
     }
-    EXPECT_EQ(both, tiles_of(layout, wave, piece, 2));
+    EXPECT_EQ(smallest, tiles_of(layout, wave, {0, wave.count()}, 2));
+    EXPECT_EQ(uncut, 3 * 6 + 2 * 3);
   }
-  EXPECT_EQ(smallest, tiles_of(layout, wave, {0, wave.count()}, 2));
-  EXPECT_EQ(uncut, 3 * 6 + 2 * 3);
+}
+
+TEST(CellItems, OwnPairsAreForeseen) {
+  EXPECT_EQ(likely_own_pairs(100, 15), 100);  // too few parts to limit anything
+  const double usual = likely_own_pairs(500, 15);
+  EXPECT_GT(usual, 16);
+  EXPECT_LT(usual, 25);
+  EXPECT_NEAR(likely_own_pairs(10000, 15), 10 * likely_own_pairs(1000, 15), 5);
+  EXPECT_EQ(likely_own_pairs(5000, 600), 5000);  // long lists: no parts are measured
 }
 
 TEST(CellItems, PiecesShrinkWithTheMemory) {

@@ -1,6 +1,9 @@
 #include "graph/build/cells/cell_items.hpp"
 
+#include "graph/build/cells/cell_workspace_cuda.hpp"
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace kith {
@@ -47,18 +50,34 @@ std::vector<ProductItem> items_of(const CellLayout& layout, const WaveTiles& wav
   return items;
 }
 
-WaveHalves halves_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece) {
-  WaveHalves halves{piece, piece};
+std::vector<WavePiece> cut_piece(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece,
+                                 int64_t parts) {
+  std::vector<WavePiece> cut;
   if (piece.tiles() > 1) {
-    halves.first.end_tile = halves.second.first_tile = piece.first_tile + piece.tiles() / 2;
-    return halves;
+    const int64_t tiles = divide_up(piece.tiles(), std::max<int64_t>(parts, 2));
+    for (int64_t tile = piece.first_tile; tile < piece.end_tile; tile += tiles) {
+      cut.push_back(piece);
+      cut.back().first_tile = tile;
+      cut.back().end_tile = std::min(tile + tiles, piece.end_tile);
+    }
+    return cut;
   }
   const auto [first, end] = row_tiles(layout, wave.cells[static_cast<size_t>(piece.first_tile)], piece);
-  halves.first.first_row_tile = first;
-  halves.second.end_row_tile = end;
-  halves.first.end_row_tile = halves.second.first_row_tile = first + divide_up(end - first, 2);
-  if (end - first <= 1) halves.second.first_tile = halves.second.end_tile;
-  return halves;
+  const int64_t middle = first + divide_up(end - first, 2);
+  cut.push_back({piece.first_tile, piece.end_tile, first, middle});
+  if (middle < end) cut.push_back({piece.first_tile, piece.end_tile, middle, end});
+  return cut;
+}
+
+double likely_own_pairs(int64_t size, int64_t length) {
+  const CellParts parts = cell_parts(length);
+  const auto rows = static_cast<double>(size);
+  const auto wanted = static_cast<double>(length + 1);
+  const int64_t measured = std::min(size, parts.tiles * kOperandTile);
+  const double values = static_cast<double>(measured) / parts.rows_per_part;
+  // A part's least value is within the limit with probability 1 - (1 - p)^rows_per_part, p the share of such rows: about
+  // `wanted` of the parts are.
+  return values <= wanted ? rows : std::min(rows, -std::log1p(-wanted / values) / parts.rows_per_part * rows);
 }
 
 }  // namespace kith

@@ -45,12 +45,13 @@ struct WavePiece {
 // The products of a piece, no item with more than `most` tiles of rows. Query tiles are counted from the piece's first.
 std::vector<ProductItem> items_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece, int64_t most);
 
-// Two halves of a piece that was too much: of its tiles of slots, or of rows where it has one of those. A tile with a tile
-// is not cut any more: `second` is empty then.
-struct WaveHalves {
-  WavePiece first;
-  WavePiece second;
-};
-WaveHalves halves_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece);
+// A piece that was too much, in about so many, at least two: of its tiles of slots, or in halves of its rows where it
+// has one tile of those. A tile with a tile is not cut any more.
+std::vector<WavePiece> cut_piece(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece,
+                                 int64_t parts);
+
+// The pairs that a row of a cell of this size is likely to find in it, where lists of `length` are empty: those not
+// above the limit that is known from the least values of parts (cell_parts).
+double likely_own_pairs(int64_t size, int64_t length);
 
 }  // namespace kith

@@ -158,7 +158,8 @@ struct PlaceWindow {
 };
 
 template <typename Acc>
-__global__ void __launch_bounds__(kThreads) limits_kernel(CellOperands cells, DeviceWorkingLists lists, bool from_lists) {
+__global__ void __launch_bounds__(kThreads)
+    limits_kernel(CellOperands cells, DeviceWorkingLists lists, bool from_lists, bool both_sides) {
   const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (place >= cells.places) return;
   const uint32_t row = cells.place_rows[place];
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kThreads) limits_kernel(CellOperands cells, De
       const PlaceWindow window(cells, place, Acc{});
       limit = window.limit(range_window(window.problem, window.query, window.rows, key_of_ordered(key)), Acc{});
     }
-    if (from_lists) second = difference(term, limit);
+    if (both_sides) second = difference(term, limit);
   }
   static_cast<Acc*>(cells.limits)[place] = limit;
   Acc* const tile = static_cast<Acc*>(cells.pair_terms) + place / kOperandTile * (2 * kOperandTile);
@@ -209,7 +210,8 @@ __global__ void __launch_bounds__(kThreads) parts_kernel(CellOperands cells, con
     const PlaceWindow window(cells, place, Acc{});
     limit = window.limit(candidate_window(window.problem, window.query, window.rows, kth), Acc{});
   }
-  static_cast<Acc*>(cells.limits)[place] = limit;
+  Acc* const known = static_cast<Acc*>(cells.limits) + place;  // by a list that a first try has filled
+  *known = min(*known, limit);
 }
 
 template <typename Acc>
@@ -257,10 +259,11 @@ void launch_gather_norms(const double* norms, const uint32_t* list, int64_t coun
   launch(norms_kernel, Grid::over(count, kThreads), stream, norms, list, count, out);
 }
 
-void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, bool from_lists,
+void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, const CellLimits& from,
                         cudaStream_t stream) {
   with_values(cells, [&](auto value) {
-    launch(limits_kernel<decltype(value)>, Grid::over(cells.places, kThreads), stream, cells, lists, from_lists);
+    launch(limits_kernel<decltype(value)>, Grid::over(cells.places, kThreads), stream, cells, lists, from.lists,
+           from.both_sides);
   });
 }
 

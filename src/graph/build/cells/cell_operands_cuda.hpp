@@ -51,13 +51,17 @@ void launch_gather_norms(const double* norms, const uint32_t* list, int64_t coun
 // What a pair's value may be so that it still matters to a row: from the last neighbour of the row's list, with the error
 // bound of the products, or from the least values in its own cell where the list is empty.
 
-// The limits of all places and the terms of pairs. `from_lists`: else nothing is known yet, limits come later and rows
-// are not offered what compares itself with them. Enqueues and returns.
-void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, bool from_lists,
+// The limits of all places and the terms of pairs. Enqueues and returns.
+struct CellLimits {
+  bool lists = false;       // limits come from lists, where these are full; else nothing is known yet
+  bool both_sides = false;  // rows are offered what compares itself with them, too
+};
+void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, const CellLimits& from,
                         cudaStream_t stream);
 
 // The limits of the rows in some slots, from the least values of parts of their cell (kernels/matrix ProductParts): `k`
-// of them, the row's own among these, are not above the k-th least. `stride` at most kMostCellParts.
+// of them, the row's own among these, are not above the k-th least. A lower limit stays. `stride` at most
+// kMostCellParts.
 void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
                             int64_t stride, int64_t k, cudaStream_t stream);
 

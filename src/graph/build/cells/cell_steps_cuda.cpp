@@ -6,8 +6,8 @@
 // values of its parts; then lists are full, and their last neighbours are the limits.
 //
 // Nothing depends on order, so that pieces of a wave are enqueued without waiting. Where a piece found more pairs than
-// there is room for, it is done again in halves, with the limits that lists have by then. Where products say nothing,
-// all pairs get keys.
+// there is room for, it is done again in as many pieces as that takes, with the limits that lists have by then. Where
+// products say nothing, all pairs get keys.
 #include "graph/build/cells/cells.hpp"
 
 #include <kith/matrix_buffer.hpp>
@@ -47,7 +47,14 @@ class CellStepsCuda final : public CellSteps {
         metric_(wish.metric),
         control_(lists.control()),
         cells_(rows_, wish, control_, context_, resources_),
-        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {}
+        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
+    operands_.kind = key_kind(metric_);
+    operands_.dtype = rows_.rows().dtype;
+    operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
+    operands_.cols = rows_.cols();
+    operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
+    look_at_control_rows();
+  }
 
   void cut() override {
     if (layout_) return;
@@ -139,11 +146,6 @@ class CellStepsCuda final : public CellSteps {
 
   void make_operands() {
     const int64_t places = layout_->places();
-    operands_.kind = key_kind(metric_);
-    operands_.dtype = rows_.rows().dtype;
-    operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
-    operands_.cols = rows_.cols();
-    operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
     operands_.places = places;
     const CellOperandSpace space(operands_.cols, operands_.chunks, places);
     operand_memory_ = DeviceBuffer(space.bytes, "the cells' operands", context_, resources_);
@@ -159,29 +161,51 @@ class CellStepsCuda final : public CellSteps {
 
     const DeviceArray<uint32_t> list(places, "the cells' rows", context_, resources_);
     launch_operand_list(operands_.place_rows, places, list.data(), stream());
+    weigh(round_rows(list, space, memory, [&] { launch_finish_operands(operands_, stream()); }));
+  }
+
+  // As operands they say how much products tell of the rows, before all are put into cells.
+  void look_at_control_rows() {
+    const auto count = static_cast<int64_t>(control_.rows().size());
+    if (count == 0) return;
+    const CellOperandSpace space(operands_.cols, operands_.chunks, count);
+    const DeviceBuffer memory(space.bytes, "the control rows", context_, resources_);
+    const DeviceArray<uint32_t> list(count, "the control rows", context_, resources_);
+    context_->copy_values(list.data(), control_.rows().data(), count);
+    weigh(round_rows(list, space, memory.data(), [] {}));
+  }
+
+  // Listed rows become operands and terms in this space; what was measured of them. finish() is enqueued after that.
+  template <typename Finish>
+  BaseFacts round_rows(const DeviceArray<uint32_t>& list, const CellOperandSpace& space, std::byte* memory,
+                       const Finish& finish) {
     OperandTask task;
     task.rows = rows_.rows();
     task.rows.list = list.data();
-    task.rows.count = places;
+    task.rows.count = list.size();
     DeviceArray<double> norms;
     if (task.rows.inverse_norms != nullptr) {
-      norms = DeviceArray<double>(places, "the cells' norms", context_, resources_);
-      launch_gather_norms(rows_.rows().inverse_norms, list.data(), places, norms.data(), stream());
+      norms = DeviceArray<double>(list.size(), "the cells' norms", context_, resources_);
+      launch_gather_norms(rows_.rows().inverse_norms, list.data(), list.size(), norms.data(), stream());
       task.rows.inverse_norms = norms.data();
     }
     task.cols = operands_.cols;
     task.kind = operands_.kind;
     task.type = operands_.type;
     task.centre = space.centre.in(memory);
-    task.base_facts = operands_.facts;
-    task.operands = operands_.operands;
-    context_->fill(operands_.facts, 0, 1);
+    task.base_facts = space.facts.in(memory);
+    task.operands = space.operands.in(memory);
+    context_->fill(task.base_facts, 0, 1);
     launch_sample(task, stream());
-    launch_base_operands(task, {.terms = operands_.terms, .first_bad = nullptr}, stream());
-    launch_finish_operands(operands_, stream());
+    launch_base_operands(task, {.terms = space.terms.in(memory), .first_bad = nullptr}, stream());
+    finish();
     BaseFacts facts = {};
-    context_->copy_values(&facts, operands_.facts, 1);
+    context_->copy_values(&facts, task.base_facts, 1);
     context_->synchronize();
+    return facts;
+  }
+
+  void weigh(const BaseFacts& facts) {
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
     by_products_ = facts.unsure == 0 && operands_.cols <= most;
     blur_ = by_products_ ? blur_of(facts.rows, facts.sample_largest) : 1;
@@ -216,34 +240,33 @@ class CellStepsCuda final : public CellSteps {
   // Some probes of every row.
   int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const WaveTiles wave = collect(first, end);
-    launch_cell_limits(operands_, lists_, !own_, stream());
+    launch_cell_limits(operands_, lists_, {.lists = !own_, .both_sides = !own_}, stream());
     zero(space_.spilled_count);
-    const int64_t most = tiles_at_once();
     std::vector<WavePiece> again;
     std::vector<WavePiece> under_way;
-    for (int64_t tile = 0; tile < wave.count(); tile += most) {
-      under_way.push_back({tile, std::min(tile + most, wave.count())});
-      run(wave, under_way.back(), static_cast<int64_t>(under_way.size()) - 1, own_);
+    for (int64_t tile = 0; tile < wave.count();) {
+      under_way.push_back({tile, piece_end(wave, tile)});
+      tile = under_way.back().end_tile;
+      run(wave, under_way.back(), static_cast<int64_t>(under_way.size()) - 1);
       if (static_cast<int64_t>(under_way.size()) < kCellPiecesAhead) continue;
-      settle(under_way, again);
+      settle(wave, under_way, again);
       meter.poll();
     }
-    settle(under_way, again);
+    settle(wave, under_way, again);
     meter.add(lists_.rows * (end - first));
     meter.poll();
     while (!again.empty()) {  // with the limits that lists have now
-      const WavePiece piece = again.back();
-      again.pop_back();
-      launch_cell_limits(operands_, lists_, true, stream());
-      under_way.push_back(piece);
-      run(wave, piece, 0, false);
-      std::vector<WavePiece> failed;
-      settle(under_way, failed);
+      launch_cell_limits(operands_, lists_, {.lists = true, .both_sides = !own_}, stream());
+      // A single tile of slots is done alone: its offers surely fit then.
+      const bool alone = again.back().tiles() == 1;
+      do {
+        under_way.push_back(again.back());
+        again.pop_back();
+        run(wave, under_way.back(), static_cast<int64_t>(under_way.size()) - 1);
+      } while (!alone && static_cast<int64_t>(under_way.size()) < kCellPiecesAhead && !again.empty() &&
+               again.back().tiles() > 1);
+      settle(wave, under_way, again);
       meter.poll();
-      if (failed.empty()) continue;
-      const WaveHalves halves = halves_of(*layout_, wave, piece);
-      again.push_back(halves.first);
-      if (halves.second.tiles() > 0) again.push_back(halves.second);
     }
     return wave.pairs;
   }
@@ -266,14 +289,14 @@ class CellStepsCuda final : public CellSteps {
     return wave;
   }
 
-  // Enqueues a piece; `number` is that of its counters. `measures`: its rows have no limits yet.
-  void run(const WaveTiles& wave, const WavePiece& piece, int64_t number, bool measures) {
+  // Enqueues a piece; `number` is that of its counters.
+  void run(const WaveTiles& wave, const WavePiece& piece, int64_t number) {
     const uint32_t* const slots = slots_.data() + piece.first_tile * kQueryTile;
     const int64_t count = piece.tiles() * kQueryTile;
     uint32_t* const found = at(space_.pair_counts) + number;
     context_->fill(found, 0, 1);
     if (by_products_) {
-      multiply(wave, piece, slots, count, found, measures);
+      multiply(wave, piece, slots, count, found);
     } else {
       list_all(wave, piece, slots, found);
     }
@@ -292,8 +315,7 @@ class CellStepsCuda final : public CellSteps {
     context_->copy_values(at(space_.spill_counts) + number, at(space_.spilled_count), 1);
   }
 
-  void multiply(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, int64_t count, uint32_t* found,
-                bool measures) {
+  void multiply(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, int64_t count, uint32_t* found) {
     std::byte* const queries = at(space_.queries);
     launch_gather_queries(operands_, slots, count, queries, stream());
     ProductOperands product;
@@ -305,11 +327,10 @@ class CellStepsCuda final : public CellSteps {
     product.chunks = operands_.chunks;
     product.last_steps = last_chunk_steps(operands_.cols, operand_value_bytes(operands_.type));
     const CellParts parts = cell_parts(lists_.length);
-    if (measures && parts.tiles > 0) {
+    if (own_ && parts.tiles > 0) {  // the rows' lists may be empty
       float* const values = at(space_.parts);
       context_->fill(values, 0x7F, count * parts.stride());
-      WavePiece some = piece;
-      some.end_row_tile = parts.tiles;
+      const WavePiece some{piece.first_tile, piece.end_tile, 0, parts.tiles};
       product.terms = operands_.terms;
       launch_product<ProductParts>(engine_, product, upload(items_of(*layout_, wave, some, parts.tiles)),
                                    {values, parts.rows_per_part, parts.stride()}, stream());
@@ -361,13 +382,24 @@ class CellStepsCuda final : public CellSteps {
       const int64_t largest = round_up(largest_cell(), kOperandTile);
       return std::clamp<int64_t>(space_.pair_capacity / (kQueryTile * largest), 1, space_.tiles);
     }
-    if (own_) return space_.own_tiles;
     const double likely = static_cast<double>(space_.pair_capacity) / (1.5 * (pairs_per_slot_ + 0.1) * kQueryTile);
     return std::clamp<int64_t>(static_cast<int64_t>(likely), 1, space_.tiles);
   }
+  int64_t piece_end(const WaveTiles& wave, int64_t first) const {
+    if (!own_ || !by_products_) return std::min(first + tiles_at_once(), wave.count());
+    double likely = 0;
+    int64_t end = first;
+    while (end < wave.count() && end - first < space_.own_tiles &&
+           likely <= static_cast<double>(space_.pair_capacity)) {
+      const int64_t size = layout_->sizes[wave.cells[static_cast<size_t>(end)]];
+      likely += 1.25 * kQueryTile * likely_own_pairs(size, lists_.length);
+      ++end;
+    }
+    return likely <= static_cast<double>(space_.pair_capacity) ? end : std::max(end - 1, first + 1);
+  }
 
-  // Waits for the pieces that are under way, brings in what was spilled, and names those that lost something.
-  void settle(std::vector<WavePiece>& under_way, std::vector<WavePiece>& again) {
+  // Waits for the pieces that are under way, brings in what was spilled, and cuts those that lost something.
+  void settle(const WaveTiles& wave, std::vector<WavePiece>& under_way, std::vector<WavePiece>& again) {
     if (under_way.empty()) return;
     uint32_t found[kCellPiecesAhead];
     uint32_t spilled[kCellPiecesAhead];
@@ -376,11 +408,11 @@ class CellStepsCuda final : public CellSteps {
     context_->copy_values(spilled, at(space_.spill_counts), count);
     context_->synchronize();
     for (int64_t i = 0; i < count; ++i) {
-      const auto slots = static_cast<double>(under_way[static_cast<size_t>(i)].tiles() * kQueryTile);
-      if (!own_) pairs_per_slot_ = static_cast<double>(found[i]) / slots;
-      if (found[i] > space_.pair_capacity || spilled[i] > space_.spill_capacity) {
-        again.push_back(under_way[static_cast<size_t>(i)]);
-      }
+      const WavePiece& piece = under_way[static_cast<size_t>(i)];
+      if (!own_) pairs_per_slot_ = static_cast<double>(found[i]) / static_cast<double>(piece.tiles() * kQueryTile);
+      if (found[i] <= space_.pair_capacity && spilled[i] <= space_.spill_capacity) continue;
+      const int64_t parts = divide_up(5 * int64_t{found[i]}, 4 * space_.pair_capacity);
+      for (const WavePiece& part : cut_piece(*layout_, wave, piece, parts)) again.push_back(part);
     }
     under_way.clear();
     host_items_.clear();

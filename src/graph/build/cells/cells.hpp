@@ -40,7 +40,8 @@ class CellSteps {
   virtual int64_t pairs(int64_t probes) const = 0;
   // When the work on it began.
   std::chrono::steady_clock::time_point began() const { return began_; }
-  // How much is left to keys because fast products tell little of the rows, from 0 to 1.
+  // How much is left to keys because fast products tell little of the rows, from 0 to 1. Until they are cut, of the
+  // control rows.
   virtual double blur() const { return 0; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}

@@ -159,9 +159,9 @@ GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& for
   return method == GraphMethod::nn_descent && !may_descend ? GraphMethod::cells : method;
 }
 
-// Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is exact
-// search, and the lists are empty. Where it is soonest even if all cells were alike, which makes the fewest pairs, the rows
-// are not put into them.
+// Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
+// exact search, and the lists are empty. Where it is soonest even if all cells were alike, which makes the fewest
+// pairs, and products told as much of all rows as of the control rows, the rows are not put into them.
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
                                           const Resources& resources) {
@@ -186,7 +186,8 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const auto soonest = [&](const CellsWork& work) {
     return soonest_method(problem, forecast, work, steps->probes(), may_descend, device);
   };
-  const CellsWork least = balanced_work(problem, static_cast<double>(forecast.needed));
+  CellsWork least = balanced_work(problem, static_cast<double>(forecast.needed));
+  least.blur = steps->blur();
   report.forecast = {forecast.needed, static_cast<int64_t>(least.pairs)};
   GraphMethod method = soonest(least);
   if (method != GraphMethod::exact) {

@@ -25,13 +25,18 @@ constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
 // Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
 constexpr double kGpuRankProducts = 3;
-constexpr double kGpuProbeProducts = 0.9;
+constexpr double kGpuProbeProducts = 1.4;
 // Where products leave pairs to keys: how many times as long a probed pair takes, and how much longer exact search, which
 // searches rows near to each other by themselves.
 constexpr double kGpuProbeKey = 1400;
 constexpr double kGpuApart = 0.5;
-constexpr int64_t kLeastGpuColumns = 64;  // products of fewer take as long
+// A pair takes some columns' time beside its own; wide rows keep the matrix units busier than those of 128 columns,
+// which the rates are of.
+constexpr double kGpuPairColumns = 43;
+constexpr double kGpuWideColumn = 0.69;
+constexpr double kGpuKeyColumns = 128;  // keys of wider rows take longer
 // A column of a pair there, in products, where keys are none.
+constexpr int64_t kLeastGpuColumns = 64;
 constexpr double kGpuChiSquareColumn = 400;  // divisions in f64
 constexpr double kGpuOtherColumn = 30;
 constexpr int64_t kLongestGpuList = 8192;  // of rounds there
@@ -73,19 +78,21 @@ struct GpuCounts {
     const bool chi_square = problem.metric == Metric::chi_square;
     const auto rows = static_cast<double>(problem.rows);
     const auto cell_count = static_cast<double>(default_cells(problem.rows, problem.k));
-    const double column = products ? 1 : chi_square ? kGpuChiSquareColumn : kGpuOtherColumn;
-    const double pair = 2 * static_cast<double>(std::max(problem.cols, kLeastGpuColumns)) * column;
+    const auto cols = static_cast<double>(problem.cols);
+    const double other = static_cast<double>(std::max(problem.cols, kLeastGpuColumns)) *
+                         (chi_square ? kGpuChiSquareColumn : kGpuOtherColumn);
+    const double pair = 2 * (products ? kGpuPairColumns + kGpuWideColumn * cols : other);
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = rankings(problem, work.probes) * std::min(cell_count, static_cast<double>(kMostCellsRanked));
     exact = {{CostUnit::graph_start, 1}, {CostUnit::graph_product, rows * rows * (1 + kGpuApart * work.blur) * pair}};
-    cells = {
-        {CostUnit::graph_cells_start, 1},
-        {CostUnit::graph_product,
-         (rows * kGpuRankProducts * ranked + kGpuProbeProducts * std::pow(kGpuProbeKey, work.blur) * work.pairs) * pair},
-        {CostUnit::graph_cells_row, rows * list},
-        {CostUnit::graph_probe_row, rows * work.probes},
-        {CostUnit::graph_tie, work.ties}};
-    const double columns = (static_cast<double>(problem.cols) + 32) / 160;
+    cells = {{CostUnit::graph_cells_start, 1},
+             {CostUnit::graph_product,
+              (rows * kGpuRankProducts * ranked + kGpuProbeProducts * std::pow(kGpuProbeKey, work.blur) * work.pairs) *
+                  pair},
+             {CostUnit::graph_cells_row, rows * list * std::max(1.0, cols / kGpuKeyColumns)},
+             {CostUnit::graph_probe_row, rows * work.probes},
+             {CostUnit::graph_tie, work.ties}};
+    const double columns = (cols + 32) / 160;
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
     const CostUnit row = products     ? CostUnit::graph_descent_row
                          : chi_square ? CostUnit::graph_descent_row_chi_square
