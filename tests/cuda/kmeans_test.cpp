@@ -4,6 +4,8 @@
 
 #include <kith/vector_file.hpp>
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
@@ -46,6 +48,17 @@ TEST_F(CudaKMeans, ManyColumnsAndRuns) {
   for (const int64_t cols : {300, 528, 800, 1100, 1536}) {
     const auto data = make_floats(Shape::gaussian, 30000, cols, 3);
     expect_fit_parity(data.view(), random_start(cols == 300 ? 500 : 8200, 2));
+  }
+}
+
+// Half of all rows have one centre: their sums and keys are computed apart.
+TEST_F(CudaKMeans, LongRuns) {
+  for (const int64_t cols : {24, 128, 200, 300, 1100}) {
+    auto data = make_floats(Shape::gaussian, 9000, cols, 6);
+    for (int64_t i = 1; i < 4500; ++i) std::copy_n(data.row(0), cols, data.row(2 * i));
+    for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
+      expect_fit_parity(TypedRows(dtype, data, 30, 3).view(), random_start(cols == 1100 ? 2100 : 300, 3));
+    }
   }
 }
 

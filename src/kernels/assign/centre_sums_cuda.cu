@@ -50,16 +50,17 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kSlabCols = 128;  // of a warp, four a lane
 constexpr int kRowsAhead = 8;   // rows that are read before they are added
 
+// Runs of fewer than `least` rows are left out.
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
     run_sums_kernel(DeviceRowsView rows, int64_t cols, SumBlocks blocks, const uint32_t* order, const float* weights,
-                    RunSums runs, const double* open) {
+                    RunSums runs, const double* open, int64_t least) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t run = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
   if (run >= blocks.count * blocks.clusters) return;
   const int64_t start = runs.starts[run];
   const int64_t end = runs.starts[run + 1];
-  if (start == end) return;
+  if (end - start < least) return;
   const X* const data = static_cast<const X*>(rows.data);
   const bool aligned = rows_aligned(data, rows.stride);
   const int64_t col = static_cast<int64_t>(blockIdx.y) * kSlabCols + 4 * lane;
@@ -103,12 +104,13 @@ __global__ void __launch_bounds__(kThreads)
   if (col == 0) runs.weights[run] = weight;
 }
 
-void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
+void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, int64_t least,
+                     cudaStream_t stream) {
   const Grid grid =
       Grid::of(divide_up(blocks.count * blocks.clusters, kThreads / 32), divide_up(task.cols, kSlabCols), kThreads);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {
     launch(run_sums_kernel<T>, grid, stream, task.rows, task.cols, blocks, order, task.weights, task.runs,
-           task.sums.open);
+           task.sums.open, least);
   });
 }
 
@@ -118,6 +120,11 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 //
 // Wide rows have a whole warp: its second half goes on, one row behind, where the first has left a row's sum, so that
 // the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
+//
+// A long run would keep its threads busy long after all others are done, most of that time with keys, which need no
+// order: its sums are added up as without keys, and its keys are computed side by side.
+constexpr int64_t kLongRun = 512;
+
 __device__ double widened(float value) { return static_cast<double>(value); }
 __device__ double widened(Half value) { return static_cast<double>(__half2float(__ushort_as_half(value.bits))); }
 __device__ double widened(BFloat16 value) { return static_cast<double>(value); }
@@ -202,7 +209,7 @@ __global__ void __launch_bounds__(32, 16)
   if (run >= blocks.count * blocks.clusters) return;
   const int64_t start = task.runs.starts[run];
   const int64_t end = task.runs.starts[run + 1];
-  if (start == end) return;
+  if (start == end || end - start >= kLongRun) return;
   RunColumns<kColumns, kAll, X> columns(task, blocks, run, lane,
                                         centres + threadIdx.x / kCanonicalLanes * (kColumns * kCanonicalLanes) + lane);
   X values[kColumns];
@@ -281,7 +288,7 @@ __global__ void __launch_bounds__(32, kColumns <= 16   ? 16
   const int64_t run = blockIdx.x;
   const int64_t start = task.runs.starts[run];
   const int64_t count = task.runs.starts[run + 1] - start;
-  if (count == 0) return;
+  if (count == 0 || count >= kLongRun) return;
   const uint32_t* const numbers = order + start;
   const int first = half * kColumns * kCanonicalLanes + lane;
   auto* const centre = vectors<double>(memory) + half * (kColumns * kCanonicalLanes) + lane;
@@ -310,6 +317,39 @@ __global__ void __launch_bounds__(32, kColumns <= 16   ? 16
   }
   columns.write(task.runs.sums + run * task.cols + first);
   if (threadIdx.x == 0) write_weight(task, blocks, run, count);
+}
+
+// The keys of the rows in long runs: a thread finds out for a row, each half of its warp takes one of those found.
+template <typename X>
+__global__ void __launch_bounds__(kThreads)
+    long_run_keys_kernel(SumsTask task, const uint32_t* runs, const uint32_t* order) {
+  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
+  const int half = static_cast<int>(threadIdx.x) % 32 / kCanonicalLanes;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  uint32_t run = 0;
+  bool is_long = false;
+  if (i < task.rows.count) {
+    run = runs[i];
+    is_long = int64_t{task.runs.starts[run + 1]} - task.runs.starts[run] >= kLongRun;
+  }
+  uint32_t found = __ballot_sync(kAllLanes, is_long);
+  if (found == 0) return;
+  const uint32_t row = is_long ? order[i] : 0u;
+  while (found != 0) {
+    const int first = __ffs(static_cast<int>(found)) - 1;
+    found &= found - 1;
+    const int second = found != 0 ? __ffs(static_cast<int>(found)) - 1 : first;
+    found &= found - 1;
+    const uint32_t mine = __shfl_sync(kAllLanes, row, half == 0 ? first : second);
+    const int64_t centre = __shfl_sync(kAllLanes, run, half == 0 ? first : second) % task.clusters;
+    const X* const values = static_cast<const X*>(task.rows.data) + int64_t{mine} * task.rows.stride;
+    const float* const centres = task.centres + centre * task.cols;
+    double key = 0;
+    for (int64_t col = lane; col < task.cols; col += kCanonicalLanes) {
+      key = canonical_step<KeyKind::squared_l2>(key, widened(values[col]), static_cast<double>(centres[col]), 0, 0);
+    }
+    write_key(task, mine, key, lane, 0xFFFFu << (half * kCanonicalLanes));
+  }
 }
 
 template <int kColumns>
@@ -341,6 +381,14 @@ void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, con
   if (columns <= 2 * 24) return launch_wide_columns<24>(task, blocks, order, stream);
   if (columns <= 2 * 32) return launch_wide_columns<32>(task, blocks, order, stream);
   launch_wide_columns<48>(task, blocks, order, stream);
+}
+
+void launch_long_runs(const SumsTask& task, const SumBlocks& blocks, const uint32_t* runs, const uint32_t* order,
+                      cudaStream_t stream) {
+  launch_run_sums(task, blocks, order, kLongRun, stream);
+  visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
+    launch(long_run_keys_kernel<X>, Grid::over(task.rows.count, kThreads), stream, task, runs, order);
+  });
 }
 
 // A thread for each centre and column; the one after the last column has the weights. Some runs' values are read before
@@ -475,9 +523,10 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   launch(run_starts_kernel, Grid::over(rows + 1, kThreads), stream, task.runs.keys[sorted], rows, run_count,
          task.runs.starts);
   if (task.keys == nullptr) {
-    launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
+    launch_run_sums(task, blocks, task.runs.rows[sorted], 1, stream);
   } else {
     launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
+    if (rows >= kLongRun) launch_long_runs(task, blocks, task.runs.keys[sorted], task.runs.rows[sorted], stream);
   }
   launch(add_runs_kernel, Grid::over(task.clusters * (task.cols + 1), kThreads), stream, task.cols, blocks, task.runs,
          task.sums);

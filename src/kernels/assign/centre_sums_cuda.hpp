@@ -2,9 +2,9 @@
 //
 // Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
 // order of their numbers. A warp adds up a run, or sixteen threads, for wide rows twice that, where the rows'
-// canonical keys to that centre are wanted too, so that rows are read once for both; then a thread for each column and
-// centre adds its runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16
-// a column and run, of which there are one for each 64 rows or so.
+// canonical keys to that centre are wanted too, so that rows are read once for both (twice in long runs); then a thread
+// for each column and centre adds its runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row
+// for sorting, and 16 a column and run, of which there are one for each 64 rows or so.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
