@@ -81,6 +81,31 @@ TEST_F(CudaIndexListsSmall, LongListsOfNormsOverDecades) {
   }
 }
 
+// Many queries that look at all lists are exact search: ties are in the order of rows, whatever list these are in.
+TEST_F(CudaIndexListsSmall, ManyQueriesOfAllLists) {
+  constexpr int64_t kRows = 9000;
+  constexpr int64_t kQueries = 4200;
+  auto base = make_floats(Shape::gaussian, kRows, 14, 7);
+  auto queries = make_floats(Shape::gaussian, kQueries, 14, 8);
+  for (int64_t i = 0; i < 4000; ++i) std::copy_n(base.row(i % 300), 14, base.row(kRows - 1 - i));
+  for (int64_t i = 0; i < 300; ++i) std::copy_n(base.row(i), 14, queries.row(kQueries - 1 - i));
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+    Index index("IVF6,Flat", {.metric = metric});
+    index.train(base.view(), on_cpu());
+    index.add(base.view().slice(0, 6000), Ownership::copy, on_cpu());
+    index.add(base.view().slice(6000, kRows - 6000), Ownership::copy, on_cpu());
+    const DeviceMatrix there(queries.view());
+    for (const int64_t k : {1, 10, 100}) {
+      const std::string what = std::string(name_of(metric)) + ", k " + std::to_string(k);
+      const Neighbors expected = index.search(queries.view(), {.k = k, .probes = 6}, on_cpu());
+      expect_same(index.search(queries.view(), {.k = k, .probes = 6}, on_cuda()), expected, what);
+      const DeviceResult result(kQueries, k);
+      index.search(there.view(), result.view, {.k = k, .probes = 6}, on_cuda());
+      expect_same(result.on_host(), expected, what + ", on the device");
+    }
+  }
+}
+
 // Sums of codewords, with and without norms: what is removed and added between searches, ranges, and little memory for
 // halves.
 TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {

@@ -9,12 +9,32 @@
 #include "rows/kept_rows_cuda.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 namespace kith {
 
 namespace {
 
 constexpr int kThreads = 256;
+
+// A thread for each part of a vector: four values, or one.
+template <typename Part>
+__global__ void __launch_bounds__(kThreads)
+    place_vectors_kernel(const Part* from, const uint32_t* numbers, int64_t count, int64_t each, int64_t rows, Part* to,
+                         uint32_t* filled) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count * each) return;
+  const int64_t part = i % each;
+  const uint32_t row = numbers[i / each];
+  uint32_t* const misplaced = filled + (rows + 31) / 32;
+  if (row >= rows) {
+    *misplaced = 1;
+    return;
+  }
+  to[row * each + part] = from[i];
+  if (part == 0 && (atomicOr(filled + row / 32, 1u << (row % 32)) >> (row % 32) & 1u) != 0) *misplaced = 1;
+}
 
 __global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t* packed) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -161,6 +181,18 @@ void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, u
 
 void launch_probe_limits(const ProbeLimitsTask& task, cudaStream_t stream) {
   launch(probe_limits_kernel, Grid::over(task.queries, kThreads), stream, task);
+}
+
+void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out, uint32_t* filled,
+                          cudaStream_t stream) {
+  const int64_t cols = lists.codec.format.cols;
+  const auto place = [&](const auto* from, auto* to, int64_t each) {
+    launch(place_vectors_kernel<std::remove_pointer_t<decltype(to)>>, Grid::over(lists.count * each, kThreads), stream,
+           from, lists.rows, lists.count, each, rows, to, filled);
+  };
+  const bool fours = cols % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 16 == 0;
+  if (fours) return place(reinterpret_cast<const float4*>(lists.codes), reinterpret_cast<float4*>(out), cols / 4);
+  place(reinterpret_cast<const float*>(lists.codes), out, cols);
 }
 
 void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,

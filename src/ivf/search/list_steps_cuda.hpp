@@ -143,6 +143,11 @@ void launch_take_found(const uint64_t* from, const uint32_t* numbers, int64_t m,
 void launch_put_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
                       cudaStream_t stream);
 
+// Stored f32 vectors to the places of their rows, of which there are so many. `filled` has a bit for each row, zero
+// before, and a word more, which is not zero where a row is beyond those or comes twice.
+void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out, uint32_t* filled,
+                          cudaStream_t stream);
+
 // The nearest of two lists of neighbours for each query: what was found in two parts of a collection, brought
 // together. `a` and `b` have k packed neighbours for each query, sorted, no row in both, and padded; `out`, which is
 // neither, gets the first k of all. A search by bisection for each; enqueues and returns.

@@ -14,6 +14,7 @@
 #include "exact/range_loop.hpp"
 #include "exact/search_backend.hpp"
 #include "ivf/scan/prepared_segment_cuda.hpp"
+#include "ivf/search/all_lists_cuda.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
 #include "ivf/search/left_queries_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
@@ -642,6 +643,8 @@ class GpuListsCuda final : public SearchableLists {
   void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
               const Resources& resources) const override {
     if (queries.rows() == 0 || parts_.empty()) return;
+    const ListsOnDevice there{device_, host_model_->metric, host_model_->lists(), rows_, parts_};
+    if (search_all_lists(there, queries, search, out, resources)) return;
     const CudaSearcher searcher = for_search(search, queries, resources);
     search_lists(searcher, queries, out, searcher.resources());
   }
