@@ -2,18 +2,22 @@
 
     bench/random_calls.py --calls 5000 --devices cpu cuda:0
     bench/random_calls.py --calls 500 --devices cpu --threads 1 3
+    bench/random_calls.py --calls 5000 --devices cpu cuda:0 --threads 1 --processes 8
     bench/random_calls.py --only 1234 --devices cpu cuda:0
 
 A call is drawn from the seed and its number alone: the kind of data, its shape, its dtype and scale, which function, with
 which parameters. Its first answer is kept, and every other device and number of threads must give the same bytes. Answers
 of exact search must be those of float64, up to the order of distances that float32 cannot tell apart. A call that differs
-is printed with its number, by which `--only` makes it again; the program ends with 1 if there is any.
+is printed with its number, by which `--only` makes it again; the program ends with 1 if there is any. With --processes,
+parts of the calls are made side by side by as many programs; on one GPU under CUDA's MPS.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import re
+import subprocess
 import sys
 import time
 import traceback
@@ -271,6 +275,29 @@ def one_call(seed: int, number: int, places: list[Place], times: int = 1) -> tup
     return name, f"{words} of {data}", wrong
 
 
+def in_processes(options: argparse.Namespace) -> int:
+    """The calls in parts, each by a program of its own, whose lines are printed as they come to an end."""
+    each = -(-options.calls // options.processes)
+    given = ["--seed", options.seed, "--times", options.times, "--seconds", options.seconds]
+    given += ["--devices", *options.devices, "--threads", *options.threads]
+    running = []
+    for first in range(options.first, options.first + options.calls, each):
+        calls = min(each, options.first + options.calls - first)
+        command = [sys.executable, __file__, "--calls", calls, "--first", first, *given]
+        running.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True))
+    made = bad = ended = 0
+    for process in running:
+        output, _ = process.communicate()
+        print(output, end="", flush=True)
+        last = output.splitlines()[-1] if output else ""
+        told = re.fullmatch(r"(\d+) calls .*: (\d+) differ", last)
+        if told:
+            made, bad = made + int(told[1]), bad + int(told[2])
+        ended += process.returncode not in (0, 1) or not told
+    print(f"{made} calls in {len(running)} processes: {bad} differ, {ended} processes ended early")
+    return 1 if bad or ended else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=500)
@@ -281,7 +308,10 @@ def main() -> int:
     parser.add_argument("--devices", nargs="+", default=["cpu"])
     parser.add_argument("--threads", nargs="+", type=int, default=[0])
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no call after that")
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
+    if options.processes > 1:
+        return in_processes(options)
     places = [{"device": device, "threads": threads} for device in options.devices for threads in options.threads]
     if len(places) < 2:
         places.append({"device": places[0]["device"], "threads": 1})
