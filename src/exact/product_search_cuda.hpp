@@ -246,6 +246,7 @@ class ProductSearch : public ProductStep {
     task.stride = base.rows.count;
     task.first_bad = rows_.bad_row();
     task.multiprocessors = product().multiprocessors;
+    task.engine = product().engine;
     launch_stream_product(task, stream_);
     KnnWindowTask window = window_of(queries.count, base.rows.count, base);
     select_groups(std::min(way.selected.count, base.rows.count), window);

@@ -4,7 +4,7 @@
 // Where queries are few, making operands of a base takes longer than multiplying them; and all values, one f32 for each
 // query and row, are few enough to be written, so that the rows below any threshold can be told from them without a
 // second product. A warp has 16 rows and all queries; the queries' operands come through shared memory. Time is that of
-// reading the rows, as long as these have some hundred columns.
+// reading the rows, as long as these have some hundred columns, and of rounding and multiplying where queries are many.
 #pragma once
 
 #include "kernels/matrix/operands_cuda.hpp"
@@ -24,9 +24,12 @@ struct StreamProductTask {
   int64_t stride = 0;
   uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
   int multiprocessors = 0;
+  ProductEngine engine = ProductEngine::mma;
 };
 
 // Adds to the base's facts. InvalidArgument for rows of another dtype. Enqueues and returns.
 void launch_stream_product(const StreamProductTask& task, cudaStream_t stream);
+// Its part for Hopper GPUs.
+void launch_stream_wgmma(const StreamProductTask& task, cudaStream_t stream);
 
 }  // namespace kith
