@@ -1,3 +1,4 @@
+// Few queries with rows as they are stored, on the matrix units that every GPU has; launch_stream_product() of any.
 #include "kernels/matrix/stream_product_cuda.hpp"
 
 #include <kith/error.hpp>
