@@ -21,6 +21,7 @@ using reference::make_floats;
 using reference::Shape;
 
 class CudaIndexListsSmall : public OnCuda {};
+class CudaIndexLists : public OnCuda {};
 
 TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   const auto base = make_floats(Shape::gaussian, 2500, 24, 1);
@@ -77,6 +78,36 @@ TEST_F(CudaIndexListsSmall, LongListsOfNormsOverDecades) {
         const std::string what = std::string(name_of(metric)) + ", k " + std::to_string(k);
         expect_same(index.search(queries.view(), {.k = k, .probes = probes}, on_cuda()), expected, what);
       }
+    }
+  }
+}
+
+// A list that most vectors are in and many queries look at is searched apart from the others.
+TEST_F(CudaIndexLists, OneListOfMostVectors) {
+  constexpr int64_t kRows = 100'000;
+  constexpr int64_t kQueries = 1500;
+  constexpr int64_t kCols = 400;
+  auto base = make_floats(Shape::gaussian, kRows, kCols, 5);
+  auto queries = make_floats(Shape::gaussian, kQueries, kCols, 6);
+  const auto set_some_apart = [](reference::Matrix<float>& rows) {
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      const bool apart = i % 8 == 0;
+      for (int64_t col = 0; col < rows.cols; ++col) rows.row(i)[col] *= apart ? 10.0f : 0.01f;
+      if (apart) rows.row(i)[i / 8 % 40] += 10000.0f;
+    }
+  };
+  set_some_apart(base);
+  set_some_apart(queries);
+  for (int64_t i = 0; i < 50; ++i) std::copy_n(base.row(i), kCols, queries.row(i));
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+    Index index("IVF16,Flat", {.metric = metric});
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    ASSERT_GE(index.info().longest, 65536);
+    for (const int64_t probes : {1, 3}) {
+      const Neighbors expected = index.search(queries.view(), {.k = 20, .probes = probes}, on_cpu());
+      const std::string what = std::string(name_of(metric)) + ", probes " + std::to_string(probes);
+      expect_same(index.search(queries.view(), {.k = 20, .probes = probes}, on_cuda()), expected, what);
     }
   }
 }

@@ -1,10 +1,6 @@
 // Queries that products leave (ivf_search_cuda.hpp), where they are many and look at long lists of f32: exact search of
-// each such list, as of a base of its own, in the place of comparing them one by one with all of its vectors. It has
-// ways with queries and rows that halves of one scale cannot tell apart (exact/vicinities_cuda.hpp).
-//
-// A list's vectors lie in the order of their rows, so that what exact search finds in it is in the order of results.
-// Cost: an exact search of each long list for those queries that look at it; other lists directly. Memory beyond the
-// search's, which it does without where there is none: that of an exact search, and 32 bytes a neighbour.
+// each such list (long_lists_cuda.hpp) in the place of comparing them one by one with all of its vectors; other lists
+// directly.
 #pragma once
 
 #include <kith/metric.hpp>

@@ -36,6 +36,28 @@ __global__ void __launch_bounds__(kThreads)
   if (part == 0 && (atomicOr(filled + row / 32, 1u << (row % 32)) >> (row % 32) & 1u) != 0) *misplaced = 1;
 }
 
+__global__ void __launch_bounds__(kThreads)
+    count_probing_kernel(const uint64_t* probes, int64_t count, DeviceListsView lists, int64_t least,
+                         uint32_t* counts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count || probes[i] == kPadding || row_of(probes[i]) >= lists.lists) return;
+  const uint32_t list = row_of(probes[i]);
+  if (lists.offsets[list + 1] - lists.offsets[list] >= least) atomicAdd(counts + list, 1u);
+}
+
+// A thread for each query.
+__global__ void __launch_bounds__(kThreads)
+    list_probing_kernel(const uint64_t* probes, int64_t queries, int64_t slots, uint32_t list, uint32_t* found) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= queries) return;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const uint64_t probe = probes[query * slots + slot];
+    if (probe == kPadding || row_of(probe) != list) continue;
+    found[1 + atomicAdd(found, 1u)] = static_cast<uint32_t>(query);
+    return;
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* lists, int64_t count, uint64_t* packed) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
@@ -193,6 +215,16 @@ void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out
   const bool fours = cols % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 16 == 0;
   if (fours) return place(reinterpret_cast<const float4*>(lists.codes), reinterpret_cast<float4*>(out), cols / 4);
   place(reinterpret_cast<const float*>(lists.codes), out, cols);
+}
+
+void launch_count_probing(const uint64_t* probes, int64_t count, const DeviceListsView& lists, int64_t least,
+                          uint32_t* counts, cudaStream_t stream) {
+  launch(count_probing_kernel, Grid::over(count, kThreads), stream, probes, count, lists, least, counts);
+}
+
+void launch_list_probing(const uint64_t* probes, int64_t queries, int64_t slots, uint32_t list, uint32_t* found,
+                         cudaStream_t stream) {
+  launch(list_probing_kernel, Grid::over(queries, kThreads), stream, probes, queries, slots, list, found);
 }
 
 void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,

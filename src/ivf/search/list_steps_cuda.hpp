@@ -130,6 +130,12 @@ void launch_list_range(const ListRangeTask& task, cudaStream_t stream);
 void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
                        cudaStream_t stream);
 
+// Adds to the count of each list of at least so many vectors how many of the probes are of it.
+void launch_count_probing(const uint64_t* probes, int64_t count, const DeviceListsView& lists, int64_t least,
+                          uint32_t* counts, cudaStream_t stream);
+// The numbers of the queries that look at a list, in no order, after how many they are, which is 0 before.
+void launch_list_probing(const uint64_t* probes, int64_t queries, int64_t slots, uint32_t list, uint32_t* found,
+                         cudaStream_t stream);
 // Probes of lists that are marked become padding; `lists` marks, of which those that are not 0 say so.
 void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,
                              cudaStream_t stream);

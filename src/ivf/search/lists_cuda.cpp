@@ -19,6 +19,7 @@
 #include "ivf/search/left_queries_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
+#include "ivf/search/long_lists_cuda.hpp"
 #include "kernels/rerank/few_nearest_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "rows/finite_check.hpp"
@@ -526,6 +527,14 @@ class CudaBackend final : public ListsBackend {
     return places;
   }
 
+  void scan_part(IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan) const {
+    task.leaves_direct = suits_left_queries(task, shape, plan, search_.metric_);
+    launch_ivf_search(task, shape, plan, at(layout_.scan), context_->stream());
+    if (!task.leaves_direct) return;
+    search_left_queries(task, shape, plan, search_.metric_, at(layout_.scan), context_,
+                        search_.resources_.with_progress({}));
+  }
+
   // The best neighbours of the batch's queries; where there is one part they can be written elsewhere.
   uint64_t* search_parts(uint64_t* elsewhere = nullptr) {
     uint64_t* lists[3];
@@ -545,11 +554,14 @@ class CudaBackend final : public ListsBackend {
       task.neighbors = lists[p == 0 ? 0 : 1];
       task.zeroed = p == 0 && zeroes_early();
       const IvfSearchShape shape = search_.shape_of(p, count(), round_.slots);
-      task.leaves_direct = suits_left_queries(task, shape, plan_.parts[p], search_.metric_);
-      launch_ivf_search(task, shape, plan_.parts[p], at(layout_.scan), context_->stream());
-      if (task.leaves_direct) {
-        search_left_queries(task, shape, plan_.parts[p], search_.metric_, at(layout_.scan), context_,
-                            search_.resources_.with_progress({}));
+      const ListsApart apart(task, shape, plan_.parts[p], search_.metric_, context_,
+                             search_.resources_.with_progress({}));
+      task.probes = apart.probes();
+      scan_part(task, shape, plan_.parts[p]);
+      if (!apart.search()) {
+        task.probes = at(layout_.probes);
+        task.zeroed = false;
+        scan_part(task, shape, plan_.parts[p]);
       }
       if (p == 0) continue;
       launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
