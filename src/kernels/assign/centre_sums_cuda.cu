@@ -50,17 +50,16 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kSlabCols = 128;  // of a warp, four a lane
 constexpr int kRowsAhead = 8;   // rows that are read before they are added
 
-// Runs of fewer than `least` rows are left out.
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
     run_sums_kernel(DeviceRowsView rows, int64_t cols, SumBlocks blocks, const uint32_t* order, const float* weights,
-                    RunSums runs, const double* open, int64_t least) {
+                    RunSums runs, const double* open) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t run = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
   if (run >= blocks.count * blocks.clusters) return;
   const int64_t start = runs.starts[run];
   const int64_t end = runs.starts[run + 1];
-  if (end - start < least) return;
+  if (start == end) return;
   const X* const data = static_cast<const X*>(rows.data);
   const bool aligned = rows_aligned(data, rows.stride);
   const int64_t col = static_cast<int64_t>(blockIdx.y) * kSlabCols + 4 * lane;
@@ -104,13 +103,12 @@ __global__ void __launch_bounds__(kThreads)
   if (col == 0) runs.weights[run] = weight;
 }
 
-void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, int64_t least,
-                     cudaStream_t stream) {
+void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
   const Grid grid =
       Grid::of(divide_up(blocks.count * blocks.clusters, kThreads / 32), divide_up(task.cols, kSlabCols), kThreads);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {
     launch(run_sums_kernel<T>, grid, stream, task.rows, task.cols, blocks, order, task.weights, task.runs,
-           task.sums.open, least);
+           task.sums.open);
   });
 }
 
@@ -122,8 +120,10 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 // the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
 //
 // A long run would keep its threads busy long after all others are done, most of that time with keys, which need no
-// order: its sums are added up as without keys, and its keys are computed side by side.
+// order: its keys are computed side by side, and its sums by a thread for each column, which has many rows on their way.
 constexpr int64_t kLongRun = 512;
+constexpr int kLongThreads = 128;
+constexpr int kLongAhead = 32;
 
 __device__ double widened(float value) { return static_cast<double>(value); }
 __device__ double widened(Half value) { return static_cast<double>(__half2float(__ushort_as_half(value.bits))); }
@@ -319,6 +319,40 @@ __global__ void __launch_bounds__(32, kColumns <= 16   ? 16
   if (threadIdx.x == 0) write_weight(task, blocks, run, count);
 }
 
+// The sums of long runs: a block for each run and kLongThreads columns.
+template <typename X>
+__global__ void __launch_bounds__(kLongThreads)
+    long_run_sums_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
+  const int64_t run = blockIdx.x;
+  const int64_t start = task.runs.starts[run];
+  const int64_t end = task.runs.starts[run + 1];
+  if (end - start < kLongRun) return;
+  if (threadIdx.x == 0 && blockIdx.y == 0) write_weight(task, blocks, run, end - start);
+  const int64_t col = static_cast<int64_t>(blockIdx.y) * kLongThreads + threadIdx.x;
+  if (col >= task.cols) return;
+  const X* const column = static_cast<const X*>(task.rows.data) + col;
+  const auto load = [&](int64_t first, X (&values)[kLongAhead]) {
+    KITH_UNROLL
+    for (int i = 0; i < kLongAhead; ++i) {
+      if (first + i < end) values[i] = column[int64_t{order[first + i]} * task.rows.stride];
+    }
+  };
+  const bool goes_on = blocks.continues && run < blocks.clusters;
+  double sum = goes_on ? task.sums.open[run * task.cols + col] : 0.0;
+  X now[kLongAhead] = {};
+  load(start, now);
+  for (int64_t first = start; first < end; first += kLongAhead) {
+    X next[kLongAhead] = {};
+    load(first + kLongAhead, next);
+    KITH_UNROLL
+    for (int i = 0; i < kLongAhead; ++i) {
+      if (first + i < end) sum += widened(now[i]);
+      now[i] = next[i];
+    }
+  }
+  task.runs.sums[run * task.cols + col] = sum;
+}
+
 // The keys of the rows in long runs: a thread finds out for a row, each half of its warp takes one of those found.
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
@@ -385,8 +419,9 @@ void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, con
 
 void launch_long_runs(const SumsTask& task, const SumBlocks& blocks, const uint32_t* runs, const uint32_t* order,
                       cudaStream_t stream) {
-  launch_run_sums(task, blocks, order, kLongRun, stream);
+  const Grid sums = Grid::of(blocks.count * blocks.clusters, divide_up(task.cols, kLongThreads), kLongThreads);
   visit_dtype(task.rows.dtype, [&]<typename X>(StoredAs<X>) {
+    launch(long_run_sums_kernel<X>, sums, stream, task, blocks, order);
     launch(long_run_keys_kernel<X>, Grid::over(task.rows.count, kThreads), stream, task, runs, order);
   });
 }
@@ -523,7 +558,7 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   launch(run_starts_kernel, Grid::over(rows + 1, kThreads), stream, task.runs.keys[sorted], rows, run_count,
          task.runs.starts);
   if (task.keys == nullptr) {
-    launch_run_sums(task, blocks, task.runs.rows[sorted], 1, stream);
+    launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
   } else {
     launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
     if (rows >= kLongRun) launch_long_runs(task, blocks, task.runs.keys[sorted], task.runs.rows[sorted], stream);
