@@ -20,7 +20,7 @@
 namespace kith {
 namespace {
 
-constexpr std::string_view kVectorsByRow = "the vectors in the order of their rows";
+constexpr std::string_view kInRowOrder = "the vectors in the order of their rows";
 
 bool holds_given_floats(const DeviceListsView& lists) {
   const CodeFormat& format = lists.codec.format;
@@ -57,8 +57,8 @@ bool search_all_lists(const ListsOnDevice& lists, const MatrixView& queries, con
   const int64_t cols = lists.parts.front()->lists().codec.format.cols;
   if (2 * array_bytes<float>(lists.rows * cols) > SpareDeviceMemory::of(given)) return false;
   try {
-    const DeviceArray<float> vectors(lists.rows * cols, kVectorsByRow, context, resources);
-    const DeviceArray<uint32_t> filled(divide_up(lists.rows, int64_t{32}) + 1, kVectorsByRow, context, resources);
+    const DeviceArray<float> vectors(lists.rows * cols, kInRowOrder, context, resources);
+    const DeviceArray<uint32_t> filled(divide_up(lists.rows, int64_t{32}) + 1, kInRowOrder, context, resources);
     context->fill(filled.data(), 0, filled.size());
     for (const auto& part : lists.parts) {
       launch_place_vectors(part->lists(), lists.rows, vectors.data(), filled.data(), context->stream());
