@@ -30,11 +30,12 @@ bool holds_given_floats(const DeviceListsView& lists) {
 bool suits(const ListsOnDevice& lists, const MatrixView& queries, const IvfSearch& search) {
   if (search.probes < lists.lists || search.kept != nullptr || search.most || queries.dtype() != DType::f32)
     return false;
-  AllListsShape shape{queries.rows(), search.k, lists.lists, 0, 0};
+  AllListsShape shape{queries.rows(), search.k, lists.lists};
   for (const auto& part : lists.parts) {
     if (!holds_given_floats(part->lists())) return false;
     shape.vectors += part->lists().count;
     shape.longest += part->longest();
+    shape.by_row = shape.by_row || part->prepared().upper_terms != nullptr;
   }
   return shape.vectors == lists.rows && search.k <= lists.rows && prefers_exact_search(shape);
 }
@@ -43,8 +44,10 @@ bool suits(const ListsOnDevice& lists, const MatrixView& queries, const IvfSearc
 
 bool prefers_exact_search(const AllListsShape& shape) {
   constexpr int64_t kManyQueries = 4096;  // fewer are sooner scanned than operands are made of all vectors
+  constexpr int64_t kSomeQueries = 64;
   constexpr int64_t kFewNeighbors = 32;
   const bool uneven = shape.longest * shape.lists > 2 * shape.vectors;
+  if (shape.by_row) return shape.queries >= kSomeQueries;
   return shape.queries >= kManyQueries && (shape.k <= kFewNeighbors || uneven);
 }
 

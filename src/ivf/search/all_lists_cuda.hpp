@@ -28,6 +28,7 @@ struct AllListsShape {
   int64_t lists = 0;
   int64_t vectors = 0;
   int64_t longest = 0;  // list
+  bool by_row = false;  // errors are bounded for each vector, since norms differ much: a scan of lists rules out little
 };
 bool prefers_exact_search(const AllListsShape& shape);
 
