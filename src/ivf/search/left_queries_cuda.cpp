@@ -4,7 +4,6 @@
 
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
-#include "ivf/search/among_all_cuda.hpp"
 #include "ivf/search/long_lists_cuda.hpp"
 
 #include <cstdint>
@@ -69,8 +68,6 @@ void search_left_queries(const IvfSearchTask& task, const IvfSearchShape& shape,
   const cudaStream_t stream = context->stream();
   if (count < kFewQueries) return launch_ivf_direct(task, shape, plan, memory, stream);
   try {
-    count = search_among_all(task, shape, plan, metric, count, memory, context, beyond);
-    if (count < kFewQueries) return launch_ivf_direct(task, shape, plan, memory, stream);
     const HostArray<uint32_t> left = on_host(left_queries(memory, shape, plan), int64_t{count}, *context, beyond);
     const std::vector<LongList> apart = long_lists(task, shape, left, *context, beyond);
     if (apart.empty()) return launch_ivf_direct(task, shape, plan, memory, stream);

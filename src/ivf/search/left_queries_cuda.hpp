@@ -1,6 +1,6 @@
 // Queries that products leave (ivf_search_cuda.hpp), where they are many and look at long lists of f32: exact search of
-// all vectors (among_all_cuda.hpp), then of each such list (long_lists_cuda.hpp), in the place of comparing them one by
-// one with all of its vectors; other lists directly.
+// each such list (long_lists_cuda.hpp) in the place of comparing them one by one with all of its vectors; other lists
+// directly.
 #pragma once
 
 #include <kith/metric.hpp>

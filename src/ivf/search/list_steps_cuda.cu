@@ -4,7 +4,6 @@
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
-#include "cuda/warp.hpp"
 #include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/select_entry.hpp"
 #include "rows/kept_rows_cuda.hpp"
@@ -35,58 +34,6 @@ __global__ void __launch_bounds__(kThreads)
   }
   to[row * each + part] = from[i];
   if (part == 0 && (atomicOr(filled + row / 32, 1u << (row % 32)) >> (row % 32) & 1u) != 0) *misplaced = 1;
-}
-
-// A block for each list.
-__global__ void __launch_bounds__(kThreads) lists_of_rows_kernel(DeviceListsView lists, int64_t rows, uint32_t* out) {
-  const int64_t list = blockIdx.x;
-  for (int64_t i = lists.offsets[list] + threadIdx.x; i < lists.offsets[list + 1]; i += kThreads) {
-    if (lists.rows[i] < rows) out[lists.rows[i]] = static_cast<uint32_t>(list);
-  }
-}
-
-__device__ bool is_real(uint64_t probe, int64_t lists) { return probe != kPadding && row_of(probe) < lists; }
-
-// A warp for each query.
-__global__ void __launch_bounds__(kThreads)
-    sum_probed_kernel(const uint64_t* probes, int64_t slots, DeviceListsView lists, const uint32_t* queries,
-                      int64_t count, unsigned long long* total) {
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  if (i >= count) return;
-  unsigned long long vectors = 0;
-  for (int64_t slot = threadIdx.x % 32; slot < slots; slot += 32) {
-    const uint64_t probe = probes[int64_t{queries[i]} * slots + slot];
-    if (!is_real(probe, lists.lists)) continue;
-    vectors += static_cast<unsigned long long>(lists.offsets[row_of(probe) + 1] - lists.offsets[row_of(probe)]);
-  }
-  vectors = warp_sum<32>(vectors);
-  if (threadIdx.x % 32 == 0) atomicAdd(total, vectors);
-}
-
-// A warp for each query.
-__global__ void __launch_bounds__(kThreads) accept_found_kernel(AcceptFoundTask task) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  if (i >= task.count) return;
-  const int64_t query = task.queries[i];
-  const uint64_t* const probes = task.probes + query * task.slots;
-  bool all = true;
-  for (int64_t j = lane; j < task.k && all; j += 32) {
-    const int64_t row = task.ids[i * task.k + j];
-    bool found = false;
-    for (int64_t slot = 0; row >= 0 && slot < task.slots && !found; ++slot) {
-      found = probes[slot] != kPadding && row_of(probes[slot]) == task.lists_of_rows[row];
-    }
-    all = found;
-  }
-  if (!__all_sync(0xFFFFFFFFu, all)) {
-    if (lane == 0) task.left[atomicAdd(task.left_count, 1u)] = static_cast<uint32_t>(query);
-    return;
-  }
-  for (int64_t j = lane; j < task.k; j += 32) {
-    const int64_t at = i * task.k + j;
-    task.neighbors[query * task.k + j] = pack_neighbor(ordered_key(task.keys[at]), static_cast<uint32_t>(task.ids[at]));
-  }
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -268,19 +215,6 @@ void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out
   const bool fours = cols % 4 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 16 == 0;
   if (fours) return place(reinterpret_cast<const float4*>(lists.codes), reinterpret_cast<float4*>(out), cols / 4);
   place(reinterpret_cast<const float*>(lists.codes), out, cols);
-}
-
-void launch_lists_of_rows(const DeviceListsView& lists, int64_t rows, uint32_t* out, cudaStream_t stream) {
-  launch(lists_of_rows_kernel, Grid::of(lists.lists, kThreads), stream, lists, rows, out);
-}
-
-void launch_sum_probed(const uint64_t* probes, int64_t slots, const DeviceListsView& lists, const uint32_t* queries,
-                       int64_t count, unsigned long long* total, cudaStream_t stream) {
-  launch(sum_probed_kernel, Grid::over(32 * count, kThreads), stream, probes, slots, lists, queries, count, total);
-}
-
-void launch_accept_found(const AcceptFoundTask& task, cudaStream_t stream) {
-  launch(accept_found_kernel, Grid::over(32 * task.count, kThreads), stream, task);
 }
 
 void launch_count_probing(const uint64_t* probes, int64_t count, const DeviceListsView& lists, int64_t least,

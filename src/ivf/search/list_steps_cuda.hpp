@@ -154,29 +154,6 @@ void launch_put_found(const uint64_t* from, const uint32_t* numbers, int64_t m, 
 void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out, uint32_t* filled,
                           cudaStream_t stream);
 
-// The list of each row, of which there are so many.
-void launch_lists_of_rows(const DeviceListsView& lists, int64_t rows, uint32_t* out, cudaStream_t stream);
-// Adds how many vectors some queries' lists have, in all.
-void launch_sum_probed(const uint64_t* probes, int64_t slots, const DeviceListsView& lists, const uint32_t* queries,
-                       int64_t count, unsigned long long* total, cudaStream_t stream);
-
-// The k nearest of all vectors of some queries: those of a query whose lists hold all of them become its neighbours,
-// and the others are listed, in no order.
-struct AcceptFoundTask {
-  const int64_t* ids = nullptr;  // count x k rows, and their keys
-  const float* keys = nullptr;
-  int64_t count = 0;
-  int64_t k = 0;
-  const uint32_t* queries = nullptr;  // their numbers
-  const uint64_t* probes = nullptr;   // of all queries
-  int64_t slots = 0;
-  const uint32_t* lists_of_rows = nullptr;
-  uint64_t* neighbors = nullptr;  // of all queries
-  uint32_t* left = nullptr;
-  uint32_t* left_count = nullptr;  // 0 before
-};
-void launch_accept_found(const AcceptFoundTask& task, cudaStream_t stream);
-
 // The nearest of two lists of neighbours for each query: what was found in two parts of a collection, brought
 // together. `a` and `b` have k packed neighbours for each query, sorted, no row in both, and padded; `out`, which is
 // neither, gets the first k of all. A search by bisection for each; enqueues and returns.

@@ -120,8 +120,7 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 // the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
 //
 // A long run would keep its threads busy long after all others are done, most of that time with keys, which need no
-// order: its keys are computed side by side, and its sums by a thread for each column, which has many rows on their
-// way.
+// order: its keys are computed side by side, and its sums by a thread for each column, which has many rows on their way.
 constexpr int64_t kLongRun = 512;
 constexpr int kLongThreads = 128;
 constexpr int kLongAhead = 32;
@@ -332,7 +331,7 @@ __global__ void __launch_bounds__(kLongThreads)
   const int64_t col = static_cast<int64_t>(blockIdx.y) * kLongThreads + threadIdx.x;
   if (col >= task.cols) return;
   const X* const column = static_cast<const X*>(task.rows.data) + col;
-  const auto load = [&](int64_t first, X(&values)[kLongAhead]) {
+  const auto load = [&](int64_t first, X (&values)[kLongAhead]) {
     KITH_UNROLL
     for (int i = 0; i < kLongAhead; ++i) {
       if (first + i < end) values[i] = column[int64_t{order[first + i]} * task.rows.stride];
