@@ -35,6 +35,7 @@ bool suits(const ListsOnDevice& lists, const MatrixView& queries, const IvfSearc
     if (!holds_given_floats(part->lists())) return false;
     shape.vectors += part->lists().count;
     shape.longest += part->longest();
+    shape.repeats = shape.repeats || part->repeats() != nullptr;
     shape.by_row = shape.by_row || part->prepared().upper_terms != nullptr;
   }
   return shape.vectors == lists.rows && search.k <= lists.rows && prefers_exact_search(shape);
@@ -46,8 +47,8 @@ bool prefers_exact_search(const AllListsShape& shape) {
   constexpr int64_t kManyQueries = 4096;  // fewer are sooner scanned than operands are made of all vectors
   constexpr int64_t kSomeQueries = 64;
   constexpr int64_t kFewNeighbors = 32;
-  const bool uneven = shape.longest * shape.lists > 2 * shape.vectors;
-  if (shape.by_row) return shape.queries >= kSomeQueries;
+  const bool uneven = shape.longest * shape.lists > 2 * shape.vectors && !shape.repeats;
+  if (shape.by_row && !shape.repeats) return shape.queries >= kSomeQueries;
   return shape.queries >= kManyQueries && (shape.k <= kFewNeighbors || uneven);
 }
 
