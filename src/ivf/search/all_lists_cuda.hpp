@@ -28,7 +28,7 @@ struct AllListsShape {
   int64_t lists = 0;
   int64_t vectors = 0;
   int64_t longest = 0;  // list
-  bool by_row = false;   // errors are bounded for each vector, since norms differ much: a scan of lists rules out little
+  bool by_row = false;  // errors are bounded for each vector, since norms differ much: a scan of lists rules out little
   bool repeats = false;  // equal vectors are known, which a scan of lists compares once
 };
 bool prefers_exact_search(const AllListsShape& shape);
