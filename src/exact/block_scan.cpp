@@ -2,14 +2,17 @@
 
 #include "core/infinity.hpp"
 #include "core/slot.hpp"
+#include "exact/key_bounds.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/panel_ring.hpp"
 #include "kernels/panels/screen.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -30,12 +33,13 @@ constexpr int64_t kSampled = 8;  // rows of a stretch
 // which takes no longer. Where keys are taken as they come (a range search), a few keys of a stretch tell beforehand.
 // Keys are keys: this changes the time, never the result.
 //
-// Memory: dense_block_bytes() a task, once a query needs it.
+// Memory: dense_block_bytes() a task, once a query needs it, in the task's `memory`.
 class DenseScan {
  public:
   // Of `count` queries from `first_query` on, which below count from there.
-  DenseScan(CpuScanner& scanner, int64_t first_query, int64_t count, int64_t split, int slot)
+  DenseScan(CpuScanner& scanner, int64_t first_query, int64_t count, int64_t split, int slot, HostBuffer& memory)
       : scanner_(scanner),
+        memory_(memory),
         first_query_(first_query),
         split_(split),
         slot_(slot),
@@ -143,6 +147,7 @@ class DenseScan {
   }
 
   CpuScanner& scanner_;
+  HostBuffer& memory_;
   const int64_t first_query_;
   const int64_t split_;
   const int slot_;
@@ -153,7 +158,6 @@ class DenseScan {
   std::vector<ScreenUse> use_;
   const bool samples_;        // whether a few keys decide,
   std::vector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
-  HostBuffer memory_;
 };
 
 // A panel's hits come to a candidate list together.
@@ -161,10 +165,13 @@ static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 
 class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
  public:
-  FloatBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
-      : BlockScan(scanner, packed, first_row, task, slot, -kInfinity),
-        panels_(packed.panels()),
-        dense_(scanner, first_query_, query_count_, split_, slot),
+  // `ring`: of the f32 panels, where `packed` is a screen alone. `dense`: for the keys of whole blocks.
+  FloatBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task,
+                 PanelRing* ring, HostBuffer& dense)
+      : BlockScan(scanner, packed, first_row, task, -kInfinity),
+        ring_(ring),
+        panels_(ring == nullptr ? packed.panels() : ring->panels()),
+        dense_(scanner, first_query_, query_count_, split_, slot_, dense),
         relative_(relative_error(scanner.kind(), panels_.cols)),
         scale_(packed.scale()),
         differences_(has_differences(scanner.kind())),
@@ -176,24 +183,18 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
       repeats_ = packed.repeats();
     for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
     queries_ = scanner.packed().panels(first_query_, query_count_, limits_.data());
-    if (packed.format() != PanelFormat::screened || scanner.plan().format != PanelFormat::screened) return;
+    if (!has_screen(packed.format()) || scanner.plan().format != PanelFormat::screened) return;
     const RoundedQueries rounded = scanner.packed().screen_panels(first_query_, query_count_, limits_.data());
     screened_.emplace(queries_, panels_, rounded, packed.screen_panels(), *this);
   }
 
   void run() {
-    for_panels(panels_.cols, [&](int64_t first, int64_t count) {
-      for (int64_t at = first; at < first + count;) {
-        if (all_repeated(at)) {
-          ++at;
-          continue;
-        }
-        int64_t panels = 1;
-        while (panels < stretch_ && at + panels < first + count && !all_repeated(at + panels)) ++panels;
-        scan(at, panels);
-        at += panels;
-      }
-    });
+    for_panels(panels_.cols, [&](int64_t first, int64_t count) { scan_range(first, count); });
+  }
+  // Of a ring, no more panels than it holds.
+  void run(int64_t first, int64_t count) {
+    scan_range(first, count);
+    checkpoint(count);
   }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
@@ -212,7 +213,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     // The panel has passed by the largest norm in it; here each row is tested by its own.
     const uint64_t rows = places_within(values, limits, width);
     if (rows == 0) return;
-    if (takes_rows() && kWide * bounds[std::countr_zero(rows)] > limit + offset) return on_rows(query, panel, rows);
+    const bool wide = differences_ && kWide * bounds[std::countr_zero(rows)] > limit + offset;
+    if (wide && takes_rows()) return on_rows(query, panel, rows);
     CandidateList& candidates = list(query);
     const int64_t before = candidates.size();
     candidates.push_group(values, rows & live_rows(panel),
@@ -220,18 +222,26 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     took_since(before, query, panel);
   }
 
-  bool takes_rows() const override { return differences_ && scale_ == 1; }
+  bool takes_rows() const override { return scale_ == 1; }
   bool needs_rows(int64_t query, int64_t panel) const override {
+    if (!differences_) return false;
     const float most = limits_[static_cast<size_t>(query)] + scanner_.packed().offset(first_query_ + query);
     return 4 * queries_.bound(query).at(panels_.norms[panel]) > most;
   }
 
-  // Rows that lie close together beside their distance from the origin: products say little of them, differences do.
+  bool holds_panel(int64_t panel) const override { return ring_ == nullptr || ring_->holds(panel); }
+  void make_panels(int64_t first, int64_t count) override {
+    if (ring_ != nullptr) ring_->make(first, count);
+  }
+
+  // Rows that lie close together beside their distance from the origin: products say little of them, differences do. And
+  // few rows of a panel that would have to be made.
   void on_rows(int64_t query, int64_t panel, uint64_t rows) override {
     if (dense_.takes(query, first_row_of(panel))) return;
+    rows &= live_rows(panel);
+    if (!differences_) return on_products(query, panel, rows);
     CandidateList& candidates = list(query);
     const int64_t before = candidates.size();
-    rows &= live_rows(panel);
     float sums[kMostRowsPerPanel];
     scan_differences_cpu(scanner_.query(first_query_ + query), scanner_.base(), first_row_of(panel), rows, sums);
     // Two rows take as long as one of a block of keys: worth it unless half of the rows come so far.
@@ -251,6 +261,34 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
   }
 
  private:
+  // The same for inner_product and cosine.
+  void on_products(int64_t query, int64_t panel, uint64_t rows) {
+    const CanonicalQuery own = scanner_.canonical(first_query_ + query);
+    const double squared = scanner_.squared_norm(first_query_ + query);
+    const bool cosine = scanner_.kind() == KeyKind::cosine;
+    CandidateList& candidates = list(query);
+    const int64_t before = candidates.size();
+    const int64_t count = std::popcount(rows);
+    float values[kMostRowsPerPanel];
+    float facts[kMostRowsPerPanel];
+    scan_products_cpu(own.values, scanner_.base(), first_row_of(panel), rows, values, facts);
+    dense_.count(query, first_row_of(panel) + static_cast<uint32_t>(rows_in(panel)), count / 2);
+    float lower[kMostRowsPerPanel];
+    float upper[kMostRowsPerPanel];
+    if (cosine) {  // bounds are of a query of length 1; of very long and very short ones nothing is known
+      const bool known = squared > kShortestQuery && squared < kLongestQuery;
+      const float inverse = known ? static_cast<float>(own.inverse_norm) : kInfinity;
+      for (int64_t i = 0; i < count; ++i) values[i] *= inverse;
+    }
+    KeyBounds(scanner_.kind(), panels_.cols, squared).bound(values, facts, count, lower, upper);
+    const float most = candidates.threshold();
+    for (int64_t i = 0; i < count; ++i, rows &= rows - 1) {
+      if (lower[i] > most) continue;
+      candidates.push(lower[i], upper[i], first_row_of(panel) + static_cast<uint32_t>(std::countr_zero(rows)));
+    }
+    if (candidates.size() > before) took_since(before, query, panel);
+  }
+
   // Looks through the candidates that a panel has brought.
   void took_since(int64_t before, int64_t query, int64_t panel) {
     CandidateList& candidates = list(query);
@@ -266,9 +304,25 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     set_limit(query);
   }
 
+  // Squared lengths between which products with rows neither overflow nor lose their digits, where cosine is told.
+  static constexpr double kShortestQuery = 1e-20;
+  static constexpr double kLongestQuery = 1e20;
   static constexpr float kWide = 16;               // bounds beyond this part of what is wanted
   static constexpr int64_t kShortestStretch = 16;  // panels
   static constexpr int64_t kLongestStretch = 256;
+
+  void scan_range(int64_t first, int64_t count) {
+    for (int64_t at = first; at < first + count;) {
+      if (all_repeated(at)) {
+        ++at;
+        continue;
+      }
+      int64_t panels = 1;
+      while (panels < stretch_ && at + panels < first + count && !all_repeated(at + panels)) ++panels;
+      scan(at, panels);
+      at += panels;
+    }
+  }
 
   // Few panels at a time where products do not decide, so that this shows soon.
   void scan(int64_t first, int64_t count) {
@@ -279,7 +333,10 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
       if (dense_.takes(q, first_row)) limits_[static_cast<size_t>(q)] = std::numeric_limits<float>::lowest();
     }
     if (tried && screened_) screened_->scan(first, count);
-    if (tried && !screened_) scan_panels(queries_, panels_, first, count, *this);
+    if (tried && !screened_) {
+      make_panels(first, count);
+      scan_panels(queries_, panels_, first, count, *this);
+    }
     if (!dense_.finish()) {
       stretch_ = std::min(2 * stretch_, kLongestStretch);
       return;
@@ -314,6 +371,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     return rows;
   }
 
+  PanelRing* const ring_;
   const PanelBase panels_;
   DenseScan dense_;
   int64_t stretch_ = kShortestStretch;
@@ -329,8 +387,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
 
 class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  public:
-  ByteBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot)
-      : BlockScan(scanner, packed, first_row, task, slot, kSmallestLimit), panels_(packed.byte_panels()) {
+  ByteBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task)
+      : BlockScan(scanner, packed, first_row, task, kSmallestLimit), panels_(packed.byte_panels()) {
     for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
     queries_ = scanner.packed().byte_panels(first_query_, query_count_, limits_.data());
   }
@@ -368,12 +426,28 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
 
 }  // namespace
 
-void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot) {
-  FloatBlockScan(scanner, packed, first_row, task, slot).run();
+void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task) {
+  HostBuffer dense;
+  FloatBlockScan(scanner, packed, first_row, task, nullptr, dense).run();
 }
 
-void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot) {
-  ByteBlockScan(scanner, packed, first_row, task, slot).run();
+void scan_screen_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
+                        std::byte* memory) {
+  PanelRing ring(packed, scanner.base(), scanner.plan().panel_rows, memory);
+  HostBuffer dense;
+  std::deque<FloatBlockScan> scans;  // which stay where they are
+  for (int64_t i = 0; i < blocks; ++i) {
+    scans.emplace_back(scanner, packed, 0, BlockTask{task.block + i, task.split, task.slot}, &ring, dense);
+  }
+  const PanelRange all = panels_of_split(packed, scanner.plan(), task.split);
+  for (int64_t panel = all.first; panel < all.end; panel += ring.size()) {
+    const int64_t count = std::min(ring.size(), all.end - panel);
+    for (FloatBlockScan& scan : scans) scan.run(panel, count);
+  }
+}
+
+void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task) {
+  ByteBlockScan(scanner, packed, first_row, task).run();
 }
 
 }  // namespace kith

@@ -22,33 +22,48 @@ inline float largest_scaled_sum(KeyKind kind, float key, float scale) {
   return std::nextafter(key, std::numeric_limits<float>::infinity()) * (scale * scale);
 }
 
+// A block of queries and a part of the rows, for the thread `slot`.
+struct BlockTask {
+  int64_t block = 0;
+  int64_t split = 0;
+  int slot = 0;
+};
+
+struct PanelRange {
+  int64_t first = 0;
+  int64_t end = 0;
+};
+inline PanelRange panels_of_split(const PackedRows& packed, const KnnCpuPlan& plan, int64_t split) {
+  return {packed.panel_count() * split / plan.row_splits, packed.panel_count() * (split + 1) / plan.row_splits};
+}
+
 // What the scans of both kinds of panels share. `Limit` is the type of a value.
 template <typename Limit>
 class BlockScan {
  protected:
   // `first_row`: of the packed rows, in the scanned base. Queries that only fill up a panel accept `nothing`.
-  BlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot, Limit nothing)
-      : scanner_(scanner), packed_(packed), first_row_(first_row), slot_(slot) {
-    // Rows first: when a query's later rows come, its earlier ones have lowered its threshold.
-    const int64_t blocks = divide_up(scanner.queries(), scanner.plan().query_block);
-    first_query_ = task % blocks * scanner.plan().query_block;
+  BlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task, Limit nothing)
+      : scanner_(scanner), packed_(packed), first_row_(first_row), slot_(task.slot), split_(task.split) {
+    first_query_ = task.block * scanner.plan().query_block;
     query_count_ = std::min(scanner.plan().query_block, scanner.queries() - first_query_);
-    split_ = task / blocks;
     limits_.assign(static_cast<size_t>(round_up(query_count_, scanner.packed().panel_width())), nothing);
   }
 
   // Calls scan(first panel, count) for all panels, looking up now and then.
   template <typename Scan>
   void for_panels(int64_t cols, const Scan& scan) {
-    const int64_t splits = scanner_.plan().row_splits;
-    const int64_t end = packed_.panel_count() * (split_ + 1) / splits;
+    const PanelRange all = panels_of_split(packed_, scanner_.plan(), split_);
     const int64_t step = std::max<int64_t>(1, kColumnsBetweenCheckpoints / cols);
-    for (int64_t panel = packed_.panel_count() * split_ / splits; panel < end; panel += step) {
-      const int64_t count = std::min(step, end - panel);
+    for (int64_t panel = all.first; panel < all.end; panel += step) {
+      const int64_t count = std::min(step, all.end - panel);
       scan(panel, count);
-      scanner_.meter().add(query_count_ * count * packed_.rows_per_panel());
-      scanner_.meter().checkpoint();
+      checkpoint(count);
     }
+  }
+  // So many panels are done.
+  void checkpoint(int64_t panels) const {
+    scanner_.meter().add(query_count_ * panels * packed_.rows_per_panel());
+    scanner_.meter().checkpoint();
   }
 
   // Of a panel: its rows, and the first one's number in the scanned base.
@@ -72,17 +87,21 @@ class BlockScan {
   CpuScanner& scanner_;
   const PackedRows& packed_;
   const int64_t first_row_;
-  const int slot_;  // the thread's
+  const int slot_;       // the thread's
+  const int64_t split_;  // which list of each query
   int64_t first_query_;
   int64_t query_count_;
-  int64_t split_;  // which list of each query
   std::vector<Limit> limits_;
 };
 
 // Floats: values within a bound become candidates.
-void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
+void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task);
+// The same of rows that are kept as a screen alone, for `blocks` blocks of queries from task.block on, which share the
+// panels that are made for them in `memory` (PanelRing).
+void scan_screen_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
+                        std::byte* memory);
 // Bytes: values are exact, and so are the candidates' keys.
-void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, int64_t task, int slot);
+void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task);
 
 // Rows as they lie, the part `split` of them (tile_scan.cpp). `queries`: one after the other, as they are compared.
 // Returns the first row that is not finite, or -1; what follows it is not looked at.

@@ -3,6 +3,7 @@
 
 #include "core/divide.hpp"
 #include "exact/block_scan.hpp"
+#include "kernels/panels/panel_ring.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
@@ -101,7 +102,7 @@ void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
   }
 
   const int64_t splits = plan_.row_splits;
-  const bool screens = plan_.screens && !check_finite && ready != nullptr && ready->format() == PanelFormat::screened;
+  const bool screens = plan_.screens && !check_finite && ready != nullptr && has_screen(ready->format());
   if (screens) {  // of an index, whose rows have been looked at
     packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
@@ -121,7 +122,7 @@ void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
   if (ready != nullptr && ready->fits(plan_.format)) {
     packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
-    return scan_packed(*ready, 0);
+    return ready->format() == PanelFormat::rounded ? scan_screen(*ready) : scan_packed(*ready, 0);
   }
   const int64_t step = std::min(plan_.panel_rows, base_.rows());
   PackedRows rows(kind_, plan_.format, choose_origin(kind_, base_), step, resources_);
@@ -137,8 +138,23 @@ void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
 
 void CpuScanner::scan_packed(const PackedRows& rows, int64_t first_row) {
   const auto scan_block = holds_bytes(rows.format()) ? scan_byte_block : scan_float_block;
-  parallel_for(divide_up(query_count_, plan_.query_block) * plan_.row_splits, *meter_, resources_,
-               [&](int64_t task, int slot) { scan_block(*this, rows, first_row, task, slot); });
+  // Rows first: when a query's later rows come, its earlier ones have lowered its threshold.
+  const int64_t blocks = divide_up(query_count_, plan_.query_block);
+  parallel_for(blocks * plan_.row_splits, *meter_, resources_, [&](int64_t task, int slot) {
+    scan_block(*this, rows, first_row, {task % blocks, task / blocks, slot});
+  });
+}
+
+void CpuScanner::scan_screen(const PackedRows& rows) {
+  const int64_t bytes = PanelRing::bytes_for(plan_.panel_rows, rows.cols());
+  const HostBuffer rings(resources_.threads() * bytes, "the packed rows", resources_);
+  const int64_t blocks = divide_up(query_count_, plan_.query_block);
+  const int64_t groups = divide_up(blocks, plan_.blocks_together);
+  parallel_for(groups * plan_.row_splits, *meter_, resources_, [&](int64_t task, int slot) {
+    const int64_t first = task % groups * plan_.blocks_together;
+    scan_screen_blocks(*this, rows, {first, task / groups, slot}, std::min(plan_.blocks_together, blocks - first),
+                       rings.data() + slot * bytes);
+  });
 }
 
 }  // namespace kith

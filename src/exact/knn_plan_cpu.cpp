@@ -8,6 +8,7 @@
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
+#include "kernels/panels/panel_ring.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
@@ -44,6 +45,7 @@ constexpr int64_t kFastTasksPerThread = 4;
 constexpr int64_t kRowsPerSplit = 4096;
 constexpr int64_t kColumnsPerSplit = 1 << 19;  // of all its queries and rows: less is done before a thread wakes up
 constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the last-level cache
+constexpr int64_t kRingBytes = 1 << 20;        // the same by each thread: within the second-level cache or near it
 constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
@@ -57,6 +59,12 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const bool few = task.within() || task.k <= task.rows / kScreenFromRowsEach;
   const bool screens = (task.prepared || many) && task.rows >= kScreenFromRows && few;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
+// Whether the index keeps a screen alone: f32 panels are made of the rows as they are needed (PanelRing).
+bool keeps_screen(const SearchTask& task, const CpuExtensions& cpu) {
+  return task.prepared && choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
+                                              task.shape.base_dtype, task.shape.cols, cpu) == PanelFormat::screened;
 }
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
@@ -112,6 +120,9 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   if (product && !task.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
+  if (product && keeps_screen(task, budget.cpu)) {
+    bytes += budget.threads * PanelRing::bytes_for(plan.panel_rows, task.shape.cols);
+  }
   if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
   if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
@@ -133,10 +144,13 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
   const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
   const int64_t wanted = budget.threads == 1 ? 1 : divide_up(tasks * budget.threads, blocks);
   plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
+  if (!keeps_screen(task, budget.cpu)) return;
+  plan->blocks_together =
+      budget.threads == 1 ? blocks : std::max<int64_t>(1, blocks * plan->row_splits / (tasks * budget.threads));
 }
 
 // Halves the largest of what can be smaller; false when nothing can.
-bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
+bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, int64_t* most_splits) {
   if (plan->dense) {  // what only some data needs goes first
     plan->dense = false;
     return true;
@@ -151,8 +165,12 @@ bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
                                  task.wish.k * 12) +
                 list_bytes
           : 0;
-  const int64_t panel_bytes = plan->engine == CpuEngine::panels && !task.prepared && plan->panel_rows > smallest_rows
-                                  ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)
+  const bool ring = keeps_screen(task, budget.cpu);
+  const int64_t smallest_panels = ring ? std::min(smallest_rows, kMostRowsPerPanel) : smallest_rows;
+  const bool packs = plan->engine == CpuEngine::panels && (ring || !task.prepared);
+  const int64_t panel_bytes = packs && plan->panel_rows > smallest_panels
+                                  ? (ring ? budget.threads : 1) * plan->panel_rows *
+                                        vector_bytes(ring ? PanelFormat::f32 : plan->format, task.shape.cols)
                                   : 0;
   const int64_t chunk_bytes = plan->base_chunk > smallest_rows ? task.read_bytes(0, plan->base_chunk) : 0;
   const int64_t largest = std::max({split_bytes, batch_bytes, panel_bytes, chunk_bytes});
@@ -162,7 +180,7 @@ bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
   } else if (largest == batch_bytes) {
     plan->query_batch = std::max(smallest_batch, plan->query_batch / 2);
   } else if (largest == panel_bytes) {
-    plan->panel_rows = std::max(smallest_rows, plan->panel_rows / 2);
+    plan->panel_rows = std::max(smallest_panels, plan->panel_rows / 2);
   } else {
     plan->base_chunk = std::max(smallest_rows, plan->base_chunk / 2);
     plan->panel_rows = std::min(plan->panel_rows, plan->base_chunk);
@@ -183,12 +201,14 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
   plan.base_chunk = task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
-  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / vector_bytes(plan.format, task.shape.cols), 1, plan.base_chunk);
+  plan.panel_rows = keeps_screen(task, budget.cpu) ? kRingBytes / array_bytes<float>(task.shape.cols)
+                                                   : kPackedBytes / vector_bytes(plan.format, task.shape.cols);
+  plan.panel_rows = std::clamp<int64_t>(plan.panel_rows, 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
     choose_tasks(task, budget, most_splits, &plan);
     plan.host_bytes = cpu_bytes(task, plan, budget);
-  } while (plan.host_bytes > budget.host && shrink(task, &plan, &most_splits));
+  } while (plan.host_bytes > budget.host && shrink(task, budget, &plan, &most_splits));
   return plan;
 }
 

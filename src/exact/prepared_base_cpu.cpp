@@ -16,6 +16,16 @@ namespace kith {
 
 namespace {
 
+// Fewer rows are not screened, and keep the panels that a search multiplies.
+constexpr int64_t kFewestScreenedRows = 2048;
+
+// Where values are screened a copy in bytes is kept alone: f32 panels would take as much as the rows, and few are
+// needed (PanelRing).
+PanelFormat kept_format(PanelFormat format, int64_t rows) {
+  if (format != PanelFormat::screened) return format;
+  return rows < kFewestScreenedRows ? PanelFormat::f32 : PanelFormat::rounded;
+}
+
 class PreparedBaseCpu final : public PreparedBase {
  public:
   explicit PreparedBaseCpu(PackedRows packed) : packed_(std::move(packed)) {}
@@ -36,11 +46,10 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
                                                const Resources& resources) {
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
-  PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
-  const auto bytes_for = [&] { return PackedRows::bytes_for(format, base.rows(), base.cols(), resources.threads()); };
+  const PanelFormat format = kept_format(
+      choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions()), base.rows());
   const int64_t most = resources.host_memory()->available() / 2;  // a search needs memory too
-  if (format == PanelFormat::screened && bytes_for() > most) format = PanelFormat::f32;
-  const int64_t bytes = bytes_for();
+  const int64_t bytes = PackedRows::bytes_for(format, base.rows(), base.cols(), resources.threads());
   if (bytes > most) {
     throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
                                   format_bytes(bytes), format_bytes(resources.host_memory()->available())),

@@ -444,21 +444,32 @@ void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* v
   });
 }
 
-template <typename T>
-void scan_differences(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
+template <KeyKind kKind, typename T>
+void scan_places(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
+                 float* facts) {
   const T* const rows = static_cast<const T*>(base.data()) + first * base.row_stride();
-  for (; places != 0; places &= places - 1, ++values) {
+  for (int64_t i = 0; places != 0; places &= places - 1, ++i) {
     const T* const row = rows + hwy::Num0BitsBelowLS1Bit_Nonzero64(places) * base.row_stride();
+    float* const fact = has_fact(kKind) ? facts + i : nullptr;
     if (base.cols() >= 4 * kFloats) {
-      scan_long_row<KeyKind::squared_l2>(query, row, base.cols(), values, nullptr);
+      scan_long_row<kKind>(query, row, base.cols(), values + i, fact);
     } else {
-      scan_group<KeyKind::squared_l2, 1>(query, row, 0, base.cols(), values, nullptr);
+      scan_group<kKind, 1>(query, row, 0, base.cols(), values + i, fact);
     }
   }
 }
 
 void ScanDifferences(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
-  visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) { scan_differences<T>(query, base, first, places, values); });
+  visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) {
+    scan_places<KeyKind::squared_l2, T>(query, base, first, places, values, nullptr);
+  });
+}
+
+void ScanProducts(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
+                  float* facts) {
+  visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) {
+    scan_places<KeyKind::inner_product, T>(query, base, first, places, values, facts);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -470,6 +481,7 @@ namespace kith {
 
 HWY_EXPORT(ScanColumns);
 HWY_EXPORT(ScanDifferences);
+HWY_EXPORT(ScanProducts);
 HWY_EXPORT(ScanRows);
 
 void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
@@ -478,6 +490,11 @@ void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& ba
 
 void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
   HWY_DYNAMIC_DISPATCH(ScanDifferences)(query, base, first, places, values);
+}
+
+void scan_products_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
+                       float* facts) {
+  HWY_DYNAMIC_DISPATCH(ScanProducts)(query, base, first, places, values, facts);
 }
 
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {

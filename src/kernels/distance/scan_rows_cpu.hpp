@@ -23,6 +23,9 @@ void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, flo
 // The same of few rows near each other: sums of (q - x)^2 of row first + i for each bit i of `places`, one after the
 // other.
 void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values);
+// Sums of q x, and of x x as facts, of the same rows.
+void scan_products_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
+                       float* facts);
 
 // The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where
 // CpuExtensions::vpopcnt is.

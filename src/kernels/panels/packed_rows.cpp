@@ -98,8 +98,10 @@ int64_t PackedRows::bytes_for(PanelFormat format, int64_t rows, int64_t cols, in
 }
 
 bool PackedRows::fits(PanelFormat format) const {
-  const PanelShape shape = panel_shape(format);
-  const bool same = format == format_ || (holds_f32(format) && holds_f32(format_));
+  const bool screen_alone = format_ == PanelFormat::rounded && holds_f32(format);
+  const PanelShape shape = panel_shape(screen_alone ? format_ : format);
+  const bool same = format == format_ || (holds_f32(format) && holds_f32(format_)) ||
+                    (screen_alone && panel_shape(format).rows_per_panel == shape_.rows_per_panel);
   return same && shape.rows_per_panel == shape_.rows_per_panel && shape.signed_bytes == shape_.signed_bytes;
 }
 
@@ -179,6 +181,29 @@ void PackedRows::count_repeats(const RowGather& rows) {
   }
   std::fill(repeats_.data() + rows_, repeats_.data() + panel_count() * shape_.rows_per_panel,
             static_cast<uint8_t>(kMostRepeats));
+}
+
+void PackedRows::copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const {
+  const int64_t width = shape_.rows_per_panel;
+  const int64_t first = panel * width;
+  const int64_t count = std::min(width, rows_ - first);
+  const bool as_they_are = rows.dtype() == DType::f32 && !has_differences(kind_) && kind_ != KeyKind::cosine;
+  if (as_they_are) return pack_units(typed_row<float>(rows, first), rows.row_stride(), count, cols(), width, out);
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = scratch + i * cols();
+    const float* values = row;
+    if (rows.dtype() == DType::f32) {
+      values = typed_row<float>(rows, first + i);
+    } else {
+      widen_row(rows, first + i, row);
+    }
+    if (!has_differences(kind_)) {
+      move_vector(kind_, origin_, values, row);
+      continue;
+    }
+    for (int64_t c = 0; c < cols(); ++c) row[c] = (values[c] - origin_[static_cast<size_t>(c)]) * scale_;
+  }
+  pack_units(scratch, cols(), count, cols(), width, out);
 }
 
 bool PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {

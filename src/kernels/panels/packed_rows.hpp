@@ -75,6 +75,9 @@ class PackedRows {
   // The same on one thread, for small sets that are packed often: with scratch_bytes() of memory, nothing is checked.
   void pack(const RowGather& rows, std::byte* scratch);
   static int64_t scratch_bytes(PanelFormat format, int64_t cols);
+  // One panel in f32 of the rows that were packed, which the caller keeps; their norms are known. `scratch` has room for
+  // a panel.
+  void copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const;
 
   KeyKind kind() const { return kind_; }
   PanelFormat format() const { return format_; }
@@ -85,7 +88,8 @@ class PackedRows {
   int64_t rows() const { return rows_; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
   int64_t panel_count() const { return divide_up(rows_, shape_.rows_per_panel); }
-  // Whether the product in use, for this format, takes these panels: with or without the screen.
+  // Whether the product in use, for this format, takes these panels: with or without the screen. Of a screen alone
+  // (PanelFormat::rounded) f32 panels are made as they are needed (panel_ring.hpp).
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;

@@ -158,7 +158,7 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
   }
-  const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
+  const float* rows = static_cast<const float*>(base.panels) + base.place(panel) * base.cols * kRows;
   if constexpr (kSegments) {
     HWY_ALIGN float totals[kQueries][kRows];
     for (int q = 0; q < kQueries; ++q) std::copy_n(terms, kRows, totals[q]);
@@ -225,7 +225,7 @@ void PanelValues(const PanelQueries& queries, const PanelBase& base, int64_t que
   const F32 d;
   const int64_t within = query % kQueries;
   const float* q = static_cast<const float*>(queries.panels) + (query - within) * base.cols + within;
-  const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
+  const float* rows = static_cast<const float*>(base.panels) + base.place(panel) * base.cols * kRows;
   Vec sums[kGroups][kVectors];
 #pragma GCC unroll 4
   for (int g = 0; g < kGroups; ++g) {

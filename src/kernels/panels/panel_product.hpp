@@ -50,6 +50,9 @@ struct PanelBase {
   int64_t cols = 0;
   PanelStep step = PanelStep::product;  // bf16 panels can be multiplied only
   const float* row_norms = nullptr;     // one for each row, where they are kept: sharper bounds for what passes
+  int64_t ring = 0;  // f32 alone: so many panels lie there at a time, panel p at p % ring (panel_ring.hpp); 0: all do
+
+  int64_t place(int64_t panel) const { return ring == 0 ? panel : panel % ring; }
 };
 
 // The packed queries of one scan, with what each accepts: value <= limit + bound(panel's norm).

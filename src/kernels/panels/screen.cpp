@@ -123,6 +123,7 @@ void ScreenedProduct::scan(int64_t first, int64_t count) {
     const bool screens = !std::isinf(queries_.limits[0]) && use_.screens_next();
     panels = std::min(screens ? use_.panels() : ScreenUse::kStretch, first + count - at);
     if (!screens) {
+      hits_.make_panels(at, panels);
       scan_panels(queries_, base_, at, panels, hits_);
       continue;
     }
@@ -147,12 +148,14 @@ void ScreenedProduct::on_hit(int64_t query, int64_t panel, const float* rounded)
   if (rows == 0) return;
   ++passed_;
   const int64_t count = std::popcount(rows);
-  if (hits_.takes_rows() && row_parts(count, width_) <= kParts) {
+  // A panel that would have to be made takes longer than its rows one by one.
+  if (hits_.takes_rows() && (row_parts(count, width_) <= kParts || !hits_.holds_panel(panel))) {
     if (!hits_.needs_rows(query, panel)) spent_ += row_parts(count, width_);
     return hits_.on_rows(query, panel, rows);
   }
   spent_ += kParts;
   alignas(64) float values[kMostRowsPerPanel];
+  hits_.make_panels(panel, 1);
   panel_values(queries_, base_, query, panel, values);
   hits_.on_hit(query, panel, values);
 }

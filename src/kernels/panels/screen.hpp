@@ -126,6 +126,9 @@ class ScreenHits : public PanelHits {
   virtual bool needs_rows(int64_t query, int64_t panel) const = 0;
   // Bit i of `rows` stands for row i of the panel.
   virtual void on_rows(int64_t query, int64_t panel, uint64_t rows) = 0;
+  // Of panels that are made as they are needed (panel_ring.hpp): whether one is there, and a request for some.
+  virtual bool holds_panel(int64_t) const { return true; }
+  virtual void make_panels(int64_t, int64_t) {}
 };
 
 class ScreenedProduct final : private PanelHits {

@@ -1,0 +1,68 @@
+// Panels in f32 of rows that are kept as a screen alone (PanelFormat::rounded): made from the rows as they lie when a
+// scan needs them, and kept until others take their place. An index so holds its rows once, beside a byte for each value.
+//
+// Where panels are shared by some hundred queries, making them takes a few percent of the product's time. One thread
+// uses a ring; what it makes lies in its second-level cache.
+//
+// Cost: one read of a row for each time that its panel is made; the panels, and scratch for one.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "kernels/panels/packed_rows.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class PanelRing {
+ public:
+  // Room for panels of `rows` rows, of one panel at least, and for making one.
+  static int64_t bytes_for(int64_t rows, int64_t cols) {
+    return array_bytes<float>((std::max(rows, kMostRowsPerPanel) + kMostRowsPerPanel) * cols);
+  }
+
+  // `packed` is of `rows`; `memory` has bytes_for(`room`, cols) bytes.
+  PanelRing(const PackedRows& packed, const MatrixView& rows, int64_t room, std::byte* memory)
+      : packed_(packed),
+        rows_(rows),
+        scratch_(reinterpret_cast<float*>(memory)),
+        panels_(scratch_ + kMostRowsPerPanel * packed.cols()),
+        held_(static_cast<size_t>(std::max(room, kMostRowsPerPanel) / packed.rows_per_panel()), -1) {}
+
+  // How many neighbouring panels it holds at a time.
+  int64_t size() const { return static_cast<int64_t>(held_.size()); }
+  bool holds(int64_t panel) const { return held_[place(panel)] == panel; }
+  // Makes those that are missing of panels first .. first + count - 1, at most size() of them.
+  void make(int64_t first, int64_t count) {
+    for (int64_t panel = first; panel < first + count; ++panel) {
+      if (holds(panel)) continue;
+      const auto at = static_cast<int64_t>(place(panel)) * packed_.rows_per_panel() * packed_.cols();
+      packed_.copy_panel(rows_, panel, scratch_, panels_ + at);
+      held_[place(panel)] = panel;
+    }
+  }
+  // What a scan passes over, once it is made.
+  PanelBase panels() const {
+    PanelBase base = packed_.panels();
+    base.panels = panels_;
+    base.format = PanelFormat::f32;
+    base.ring = size();
+    return base;
+  }
+
+ private:
+  size_t place(int64_t panel) const { return static_cast<size_t>(panel) % held_.size(); }
+
+  const PackedRows& packed_;
+  const MatrixView rows_;
+  float* const scratch_;
+  float* const panels_;
+  std::vector<int64_t> held_;  // the number of the panel in each place
+};
+
+}  // namespace kith
