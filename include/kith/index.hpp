@@ -42,8 +42,8 @@ namespace kith {
 struct IndexParams {
   Metric metric = Metric::l2;
   bool check_finite = true;  // for added vectors and queries
-  bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 13 to 5 * dimension + 29 bytes
-                        // a row (docs/performance.md), where the memory limit has room for twice that: faster searches.
+  bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 29 bytes a row, or more
+                        // (docs/performance.md), where the memory limit has room for twice that: faster searches.
                         // Lists: what few queries are compared with on the CPU
   int64_t expected_rows = 0;  // how many the index will hold: "IVF" makes the root of it lists; 0: of the training rows
   uint64_t seed = 0;          // of the training

@@ -165,7 +165,7 @@ static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 
 class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
  public:
-  // `ring`: of the f32 panels, where `packed` is a screen alone. `dense`: for the keys of whole blocks.
+  // `ring`: of the f32 panels, where `packed` lacks them. `dense`: for the keys of whole blocks.
   FloatBlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task,
                  PanelRing* ring, HostBuffer& dense)
       : BlockScan(scanner, packed, first_row, task, -kInfinity),
@@ -431,8 +431,8 @@ void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t fir
   FloatBlockScan(scanner, packed, first_row, task, nullptr, dense).run();
 }
 
-void scan_screen_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
-                        std::byte* memory) {
+void scan_made_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
+                      std::byte* memory) {
   PanelRing ring(packed, scanner.base(), scanner.plan().panel_rows, memory);
   HostBuffer dense;
   std::deque<FloatBlockScan> scans;  // which stay where they are

@@ -122,7 +122,7 @@ void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
   if (ready != nullptr && ready->fits(plan_.format)) {
     packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
-    return ready->format() == PanelFormat::rounded ? scan_screen(*ready) : scan_packed(*ready, 0);
+    return lacks_panels(ready->format()) ? scan_made_panels(*ready) : scan_packed(*ready, 0);
   }
   const int64_t step = std::min(plan_.panel_rows, base_.rows());
   PackedRows rows(kind_, plan_.format, choose_origin(kind_, base_), step, resources_);
@@ -145,14 +145,14 @@ void CpuScanner::scan_packed(const PackedRows& rows, int64_t first_row) {
   });
 }
 
-void CpuScanner::scan_screen(const PackedRows& rows) {
+void CpuScanner::scan_made_panels(const PackedRows& rows) {
   const int64_t bytes = PanelRing::bytes_for(plan_.panel_rows, rows.cols());
   const HostBuffer rings(resources_.threads() * bytes, "the packed rows", resources_);
   const int64_t blocks = divide_up(query_count_, plan_.query_block);
   const int64_t groups = divide_up(blocks, plan_.blocks_together);
   parallel_for(groups * plan_.row_splits, *meter_, resources_, [&](int64_t task, int slot) {
     const int64_t first = task % groups * plan_.blocks_together;
-    scan_screen_blocks(*this, rows, {first, task / groups, slot}, std::min(plan_.blocks_together, blocks - first),
+    scan_made_blocks(*this, rows, {first, task / groups, slot}, std::min(plan_.blocks_together, blocks - first),
                        rings.data() + slot * bytes);
   });
 }

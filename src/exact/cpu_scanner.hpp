@@ -100,8 +100,8 @@ class CpuScanner {
   // else packs plan.panel_rows rows at a time, checking them.
   void scan_products(const PackedRows* ready, bool check_finite);
   void scan_packed(const PackedRows& rows, int64_t first_row);
-  // Of rows that are kept as a screen alone.
-  void scan_screen(const PackedRows& rows);
+  // Of rows whose f32 panels are made as they are needed.
+  void scan_made_panels(const PackedRows& rows);
 
   const SearchTask task_;
   const KnnCpuPlan plan_;

@@ -61,10 +61,13 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
-// Whether the index keeps a screen alone: f32 panels are made of the rows as they are needed (PanelRing).
-bool keeps_screen(const SearchTask& task, const CpuExtensions& cpu) {
-  return task.prepared && choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
-                                              task.shape.base_dtype, task.shape.cols, cpu) == PanelFormat::screened;
+// Whether an index keeps the rows without f32 panels, which each thread makes as they are needed (PanelRing). A segment
+// of few rows has them all the same.
+bool makes_panels(const SearchTask& task, const CpuExtensions& cpu) {
+  if (!task.prepared) return false;
+  const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
+                                                 task.shape.base_dtype, task.shape.cols, cpu);
+  return lacks_panels(kept_format(format, task.shape.rows, task.shape.cols));
 }
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
@@ -120,7 +123,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   if (product && !task.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
-  if (product && keeps_screen(task, budget.cpu)) {
+  if (product && makes_panels(task, budget.cpu)) {
     bytes += budget.threads * PanelRing::bytes_for(plan.panel_rows, task.shape.cols);
   }
   if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
@@ -144,7 +147,7 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
   const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
   const int64_t wanted = budget.threads == 1 ? 1 : divide_up(tasks * budget.threads, blocks);
   plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
-  if (!keeps_screen(task, budget.cpu)) return;
+  if (!makes_panels(task, budget.cpu)) return;
   plan->blocks_together =
       budget.threads == 1 ? blocks : std::max<int64_t>(1, blocks * plan->row_splits / (tasks * budget.threads));
 }
@@ -165,7 +168,7 @@ bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, 
                                  task.wish.k * 12) +
                 list_bytes
           : 0;
-  const bool ring = keeps_screen(task, budget.cpu);
+  const bool ring = makes_panels(task, budget.cpu);
   const int64_t smallest_panels = ring ? std::min(smallest_rows, kMostRowsPerPanel) : smallest_rows;
   const bool packs = plan->engine == CpuEngine::panels && (ring || !task.prepared);
   const int64_t panel_bytes = packs && plan->panel_rows > smallest_panels
@@ -201,7 +204,7 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
   plan.base_chunk = task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
-  plan.panel_rows = keeps_screen(task, budget.cpu) ? kRingBytes / array_bytes<float>(task.shape.cols)
+  plan.panel_rows = makes_panels(task, budget.cpu) ? kRingBytes / array_bytes<float>(task.shape.cols)
                                                    : kPackedBytes / vector_bytes(plan.format, task.shape.cols);
   plan.panel_rows = std::clamp<int64_t>(plan.panel_rows, 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;

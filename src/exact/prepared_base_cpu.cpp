@@ -16,16 +16,6 @@ namespace kith {
 
 namespace {
 
-// Fewer rows are not screened, and keep the panels that a search multiplies.
-constexpr int64_t kFewestScreenedRows = 2048;
-
-// Where values are screened a copy in bytes is kept alone: f32 panels would take as much as the rows, and few are
-// needed (PanelRing).
-PanelFormat kept_format(PanelFormat format, int64_t rows) {
-  if (format != PanelFormat::screened) return format;
-  return rows < kFewestScreenedRows ? PanelFormat::f32 : PanelFormat::rounded;
-}
-
 class PreparedBaseCpu final : public PreparedBase {
  public:
   explicit PreparedBaseCpu(PackedRows packed) : packed_(std::move(packed)) {}
@@ -46,8 +36,9 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
                                                const Resources& resources) {
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
-  const PanelFormat format = kept_format(
-      choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions()), base.rows());
+  const PanelFormat format =
+      kept_format(choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions()), base.rows(),
+                  base.cols());
   const int64_t most = resources.host_memory()->available() / 2;  // a search needs memory too
   const int64_t bytes = PackedRows::bytes_for(format, base.rows(), base.cols(), resources.threads());
   if (bytes > most) {

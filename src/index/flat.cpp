@@ -135,8 +135,13 @@ class FlatState final : public IndexState {
   }
 
   void describe(IndexInfo& info, const LiveRows&) const override {
+    int64_t layouts = 0;
+    for (const auto& segment : vectors_) {
+      layouts += segment->prepared().bytes(DeviceKind::cpu) + segment->prepared().bytes(DeviceKind::cuda);
+    }
     const IndexBytes held = bytes();
-    info.parts.emplace_back("vectors", held.host + held.device);
+    info.parts.emplace_back("vectors", held.host + held.device - layouts);
+    if (layouts > 0) info.parts.emplace_back("copy for searches", layouts);
   }
 
   IndexBytes bytes() const override { return {vectors_.bytes(DeviceKind::cpu), vectors_.bytes(DeviceKind::cuda)}; }

@@ -229,7 +229,7 @@ void scan_byte_panels(const BytePanelQueries& queries, const BytePanelBase& base
 }
 
 PanelShape panel_shape(PanelFormat format) {
-  if (holds_f32(format)) return f32_panel_shape();
+  if (holds_f32(format) || format == PanelFormat::norms) return f32_panel_shape();
   if (format == PanelFormat::bits) return HWY_DYNAMIC_DISPATCH(BitPanelShape)();
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.amx && format != PanelFormat::rounded) return {32, 32, true, false};

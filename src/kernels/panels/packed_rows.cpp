@@ -98,10 +98,10 @@ int64_t PackedRows::bytes_for(PanelFormat format, int64_t rows, int64_t cols, in
 }
 
 bool PackedRows::fits(PanelFormat format) const {
-  const bool screen_alone = format_ == PanelFormat::rounded && holds_f32(format);
-  const PanelShape shape = panel_shape(screen_alone ? format_ : format);
+  const bool makes_panels = lacks_panels(format_) && holds_f32(format);
+  const PanelShape shape = panel_shape(makes_panels ? format_ : format);
   const bool same = format == format_ || (holds_f32(format) && holds_f32(format_)) ||
-                    (screen_alone && panel_shape(format).rows_per_panel == shape_.rows_per_panel);
+                    (makes_panels && panel_shape(format).rows_per_panel == shape_.rows_per_panel);
   return same && shape.rows_per_panel == shape_.rows_per_panel && shape.signed_bytes == shape_.signed_bytes;
 }
 

@@ -88,8 +88,8 @@ class PackedRows {
   int64_t rows() const { return rows_; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
   int64_t panel_count() const { return divide_up(rows_, shape_.rows_per_panel); }
-  // Whether the product in use, for this format, takes these panels: with or without the screen. Of a screen alone
-  // (PanelFormat::rounded) f32 panels are made as they are needed (panel_ring.hpp).
+  // Whether the product in use, for this format, takes these panels: with or without the screen. Of rows
+  // that lack f32 panels these are made as they are needed (panel_ring.hpp).
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;

@@ -33,6 +33,12 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
   return screen ? PanelFormat::screened : PanelFormat::f32;
 }
 
+PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols) {
+  if (!holds_f32(format)) return format;
+  if (cols < kFewestScreenedColumns || rows < kFewestKeptRows) return PanelFormat::f32;
+  return format == PanelFormat::screened ? PanelFormat::rounded : PanelFormat::norms;
+}
+
 int64_t columns_per_step(PanelFormat format, int64_t cols) {
   const int64_t unit = columns_per_unit(format);
   const int64_t most = 16 * unit;
@@ -50,7 +56,7 @@ int64_t units_per_part(PanelFormat format, int64_t cols) {
 
 int64_t packed_bytes(PanelFormat format, int64_t cols) {
   if (format == PanelFormat::bits) return cols;
-  if (format == PanelFormat::rounded) return 0;
+  if (lacks_panels(format)) return 0;
   return array_bytes<uint32_t>(units_per_part(format, cols) * parts_of(format));
 }
 

@@ -9,6 +9,8 @@
 //   screened  the same, beside a byte each that rules      DOTPROD, VNNI       within error_bound.hpp
 //             most rows out first (rounded_panels.hpp)
 //   rounded   that byte alone                              DOTPROD, VNNI       within rounded_panels.hpp
+//   norms     nothing: for rows whose f32 panels are       every CPU
+//             made as they are needed (panel_ring.hpp)
 //   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
 //   u8, i8    bytes as they are; graphs on every x86       DOTPROD, VNNI, AMX  exact
 //   bits      bytes that are compared bit by bit           every CPU           exact
@@ -24,12 +26,17 @@
 
 namespace kith {
 
-enum class PanelFormat : uint8_t { f32, screened, rounded, bf16, u8, i8, bits };
+enum class PanelFormat : uint8_t { f32, screened, rounded, norms, bf16, u8, i8, bits };
 
 constexpr bool holds_f32(PanelFormat format) { return format <= PanelFormat::screened; }
 constexpr bool holds_bytes(PanelFormat format) { return format >= PanelFormat::u8; }
 constexpr bool has_screen(PanelFormat format) {
   return format == PanelFormat::screened || format == PanelFormat::rounded;
+}
+
+// Whether f32 panels of such rows are made as they are needed.
+constexpr bool lacks_panels(PanelFormat format) {
+  return format == PanelFormat::rounded || format == PanelFormat::norms;
 }
 
 // Sums of so many columns of bytes, and all that they are made of, fit 32 bits.
@@ -45,6 +52,11 @@ constexpr int64_t rounded_words(int64_t cols) { return divide_up(cols, 4); }
 
 // For queries and a base of these types on a CPU with these extensions.
 PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t cols, const CpuExtensions& cpu);
+
+// What an index keeps of so many rows for searches by `format`: f32 panels would take as much as the rows, and are made
+// as they are needed, except where rows are narrow, for which that takes as long as their products, or few.
+inline constexpr int64_t kFewestKeptRows = 2048;
+PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols);
 
 // Of a format and an instruction set.
 struct PanelShape {
