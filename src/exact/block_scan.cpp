@@ -234,8 +234,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     if (ring_ != nullptr) ring_->make(first, count);
   }
 
-  // Rows that lie close together beside their distance from the origin: products say little of them, differences do. And
-  // few rows of a panel that would have to be made.
+  // Rows that lie close together beside their distance from the origin: products say little of them, differences do.
+  // And few rows of a panel that would have to be made.
   void on_rows(int64_t query, int64_t panel, uint64_t rows) override {
     if (dense_.takes(query, first_row_of(panel))) return;
     rows &= live_rows(panel);

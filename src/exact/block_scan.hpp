@@ -96,8 +96,8 @@ class BlockScan {
 
 // Floats: values within a bound become candidates.
 void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task);
-// The same of rows that lack panels, for `blocks` blocks of queries from task.block on, which share those that are made in
-// `memory` (PanelRing).
+// The same of rows that lack panels, for `blocks` blocks of queries from task.block on, which share those that are made
+// in `memory` (PanelRing).
 void scan_made_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
                       std::byte* memory);
 // Bytes: values are exact, and so are the candidates' keys.

@@ -153,7 +153,7 @@ void CpuScanner::scan_made_panels(const PackedRows& rows) {
   parallel_for(groups * plan_.row_splits, *meter_, resources_, [&](int64_t task, int slot) {
     const int64_t first = task % groups * plan_.blocks_together;
     scan_made_blocks(*this, rows, {first, task / groups, slot}, std::min(plan_.blocks_together, blocks - first),
-                       rings.data() + slot * bytes);
+                     rings.data() + slot * bytes);
   });
 }
 

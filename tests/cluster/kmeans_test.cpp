@@ -207,6 +207,16 @@ TEST(KMeans, EqualsTheReferenceOfLongRowsWithEveryInstructionSet) {
   }
 }
 
+// Packed bytes leave many centres for each, so that later passes are done by a table.
+TEST(KMeans, EqualsTheReferenceOfRowsWithoutClusters) {
+  const auto rows = make_floats(Shape::gaussian, 600, 300, 21);
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    expect_equals_reference(rows, some_rows(rows, 60), {}, false, 4);
+  }
+}
+
 TEST(KMeans, WeightsCountRowsSoManyTimes) {
   const auto data = make_floats(Shape::gaussian, 1300, 17, 6);
   std::vector<float> weights;

@@ -1,4 +1,5 @@
-// Panels that are made as a scan needs them, and the index that keeps its rows without: the same panels, the same answers.
+// Panels that are made as a scan needs them, and the index that keeps its rows without: the same panels, the same
+// answers.
 #include <kith/index.hpp>
 
 #include "core/cpu_target.hpp"

@@ -28,7 +28,8 @@ void expect_nearest(const Matrix<T>& rows, const Matrix<float>& few, float origi
   const Resources resources;
   CentreTable compared(kKind, std::vector<float>(static_cast<size_t>(rows.cols), origin), few.rows + 3, resources);
   compared.set(few.view());
-  std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(rows.cols)));
+  // What lies there before is of no account.
+  std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(few.rows + 3, rows.cols)), NAN);
   std::vector<int32_t> labels(static_cast<size_t>(rows.rows), -1);
   std::vector<float> keys(static_cast<size_t>(rows.rows), -1.0f);
   compared.nearest(rows.view(), labels.data(), keys.data(), scratch.data());
@@ -69,7 +70,8 @@ TEST(CentreTable, EqualsThePlainDistancesForEveryInstructionSetAndShape) {
                                         {32, 5},
                                         {65, 6},
                                         {100, 7},
-                                        {21, 300}}) {
+                                        {21, 300},
+                                        {203, 40}}) {
         const auto rows = make_floats(shape, 61, cols, 1);
         const auto few = make_floats(shape, count, cols, 2);
         expect_nearest<KeyKind::squared_l2>(rows, few, 0.3f);
@@ -107,7 +109,7 @@ TEST(CentreTable, StaysInsideWhateverTheNumbersAre) {
   const Resources resources;
   CentreTable compared(KeyKind::squared_l2, std::vector<float>(5, 0.0f), 6, resources);
   compared.set(few.view());
-  std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(5)));
+  std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(6, 5)));
   std::vector<int32_t> labels(40, -1);
   std::vector<float> keys(40);
   compared.nearest(rows.view(), labels.data(), keys.data(), scratch.data());
@@ -122,7 +124,7 @@ TEST(CentreTable, TellsRowsThatAreNotFinite) {
     for (const auto& [cols, count] : {std::pair<int64_t, int64_t>{3, 4}, {16, 5}, {33, 3}, {40, 7}, {35, 20}}) {
       CentreTable compared(KeyKind::squared_l2, std::vector<float>(static_cast<size_t>(cols), 0.0f), count, resources);
       compared.set(make_floats(Shape::gaussian, count, cols, 8).view());
-      std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(cols)));
+      std::vector<float> scratch(static_cast<size_t>(CentreTable::scratch_floats(count, cols)));
       std::vector<int32_t> labels(37);
       std::vector<float> keys(37);
       auto rows = make_floats(Shape::gaussian, 37, cols, 7);

@@ -73,7 +73,7 @@ HostArray<int32_t> cells_of(const PlusPlusCells& from, int64_t cells, ProgressMe
   CentreTable few(KeyKind::squared_l2, sample_mean(source, cols), cells, resources);
   few.set(centres.view());
   HostArray<int32_t> labels(count, "the cells", resources);
-  const int64_t scratch_floats = CentreTable::scratch_floats(cols);
+  const int64_t scratch_floats = CentreTable::scratch_floats(cells, cols);
   const HostArray<float> scratch(resources.threads() * scratch_floats, "the cells", resources);
   parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task * kTaskRows;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -45,6 +46,13 @@ class NearestCentre {
   void assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
               float* keys);
 
+  // Since the last call: rows assigned, and distances in f32 that this took.
+  struct Work {
+    int64_t rows = 0;
+    int64_t distances = 0;
+  };
+  Work take_work() { return std::exchange(work_, {}); }
+
  private:
   struct Candidate {
     float least;  // its value is at least this
@@ -62,8 +70,12 @@ class NearestCentre {
   HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
   HostArray<Candidate> candidates_;  // kCandidates for each row
   HostArray<int32_t> candidate_count_;
+  Work work_;
 };
 
+// Where packed bytes leave several centres for most rows (rows without clusters, whose distances differ little), a
+// table of not too many centres takes less time than those distances: from what a pass took, the next ones are done one
+// way or the other.
 class CentreAssigner {
  public:
   static bool has_few(int64_t centres) { return centres <= kMostFewCentres; }
@@ -90,15 +102,21 @@ class CentreAssigner {
  private:
   static constexpr int64_t kMostTableValues = 1 << 14;
 
+  // Chooses how the next pass is done.
+  void choose_form();
+
   int64_t block_;
   MatrixView centres_;
   // Either few centres,
   std::optional<CentreTable> few_;
   int64_t scratch_floats_ = 0;
   HostArray<float> scratch_;  // of all threads
-  // or many.
+  // or many, or both forms of the same.
   std::optional<PackedRows> packed_;
   std::deque<NearestCentre> nearest_;  // one for each thread
+  bool uses_table_ = false;
+  int64_t passes_left_ = 0;  // with the table, where there are both
+  int64_t wait_ = 24;        // such passes, twice as many each time
 };
 
 }  // namespace kith

@@ -63,11 +63,13 @@ struct RowGroup {
 };
 
 #if HWY_ARCH_ARM_A64
-// One of four lanes, in all of them; known where loops are unrolled.
-HWY_INLINE Vec lane_of(Vec x, int lane) {
-  if (lane == 0) return hn::Broadcast<0>(x);
-  if (lane == 1) return hn::Broadcast<1>(x);
-  return lane == 2 ? hn::Broadcast<2>(x) : hn::Broadcast<3>(x);
+// sum + one of x's four lanes times y. In assembly: compilers copy lanes, or x, to registers that sums then lack. The
+// lane is known where loops are unrolled.
+HWY_INLINE void add_lane_product(Vec x, int lane, Vec y, Vec& sum) {
+  if (lane == 0) __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(sum.raw) : "w"(y.raw), "w"(x.raw));
+  if (lane == 1) __asm__("fmla %0.4s, %1.4s, %2.s[1]" : "+w"(sum.raw) : "w"(y.raw), "w"(x.raw));
+  if (lane == 2) __asm__("fmla %0.4s, %1.4s, %2.s[2]" : "+w"(sum.raw) : "w"(y.raw), "w"(x.raw));
+  if (lane == 3) __asm__("fmla %0.4s, %1.4s, %2.s[3]" : "+w"(sum.raw) : "w"(y.raw), "w"(x.raw));
 }
 #endif
 
@@ -107,10 +109,7 @@ HWY_NOINLINE void multiply(const CompareTask& task, const float* rows, int64_t f
       for (int v = 0; v < kVectors; ++v) {
         const Vec few = hn::LoadU(d, tables[v] + (c + lane) * kCentreTile);
 #pragma GCC unroll 8
-        for (int r = 0; r < kGroup; ++r) {
-          sums[lane % kSplit][r][v] = hn::MulAdd(lane_of(x[r], lane), few, sums[lane % kSplit][r][v]);
-          __asm__("" : "+w"(x[r].raw));  // or else a lane is copied to a register of its own, which sums then lack
-        }
+        for (int r = 0; r < kGroup; ++r) add_lane_product(x[r], lane, few, sums[lane % kSplit][r][v]);
         __asm__ volatile("" ::: "memory");  // or else all of the few are loaded first
       }
     }
@@ -216,36 +215,53 @@ HWY_INLINE float bring(const CompareTask& task, const T* from, bool past_end, fl
 template <typename T, typename Use>
 HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float* scratch, const Use& use) {
   const auto* const data = static_cast<const T*>(rows.data());
-  float* const moved = scratch;
-  float* const copies = moved + kRowsTogether * task.padded;
-  float* const values = copies + kRowsTogether * task.padded;
-  std::fill_n(moved, 2 * kRowsTogether * task.padded, 0.0f);
+  const int64_t most_groups = groups_together(task.width, task.cols);
+  float* const copies = scratch;
+  float* const moved = copies + kRowsTogether * task.padded;
+  float* const values = moved + most_groups * kGroup * task.padded;
+  std::fill_n(copies, kRowsTogether * task.padded, 0.0f);
+  for (int64_t r = 0; r < most_groups * kGroup; ++r) {
+    std::fill(moved + r * task.padded + task.cols, moved + (r + 1) * task.padded, 0.0f);
+  }
   // Rows behind which a vector of values of the same matrix lies.
   const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
   const int64_t readable = rows.rows() - behind;
-  float norms[kGroup] = {};
-  HWY_ALIGN float least[kGroup * kMostSteps * kFloats];
+  float norms[kGroupsTogether * kGroup] = {};
+  constexpr int64_t kLeastFloats = kGroup * kMostSteps * kFloats;  // of a group
+  HWY_ALIGN float least[kGroupsTogether * kLeastFloats];
   const int64_t row_bytes = task.cols * static_cast<int64_t>(sizeof(T));
   const int64_t ahead = std::max<int64_t>(kBytesAhead / row_bytes, kGroup);
   const int64_t end = computed_values(task);
-  for (int64_t first = 0; first < rows.rows(); first += kGroup) {
-    const int64_t count = std::min<int64_t>(kGroup, rows.rows() - first);
+  for (int64_t first = 0; first < rows.rows(); first += most_groups * kGroup) {
+    const int64_t count = std::min(most_groups * kGroup, rows.rows() - first);
+    const int64_t groups = divide_up(count, int64_t{kGroup});
     for (int64_t r = 0; r < count; ++r) {
       if (first + r + ahead < rows.rows()) {
         fetch_ahead(data + (first + r + ahead) * rows.row_stride(), row_bytes);
       }
       norms[r] = bring(task, data + (first + r) * rows.row_stride(), first + r < readable, moved + r * task.padded);
     }
+    // A group's rows that are not there are compared too, as nothing.
+    std::fill(moved + count * task.padded, moved + groups * kGroup * task.padded, 0.0f);
     float* step_least = least;
     for (int64_t at = 0; at < end; at += kStepFloats, step_least += kFloats) {
-      switch (std::min<int64_t>((end - at) / kFloats, kMostVectors)) {
-        case 1: multiply<1>(task, moved, at, values, step_least); break;
-        case 2: multiply<2>(task, moved, at, values, step_least); break;
-        case 3: multiply<std::min(3, kMostVectors)>(task, moved, at, values, step_least); break;
-        default: multiply<kMostVectors>(task, moved, at, values, step_least); break;
+      for (int64_t g = 0; g < groups; ++g) {
+        const float* const some = moved + g * kGroup * task.padded;
+        float* const own = values + g * kGroup * task.width;
+        float* const own_least = step_least + g * kLeastFloats;
+        switch (std::min<int64_t>((end - at) / kFloats, kMostVectors)) {
+          case 1: multiply<1>(task, some, at, own, own_least); break;
+          case 2: multiply<2>(task, some, at, own, own_least); break;
+          case 3: multiply<std::min(3, kMostVectors)>(task, some, at, own, own_least); break;
+          default: multiply<kMostVectors>(task, some, at, own, own_least); break;
+        }
       }
     }
-    use(RowGroup<T>{first, count, data + first * rows.row_stride(), rows.row_stride(), values, least, norms, copies});
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t at = first + g * kGroup;
+      use(RowGroup<T>{at, std::min<int64_t>(kGroup, rows.rows() - at), data + at * rows.row_stride(), rows.row_stride(),
+                      values + g * kGroup * task.width, least + g * kLeastFloats, norms + g * kGroup, copies});
+    }
   }
 }
 
@@ -391,8 +407,10 @@ int64_t short_group_floats(int64_t count, int64_t cols) {
 
 }  // namespace
 
-int64_t CentreTable::scratch_floats(int64_t cols) {
-  return kRowsTogether * (2 * padded(cols) + padded(kMostFewCentres));
+int64_t CentreTable::scratch_floats(int64_t capacity, int64_t cols) {
+  const int64_t width = padded(capacity);
+  const int64_t rows = groups_together(width, cols) * kRowsTogether;
+  return (kRowsTogether + rows) * padded(cols) + rows * width;
 }
 
 CentreTable::CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources)

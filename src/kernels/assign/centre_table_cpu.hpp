@@ -23,7 +23,7 @@ namespace kith {
 class CentreTable {
  public:
   // What one thread needs to compare with them.
-  static int64_t scratch_floats(int64_t cols);
+  static int64_t scratch_floats(int64_t capacity, int64_t cols);
 
   // Squared L2, with an origin near the mean of what is compared, or inner products. Up to kMostFewCentres.
   CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources);

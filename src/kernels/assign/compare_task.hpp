@@ -15,6 +15,13 @@ inline constexpr int64_t kMostFewCentres = 512;  // more are better packed (assi
 inline constexpr int64_t kCentreTile = 16;       // centres that lie side by side for each column
 inline constexpr int64_t kCentreGroup = 4;       // centres whose values are broadcast together
 inline constexpr int64_t kRowsTogether = 8;      // rows that are compared at a time, at most
+// Groups of rows that use a tile of a table of `width` centres before the next one is read: of a large table it comes
+// from the second-level cache. Very wide rows would take too much memory.
+inline constexpr int64_t kGroupsTogether = 8;
+constexpr int64_t groups_together(int64_t width, int64_t cols) {
+  constexpr int64_t kSmallTable = 6 << 10;  // values
+  return width * cols > kSmallTable && cols <= 2048 ? kGroupsTogether : 1;
+}
 inline constexpr int64_t kShortColumns = 16;     // up to so many, a vector holds a column of several rows
 inline constexpr int64_t kHandful = 7;           // up to so many are compared with vectors along the columns
 

@@ -75,8 +75,8 @@ class PackedRows {
   // The same on one thread, for small sets that are packed often: with scratch_bytes() of memory, nothing is checked.
   void pack(const RowGather& rows, std::byte* scratch);
   static int64_t scratch_bytes(PanelFormat format, int64_t cols);
-  // One panel in f32 of the rows that were packed, which the caller keeps; their norms are known. `scratch` has room for
-  // a panel.
+  // One panel in f32 of the rows that were packed, which the caller keeps; their norms are known. `scratch` has room
+  // for a panel.
   void copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const;
 
   KeyKind kind() const { return kind_; }

@@ -1,5 +1,6 @@
-// Panels in f32 of rows that are kept without (lacks_panels): made from the rows as they lie when a scan needs them, and
-// kept until others take their place. An index so holds its rows once, and where they are screened a byte for each value.
+// Panels in f32 of rows that are kept without (lacks_panels): made from the rows as they lie when a scan needs them,
+// and kept until others take their place. An index so holds its rows once, and where they are screened a byte for each
+// value.
 //
 // Where panels are shared by some hundred queries, making them takes a few percent of the product's time. One thread
 // uses a ring; what it makes lies in its second-level cache.
