@@ -10,6 +10,7 @@
 
 #include <kith/view.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "kernels/panels/packed_rows.hpp"
 
@@ -22,9 +23,9 @@ namespace kith {
 
 class PanelRing {
  public:
-  // Room for panels of `rows` rows, of one panel at least, and for making one.
+  // Room for panels of `rows` rows, of one panel at least, and for making one; a multiple of what panels are aligned to.
   static int64_t bytes_for(int64_t rows, int64_t cols) {
-    return array_bytes<float>((std::max(rows, kMostRowsPerPanel) + kMostRowsPerPanel) * cols);
+    return round_up(array_bytes<float>((std::max(rows, kMostRowsPerPanel) + kMostRowsPerPanel) * cols), kAlignment);
   }
 
   // `packed` is of `rows`; `memory` has bytes_for(`room`, cols) bytes.
@@ -57,6 +58,8 @@ class PanelRing {
   }
 
  private:
+  static constexpr int64_t kAlignment = 64;  // of host memory; no vector of any instruction set wants more
+
   size_t place(int64_t panel) const { return static_cast<size_t>(panel) % held_.size(); }
 
   const PackedRows& packed_;
