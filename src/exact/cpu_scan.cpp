@@ -71,11 +71,10 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
     thresholds_[static_cast<size_t>(query)] = threshold;
     for (int64_t split = 0; split < plan_.row_splits; ++split) list(query, split).reset(threshold, keys);
   }
-  const PackedRows* const packed = ready == nullptr ? nullptr : ready->packed();
   if (plan_.engine == CpuEngine::direct) {
-    scan_directly(packed, check);
+    scan_directly(ready == nullptr ? nullptr : ready->screen(), check);
   } else {
-    scan_products(packed, check);
+    scan_products(ready == nullptr ? nullptr : ready->packed(), check);
   }
   parallel_for(query_count_, meter, resources_, [&](int64_t query, int slot) {
     for (int64_t split = 0; split < plan_.row_splits; ++split) {
@@ -85,7 +84,7 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
   });
 }
 
-void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
+void CpuScanner::scan_directly(const PackedRows* screen, bool check_finite) {
   const int64_t cols = base_.cols();
   // Cosine scans with normalised queries, which keeps their products clear of underflow.
   const HostArray<float> normalised(kind_ == KeyKind::cosine ? query_count_ * cols : 0, "the normalised queries",
@@ -102,12 +101,11 @@ void CpuScanner::scan_directly(const PackedRows* ready, bool check_finite) {
   }
 
   const int64_t splits = plan_.row_splits;
-  const bool screens = plan_.screens && !check_finite && ready != nullptr && has_screen(ready->format());
-  if (screens) {  // of an index, whose rows have been looked at
-    packed_.set_scale(ready->scale());
-    packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
+  if (plan_.screens && !check_finite && screen != nullptr) {  // of an index, whose rows have been looked at
+    packed_.set_scale(screen->scale());
+    packed_.pack(query(0), query_count_, screen->origin(), *meter_, resources_);
     return parallel_for(splits, *meter_, resources_,
-                        [&](int64_t split, int slot) { scan_screened_tiles(*this, queries, *ready, split, slot); });
+                        [&](int64_t split, int slot) { scan_screened_tiles(*this, queries, *screen, split, slot); });
   }
   std::vector<int64_t> bad(static_cast<size_t>(splits), -1);
   parallel_for(splits, *meter_, resources_, [&](int64_t split, int slot) {

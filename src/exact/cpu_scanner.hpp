@@ -93,9 +93,9 @@ class CpuScanner {
       if (scored != nullptr) *scored += count;
     };
   }
-  // For few queries, by one pass over the rows as they lie, or over those that the screen of `ready`, if it has one,
-  // does not rule out.
-  void scan_directly(const PackedRows* ready, bool check_finite);
+  // For few queries, by one pass over the rows as they lie, or over those that the screen, where there is one, does not
+  // rule out.
+  void scan_directly(const PackedRows* screen, bool check_finite);
   // For many queries, by a matrix product over packed panels. Uses `ready` where it fits the instruction set in use;
   // else packs plan.panel_rows rows at a time, checking them.
   void scan_products(const PackedRows* ready, bool check_finite);

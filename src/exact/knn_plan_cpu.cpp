@@ -20,6 +20,8 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
+// The same where few queries have a screen and products are of tiles, which take as long for one query as for 32.
+constexpr int64_t kTileProductFrom = 12;
 // Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
 // where it cannot, for fewer than this of rows that would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
@@ -50,14 +52,22 @@ constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
 
-// What a base is packed in: with a screen where there are many rows, few of them answers, and either many queries or
-// one there already.
-PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
-  const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
-                                                 task.shape.base_dtype, task.shape.cols, cpu);
-  const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
+PanelFormat best_format(const SearchTask& task, const CpuExtensions& cpu) {
+  return choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype, task.shape.base_dtype,
+                             task.shape.cols, cpu);
+}
+
+// Whether there are many rows, few of them answers.
+bool suits_screen(const SearchTask& task) {
   const bool few = task.within() || task.k <= task.rows / kScreenFromRowsEach;
-  const bool screens = (task.prepared || many) && task.rows >= kScreenFromRows && few;
+  return task.rows >= kScreenFromRows && few;
+}
+
+// What a base is packed in: with a screen where that suits, and there are many queries or it is there already.
+PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
+  const PanelFormat format = best_format(task, cpu);
+  const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
+  const bool screens = (task.prepared || many) && suits_screen(task);
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
@@ -65,16 +75,18 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
 // of few rows has them all the same.
 bool makes_panels(const SearchTask& task, const CpuExtensions& cpu) {
   if (!task.prepared) return false;
-  const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
-                                                 task.shape.base_dtype, task.shape.cols, cpu);
-  return lacks_panels(kept_format(format, task.shape.rows, task.shape.cols));
+  return lacks_panels(kept_format(best_format(task, cpu), task.shape.rows, task.shape.cols));
+}
+
+// Whether few queries look at a prepared base's screen first.
+bool looks_at_screen(const SearchTask& task, const CpuExtensions& cpu) {
+  return task.prepared && suits_screen(task) && prepares_screen(best_format(task, cpu), task.shape.cols, cpu);
 }
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
-  const bool u8 = (cpu.dotprod || cpu.vnni) && shape.base_dtype == DType::u8 && shape.query_dtype == DType::u8;
-  const bool i8 = cpu.dotprod && shape.base_dtype == DType::i8 && shape.query_dtype == DType::i8;
-  return (u8 || i8) && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns &&
+  const bool bytes = shape.base_dtype == DType::u8 || shape.base_dtype == DType::i8;
+  return (cpu.dotprod || cpu.vnni) && bytes && shape.query_dtype == shape.base_dtype && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns &&
          shape.cols <= kMostDotColumns;
 }
 
@@ -198,7 +210,7 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.device = Device::cpu();
   plan.engine = engine;
   plan.format = format;
-  plan.screens = engine == CpuEngine::direct && task.prepared && format == PanelFormat::screened;
+  plan.screens = engine == CpuEngine::direct && format != PanelFormat::f32 && looks_at_screen(task, budget.cpu);
   plan.dense = engine == CpuEngine::panels && !holds_bytes(format);
   plan.list_length = task.within() ? kRangeList : task.k;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
@@ -230,9 +242,11 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
                           : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu)).packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
-  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
-  if (format == PanelFormat::bits) return CpuEngine::panels;      // fewer operations, also for one query
-  if (format == PanelFormat::screened) return CpuEngine::direct;  // behind the screen
+  const bool screens = looks_at_screen(task, cpu);
+  const bool tiles = screens && format == PanelFormat::bf16;
+  if (task.shape.queries >= (tiles ? kTileProductFrom : kProductFrom)) return CpuEngine::panels;
+  if (format == PanelFormat::bits) return CpuEngine::panels;  // fewer operations, also for one query
+  if (screens) return CpuEngine::direct;
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
 }
 

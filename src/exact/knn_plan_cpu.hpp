@@ -31,7 +31,8 @@ struct KnnCpuPlan : KnnPlan {
 
   // What the queries are packed in, if at all.
   std::optional<PanelFormat> packed_queries() const {
-    return engine == CpuEngine::panels || screens ? std::optional(format) : std::nullopt;
+    if (engine == CpuEngine::panels) return format;
+    return screens ? std::optional(PanelFormat::rounded) : std::nullopt;
   }
 };
 

@@ -153,7 +153,7 @@ class TileScan {
   static bool takes_bytes(CpuScanner& scanner) {
     const MatrixView& base = scanner.base();
     const bool bytes = base.dtype() == DType::u8 || base.dtype() == DType::i8;
-    return bytes && has_byte_scan(base.dtype()) && is_product(scanner.kind()) && base.cols() >= kFewestDotColumns &&
+    return bytes && has_byte_scan() && is_product(scanner.kind()) && base.cols() >= kFewestDotColumns &&
            base.cols() <= kMostDotColumns;
   }
 

@@ -133,6 +133,24 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
 }
 
+// Tiles multiply 32 queries in the time of one: fewer look at the screen that a prepared base keeps beside them.
+TEST(KnnPlan, FewQueriesHaveAScreenWhereManyAreMultipliedByTiles) {
+  const PlanBudget tiles{kNoLimit, 0, 2, {false, true, true}};
+  SearchTask prepared = problem(1, 100000, 128, 10);
+  EXPECT_FALSE(plan_knn_cpu(prepared, tiles).screens);
+  prepared.prepared = true;
+  const KnnCpuPlan one = plan_knn_cpu(prepared, tiles);
+  EXPECT_EQ(one.engine, CpuEngine::direct);
+  EXPECT_TRUE(one.screens);
+  EXPECT_EQ(one.packed_queries(), PanelFormat::rounded);
+  prepared.shape.queries = 30;
+  EXPECT_EQ(plan_knn_cpu(prepared, tiles).packed_queries(), PanelFormat::bf16);
+  EXPECT_FALSE(plan_knn_cpu(prepared, tiles).screens);
+  SearchTask short_rows = problem(1, 100000, 16, 10);
+  short_rows.prepared = true;
+  EXPECT_FALSE(plan_knn_cpu(short_rows, tiles).screens);
+}
+
 // A screen lets every panel through that holds an answer.
 TEST(KnnPlan, FloatsAreNotScreenedWhereMostPanelsHoldAnswers) {
   const PlanBudget bytes{kNoLimit, 0, 2, {true, false, false}};

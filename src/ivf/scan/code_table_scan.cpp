@@ -125,7 +125,7 @@ double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hit
   if (most < kInfinity) {
     return (static_cast<double>(most) - rounded.least - least_norm_) / rounded.step * (1 + 0x1p-40) + 1;
   }
-  if (!has_code_sums(format_) || hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
+  if (hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
   return steps_that_hold(query, hits.enough, false);
 }
 
@@ -155,7 +155,7 @@ CodeTableScan::TermLimit CodeTableScan::term_limit(int64_t query, float limit, c
   const bool divides = terms_kind_ == Terms::divisors;
   const float error = error_of(query);
   const float most = limit + error;
-  if (!screens_ || !has_code_sums(format_) || !(rounded.step > 0) || !(error < kInfinity) || !(own.tilt < kInfinity)) {
+  if (!screens_ || !(rounded.step > 0) || !(error < kInfinity) || !(own.tilt < kInfinity)) {
     return {};
   }
   double start = kInfinity;

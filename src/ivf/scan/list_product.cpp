@@ -45,12 +45,12 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.amx ? 4 : cpu.dotprod ? 64 : 4; }
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni ? 64 : 4; }
 
 // The same of looking them up in tables that were filled once.
 int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
   if (format.adds_codewords()) return most_for_sums(format, cpu);
-  return cpu.amx ? 4 : cpu.dotprod ? 12 : 8;
+  return cpu.dotprod || cpu.vbmi ? 12 : cpu.amx ? 4 : 8;
 }
 
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where

@@ -7,7 +7,6 @@
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/code_screen.hpp"
 #include "kernels/panels/panel_packing.hpp"
 
 #include <algorithm>
@@ -68,7 +67,7 @@ std::vector<float> mean_of_centres(const IvfModel& model) {
 
 }  // namespace
 
-bool ListScreen::suits(const IvfModel& model, const CpuExtensions& cpu) {
+bool ListScreen::suits(const IvfModel& model) {
   const CodeFormat& format = model.codec->format();
   const KeyKind kind = key_kind(model.metric);
   const bool known = has_differences(kind) || kind == KeyKind::inner_product || kind == KeyKind::cosine;
@@ -76,9 +75,7 @@ bool ListScreen::suits(const IvfModel& model, const CpuExtensions& cpu) {
   if (format.copies_codewords()) {
     if (format.bits < 4) return false;
     if (kind == KeyKind::cosine) return true;
-    // Tables of 4 bits are filled at once for every list; some processors look up in registers up to one limit only.
-    const bool one_limit = has_code_screen(format, cpu) && !has_code_sums(format);
-    return known && model.residual && format.bits > 4 && !one_limit;
+    return known && model.residual && format.bits > 4;  // tables of 4 bits are filled at once for every list
   }
   const bool bytes = format.stores_values() || (format.steps_columns() && format.bits >= 4);
   return known && bytes && format.cols <= kMostWeightColumns;

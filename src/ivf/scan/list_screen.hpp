@@ -14,7 +14,6 @@
 // Memory: stored floats the columns, filled up to 16, and 12 bytes a vector, other codes 4, for inner products nothing. Cost of making it: a few ns a value.
 #pragma once
 
-#include "core/cpu_extensions.hpp"
 #include "ivf/segment/segment_copies.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/lists/weighted_bytes.hpp"
@@ -32,7 +31,7 @@ class ListScreen final : public PreparedSegment {
  public:
   ListScreen(const IvfModel& model, const ListSegment& segment, const Resources& resources);
   // Whether such lists are searched by it.
-  static bool suits(const IvfModel& model, const CpuExtensions& cpu);
+  static bool suits(const IvfModel& model);
   static int64_t bytes_for(const IvfModel& model, int64_t size);
 
   int64_t bytes() const override { return rounded_.bytes() + terms_.bytes() + scales_.bytes() + spreads_.bytes(); }

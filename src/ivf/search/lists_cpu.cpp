@@ -235,7 +235,7 @@ class ListsOnCpu final : public SearchableLists {
   // search with them, which takes more than one without.
   std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
                                         const Resources& resources) const {
-    if (!search.prepares || !ListScreen::suits(model_, cpu_extensions())) return {};
+    if (!search.prepares || !ListScreen::suits(model_)) return {};
     const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
     const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
     const auto room = [&] {

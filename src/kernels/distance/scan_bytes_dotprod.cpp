@@ -140,7 +140,7 @@ void byte_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows&
   gather_keys<DotKind::products>(query, rows, numbers, count, keys);
 }
 
-bool has_byte_scan(DType) { return cpu_extensions().dotprod; }
+bool has_byte_scan() { return cpu_extensions().dotprod; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {

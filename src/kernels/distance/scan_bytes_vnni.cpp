@@ -1,13 +1,12 @@
-// Rows of bytes compared with a query of bytes, with AVX-512's VNNI: bytes widened to 16 bits, products of which are
+// Rows of bytes, u8 or i8, compared with a query of such, with AVX-512's VNNI: bytes widened to 16 bits, products of which are
 // added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
 // that leaves one in each lane. Cost: two or three operations for 32 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
+#include "kernels/distance/add_each_avx512-inl.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
 #if defined(KITH_X86)
-
-#include "kernels/panels/x86_intrinsics.hpp"
 
 #include <algorithm>
 
@@ -16,49 +15,27 @@
 namespace kith {
 namespace {
 
-constexpr int kSums = 16;
+constexpr int kSums = kSumsTogether;
 constexpr int64_t kVectorBytes = 32;
 
 constexpr int rows_at_a_time(DotKind kind) { return kind == DotKind::products_and_squares ? kSums / 2 : kSums; }
 
-// Of a and then of b, a quarter and the next one.
-KITH_FOR_BYTE_SCAN inline __m512i add_halves(__m512i a, __m512i b) {
-  return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xDD));
-}
-
-// Lane i: the sum of sums[i].
-KITH_FOR_BYTE_SCAN inline __m512i add_each(const __m512i (&sums)[kSums]) {
-  __m512i pairs[kSums / 2];
-#pragma GCC unroll 8
-  for (int i = 0; i < kSums / 2; ++i) {
-    const __m512i a = sums[2 * i];
-    const __m512i b = sums[2 * i + 1];
-    pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-  }
-  __m512i fours[kSums / 4];
-#pragma GCC unroll 4
-  for (int i = 0; i < kSums / 4; ++i) {
-    const __m512i a = pairs[2 * i];
-    const __m512i b = pairs[2 * i + 1];
-    fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-  }
-  return add_halves(add_halves(fours[0], fours[1]), add_halves(fours[2], fours[3]));
-}
-
 // Up to 32 bytes, widened. Those that are masked out are not read.
+template <bool kSigned>
 KITH_FOR_BYTE_SCAN inline __m512i load_wide(const uint8_t* from, __mmask32 real) {
-  return _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(real, from));
+  const __m256i bytes = _mm256_maskz_loadu_epi8(real, from);
+  return kSigned ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
 }
 
 // Up to 32 bytes of the query and of each row.
-template <DotKind kKind>
+template <DotKind kKind, bool kSigned>
 KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask32 real,
                                     __m512i (&sums)[kSums]) {
   constexpr int kRows = rows_at_a_time(kKind);
-  const __m512i q = load_wide(query + at, real);
+  const __m512i q = load_wide<kSigned>(query + at, real);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const __m512i x = load_wide(rows[r] + at, real);
+    const __m512i x = load_wide<kSigned>(rows[r] + at, real);
     if constexpr (kKind == DotKind::differences) {
       const __m512i apart = _mm512_sub_epi16(q, x);
       sums[r] = _mm512_dpwssd_epi32(sums[r], apart, apart);
@@ -71,7 +48,7 @@ KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* 
   }
 }
 
-template <DotKind kKind>
+template <DotKind kKind, bool kSigned>
 KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
   constexpr int kRows = rows_at_a_time(kKind);
   const auto* const data = static_cast<const uint8_t*>(base.data());
@@ -84,9 +61,9 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 #pragma GCC unroll 16
     for (auto& sum : sums) sum = _mm512_setzero_si512();
     int64_t at = 0;
-    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind>(query, rows, at, ~__mmask32{0}, sums);
+    for (; at + kVectorBytes <= cols; at += kVectorBytes) step<kKind, kSigned>(query, rows, at, ~__mmask32{0}, sums);
     if (at < cols) {
-      step<kKind>(query, rows, at, static_cast<__mmask32>(~uint32_t{0} >> (kVectorBytes - (cols - at))), sums);
+      step<kKind, kSigned>(query, rows, at, static_cast<__mmask32>(~uint32_t{0} >> (kVectorBytes - (cols - at))), sums);
     }
     const __m512 all = _mm512_cvtepi32_ps(add_each(sums));
     const auto wanted = static_cast<__mmask16>((1u << count) - 1);
@@ -100,11 +77,14 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 
 }  // namespace
 
-bool has_byte_scan(DType dtype) { return dtype == DType::u8 && cpu_extensions().vnni; }
+bool has_byte_scan() { return cpu_extensions().vnni; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts) {
-  visit_dots(kind, facts, [&](auto tag) { scan<tag.kind>(query, scale, base, values, facts); });
+  visit_dots(kind, facts, [&](auto tag) {
+    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, facts);
+    scan<tag.kind, false>(query, scale, base, values, facts);
+  });
 }
 
 }  // namespace kith
@@ -113,7 +93,7 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 
 namespace kith {
 
-bool has_byte_scan(DType) { return false; }
+bool has_byte_scan() { return false; }
 void scan_byte_rows_cpu(KeyKind, const uint8_t*, float, const MatrixView&, float*, float*) {}
 
 }  // namespace kith

@@ -39,7 +39,7 @@ inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begi
 inline constexpr int64_t kFewestDotColumns = 24;  // shorter rows are better off side by side
 #endif
 inline constexpr int64_t kMostDotColumns = 4096;
-bool has_byte_scan(DType dtype = DType::u8);
+bool has_byte_scan();
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
                         float* facts);
 

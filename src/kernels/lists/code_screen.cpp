@@ -237,10 +237,12 @@ HWY_EXPORT(SumNibbles);
 
 namespace {
 
-// Sums of a transposed block of codes of 4 bits, or of 8 on ARM.
+// Sums of a transposed block of codes.
 void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
 #if defined(KITH_ARM)
   if (format.bits == 8) return sum_byte_columns_neon(format.parts, block, tables, sums);
+#elif defined(KITH_X86)
+  if (format.bits == 8) return sum_byte_columns_vbmi(format.parts, block, tables, sums);
 #endif
   HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), block, tables, sums);
 }
@@ -257,23 +259,8 @@ bool has_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensi
 #endif
 }
 
-bool has_code_sums(const CodeFormat& format) {
-#if defined(KITH_ARM)
-  if (format.bits == 8) return true;
-#endif
-  return format.bits == 4;
-}
-
 void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
                   int64_t query_count) {
-#if defined(KITH_X86)
-  if (format.bits == 8) {
-    for (ScreenQuery* query = queries; query < queries + query_count; ++query) {
-      query->found = screen_codes_vbmi(format, query->tables, codes, count, query->most, query->rows);
-    }
-    return;
-  }
-#endif
   const int64_t bytes = format.bytes();
   if (format.bits == 4) return HWY_DYNAMIC_DISPATCH(ScreenNibbles)(bytes, codes, count, queries, query_count);
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
@@ -300,6 +287,8 @@ uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const
                            const uint16_t* below) {
 #if defined(KITH_ARM)
   if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below);
+#elif defined(KITH_X86)
+  if (format.bits == 8) return screen_byte_columns_vbmi(format.parts, block, tables, below);
 #endif
   uint16_t sums[kColumnVectors];
   sum_block(format, block, tables, sums);

@@ -40,8 +40,7 @@ struct ScreenQuery {
 void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
                   int64_t query_count);
 
-// The sums themselves, in whole blocks of kColumnVectors; where these are to be had.
-bool has_code_sums(const CodeFormat& format);
+// The sums themselves, in whole blocks of kColumnVectors.
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums);
 
 // Two steps of a screen, for several queries of a block: up to kColumnVectors codes as columns, of those `there` that lie
@@ -59,10 +58,9 @@ inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t f
   return found;
 }
 
-// The parts for 8 bits: all of screen_codes with VBMI, in any order of the rows; on ARM the sums of a block of 64
-// vectors whose bytes lie column by column, and screen_transposed.
-int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
-                          uint16_t most, uint32_t* rows);
+// The parts for 8 bits, of a block of 64 vectors whose bytes lie column by column: their sums, and screen_transposed.
+void sum_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
+uint64_t screen_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
 void sum_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
 

@@ -135,6 +135,16 @@ HWY_EXPORT(ScanWeightedBytes);
 HWY_EXPORT(LargestWeight);
 HWY_EXPORT(RoundWeights);
 
+namespace {
+
+// Whether the kernel in use takes weights as two planes.
+bool takes_planes() {
+  const CpuExtensions cpu = cpu_extensions();
+  return cpu.dotprod || cpu.vnni;
+}
+
+}  // namespace
+
 ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   const int64_t padded = weight_bytes(cols) / 2;
   const float largest = HWY_DYNAMIC_DISPATCH(LargestWeight)(values, padded);
@@ -145,20 +155,30 @@ ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   const bool tiny = !(largest > 1e-30f);
   rounded.step = tiny ? 0.0f : largest / most * (1 + 0x1p-20f);
   HWY_DYNAMIC_DISPATCH(RoundWeights)
-  (values, padded, cpu_extensions().dotprod, tiny ? 0.0f : 1 / rounded.step, rounded, out);
+  (values, padded, takes_planes(), tiny ? 0.0f : 1 / rounded.step, rounded, out);
   // A difference is rounded relative to the value, squares and their sum to themselves; those below 2^-126 may be lost.
   const double length = std::sqrt(static_cast<double>(cols));
   rounded.moved_by = rounded.moved_by * 1.001 + length * (static_cast<double>(largest) * 0x1p-23 + 0x1p-62);
   return rounded;
 }
 
-bool takes_packed_rows([[maybe_unused]] int bits, [[maybe_unused]] int64_t cols) {
-#if defined(KITH_ARM)
-  if (!cpu_extensions().dotprod) return false;
-  return (bits == 4 && cols % 2 == 0 && cols >= 32) || (bits == 6 && cols % 4 == 0 && cols >= 64);
-#else
-  return false;
-#endif
+PlaneTerms plane_terms(const ByteRows& rows, const ByteRowsQuery& query, int32_t zero) {
+  // Sums wrap, as those of the vectors do; all of them together fit.
+  const auto moved = static_cast<uint32_t>(zero - rows.zero);
+  const uint32_t of_high = moved * 128 * static_cast<uint32_t>(query.weights.high_sum);
+  const uint32_t of_low = moved * static_cast<uint32_t>(query.weights.sum) - of_high;
+  const double weights = largest_weight(rows.cols) * std::sqrt(static_cast<double>(rows.cols));
+  const double most = static_cast<double>(std::fabs(query.factor)) * static_cast<double>(rows.longest) *
+                      (1.01 * query.weights.low + 0x1p-22 * weights);
+  return {static_cast<int32_t>(of_high), static_cast<int32_t>(of_low),
+          static_cast<float>(query.constant - most * (1 + 0x1p-20))};
+}
+
+bool takes_packed_rows(int bits, int64_t cols) {
+  const CpuExtensions cpu = cpu_extensions();
+  const bool nibbles = bits == 4 && cols % 2 == 0 && cols >= 32;
+  const bool sixes = bits == 6 && cols % 4 == 0 && cols >= 64;
+  return cpu.dotprod ? nibbles || sixes : cpu.vnni && nibbles;
 }
 
 namespace {
@@ -174,6 +194,8 @@ WeightedBytesScan* weighted_bytes_scan() {
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.mmla) return scan_weighted_bytes_mmla;
   if (cpu.dotprod) return scan_weighted_bytes_dotprod;
+#elif defined(KITH_X86)
+  if (cpu_extensions().vnni) return scan_weighted_bytes_vnni;
 #endif
   return scan_by_highway;
 }

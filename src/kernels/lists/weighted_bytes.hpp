@@ -7,9 +7,9 @@
 // measured. A value whose lower bound, value - tilt * spread(x), is above the query's limit is dropped, any other is
 // told.
 //
-//   DOTPROD  weights as two planes of bytes, 128 * high + low: sixteen products an instruction. The high plane alone,
-//            within |low| |byte - zero|, drops most rows
-//   others   weights of 16 bits, by Highway
+//   DOTPROD, VNNI  weights as two planes of bytes, 128 * high + low: sixteen or 64 products an instruction. The high
+//                  plane alone, within |low| |byte - zero|, drops most rows
+//   others         weights of 16 bits, by Highway
 //
 // Cost, a vector and query: about 9 cycles for 128 columns on a Neoverse V1 where the bytes are near, 5 for four
 // queries together.
@@ -92,6 +92,15 @@ struct ByteRowsQuery {
   int64_t found = 0;
 };
 
+// What a kernel of two planes adds to its sums of weight * value, where `zero` is the value that it takes for 0; and the
+// constant for the high plane alone: less what the low one adds at most, and the rounding of all to f32.
+struct PlaneTerms {
+  int32_t high_shift = 0;
+  int32_t low_shift = 0;
+  float rough_constant = 0;
+};
+PlaneTerms plane_terms(const ByteRows& rows, const ByteRowsQuery& query, int32_t zero);
+
 // Puts the rows that pass behind those that each query has found; they are numbered from `first` on.
 using WeightedBytesScan = void(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count);
 // The processor's: chosen once for many calls.
@@ -100,8 +109,9 @@ inline void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQu
   weighted_bytes_scan()(rows, first, queries, query_count);
 }
 
-// The families for ARM, where CpuExtensions::dotprod is, and where mmla is too.
+// The families: for ARM, where CpuExtensions::dotprod is, and where mmla is too; for x86, where vnni is.
 WeightedBytesScan scan_weighted_bytes_dotprod;
 WeightedBytesScan scan_weighted_bytes_mmla;
+WeightedBytesScan scan_weighted_bytes_vnni;
 
 }  // namespace kith

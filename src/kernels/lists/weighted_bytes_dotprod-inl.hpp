@@ -8,8 +8,6 @@
 
 #include <arm_neon.h>
 
-#include <cmath>
-
 namespace kith {
 namespace {
 
@@ -166,7 +164,7 @@ struct Ready {
   int32x4_t low_shift;
   float32x4_t factor;
   float32x4_t constant;
-  float32x4_t rough_constant;  // less what the low plane adds at most, and the rounding of all to f32
+  float32x4_t rough_constant;
   float32x4_t tilt;
   float32x4_t limit;
 };
@@ -174,20 +172,14 @@ struct Ready {
 // `zero`: what dot products take for 0.
 inline Ready ready(const ByteRows& rows, const ByteRowsQuery& query, int32_t zero) {
   const auto* const high = static_cast<const int8_t*>(query.weights.weights);
-  // Sums wrap, as those of the vectors do; all of them together fit.
-  const auto moved = static_cast<uint32_t>(zero - rows.zero);
-  const uint32_t of_high = moved * 128 * static_cast<uint32_t>(query.weights.high_sum);
-  const uint32_t of_low = moved * static_cast<uint32_t>(query.weights.sum) - of_high;
-  const double weights = largest_weight(rows.cols) * std::sqrt(static_cast<double>(rows.cols));
-  const double most = static_cast<double>(std::fabs(query.factor)) * static_cast<double>(rows.longest) *
-                      (1.01 * query.weights.low + 0x1p-22 * weights);
+  const PlaneTerms terms = plane_terms(rows, query, zero);
   return {high,
           high + weight_bytes(rows.cols) / 2,
-          vdupq_n_s32(static_cast<int32_t>(of_high)),
-          vdupq_n_s32(static_cast<int32_t>(of_low)),
+          vdupq_n_s32(terms.high_shift),
+          vdupq_n_s32(terms.low_shift),
           vdupq_n_f32(query.factor),
           vdupq_n_f32(query.constant),
-          vdupq_n_f32(static_cast<float>(query.constant - most * (1 + 0x1p-20))),
+          vdupq_n_f32(terms.rough_constant),
           vdupq_n_f32(query.tilt),
           vdupq_n_f32(query.limit)};
 }

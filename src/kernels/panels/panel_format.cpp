@@ -7,6 +7,9 @@ namespace {
 
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestScreenedColumns = 32;
+constexpr bool has_screened_columns(int64_t cols) {
+  return cols >= kFewestScreenedColumns && cols <= kMostRoundedColumns;
+}
 
 int64_t columns_per_unit(PanelFormat format) {
   switch (format) {
@@ -29,8 +32,12 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
     if (base == DType::i8) return PanelFormat::i8;
   }
   if (cpu.amx) return PanelFormat::bf16;
-  const bool screen = multiplies_bytes && cols >= kFewestScreenedColumns && cols <= kMostRoundedColumns;
-  return screen ? PanelFormat::screened : PanelFormat::f32;
+  return multiplies_bytes && has_screened_columns(cols) ? PanelFormat::screened : PanelFormat::f32;
+}
+
+bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu) {
+  if (format == PanelFormat::bf16) return has_rounded_product(cpu) && has_screened_columns(cols);
+  return format == PanelFormat::screened;
 }
 
 PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols) {

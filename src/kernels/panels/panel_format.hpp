@@ -12,6 +12,7 @@
 //   norms     nothing: for rows whose f32 panels are       every CPU
 //             made as they are needed (panel_ring.hpp)
 //   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
+//             (a prepared base keeps it beside `rounded`, for few queries)
 //   u8, i8    bytes as they are; graphs on every x86       DOTPROD, VNNI, AMX  exact
 //   bits      bytes that are compared bit by bit           every CPU           exact
 #pragma once
@@ -57,6 +58,8 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
 // as they are needed, except where rows are narrow, for which that takes as long as their products, or few.
 inline constexpr int64_t kFewestKeptRows = 2048;
 PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols);
+// Whether a base that is prepared in this format has a screen, its own or beside it.
+bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu);
 
 // Of a format and an instruction set.
 struct PanelShape {
