@@ -6,6 +6,7 @@
 #include "core/divide.hpp"
 #include "core/machine_memory.hpp"
 #include "core/memory_budget.hpp"
+#include "core/reused_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -20,8 +21,8 @@ namespace {
 
 // Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
 // its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of some
-// megabytes are the C library's, which uses them again, as far as it ever does: fresh pages take longer than the search
-// of so few rows.
+// megabytes are the C library's, which uses them again, as far as it ever does, and small ones the thread's
+// (reused_memory.hpp): fresh pages take longer than the search of so few rows.
 int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 32 << 20; }
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;
@@ -51,7 +52,12 @@ void ask_for_huge_pages(std::byte* memory, int64_t bytes) {
   madvise(memory + before, static_cast<size_t>((bytes - before) / kHugePage * kHugePage), MADV_HUGEPAGE);
 }
 
+bool is_of_thread(int64_t bytes, const MemoryBudget& budget) {
+  return !budget.promised() && bytes <= static_cast<int64_t>(kLargestReused);
+}
+
 std::byte* take(int64_t bytes, const MemoryBudget& budget) {
+  if (is_of_thread(bytes, budget)) return static_cast<std::byte*>(take_reused(static_cast<size_t>(bytes)));
   if (bytes >= map_from(budget)) {
     void* const memory = bytes >= kHugePage ? map_aligned(bytes) : map(bytes);
     if (memory == MAP_FAILED) return nullptr;
@@ -72,7 +78,9 @@ std::byte* take(int64_t bytes, const MemoryBudget& budget) {
 }
 
 void give_back(std::byte* data, int64_t bytes, const MemoryBudget& budget) {
-  if (bytes >= map_from(budget)) {
+  if (is_of_thread(bytes, budget)) {
+    give_reused(data, static_cast<size_t>(bytes));
+  } else if (bytes >= map_from(budget)) {
     munmap(data, static_cast<size_t>(bytes));
   } else {
     std::free(bytes < kAlignFrom ? data - static_cast<int64_t>(data[-1]) : data);

@@ -40,7 +40,7 @@ void ProgressMeter::finish() {
   resources_.report({stage_, total_, total_});
 }
 
-void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body) {
+void run_tasks(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body) {
   if (resources.host_memory()->counts_only()) return;
   meter.poll();
   resources.pool().run(tasks, body, [&] { meter.poll(); });

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <thread>
 
@@ -39,6 +40,10 @@ class ProgressMeter {
 
 // Runs body(task, slot) for task in [0, tasks); see ThreadPool::run. Nothing runs where resources only count memory
 // (core/footprint.hpp): there is nothing to work on.
-void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body);
+void run_tasks(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body);
+template <typename Body>
+void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const Body& body) {
+  run_tasks(tasks, meter, resources, std::cref(body));  // which is not copied
+}
 
 }  // namespace kith

@@ -4,11 +4,13 @@
 
 #include <kith/resources.hpp>
 
+#include "core/reused_memory.hpp"
+
 #include <cstdint>
 
 namespace kith {
 
-class Reservation {
+class Reservation : public InReusedMemory {
  public:
   // Throws OutOfMemory, and takes nothing, where the limits have less left.
   Reservation(int64_t host_bytes, int64_t device_bytes, const Resources& resources);

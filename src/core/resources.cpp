@@ -4,6 +4,7 @@
 
 #include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
+#include "core/reused_memory.hpp"
 #include "core/thread_pool.hpp"
 
 #include <fmt/format.h>
@@ -74,7 +75,7 @@ Resources Resources::changed(const Edit& edit) const {
   ResourceOptions options = *options_;
   edit(options);
   Resources copy = *this;
-  copy.options_ = std::make_shared<const ResourceOptions>(std::move(options));
+  copy.options_ = std::allocate_shared<const ResourceOptions>(ReusedAllocator<ResourceOptions>(), std::move(options));
   return copy;
 }
 
@@ -104,7 +105,7 @@ Resources Resources::with_cancel(CancelToken cancel, std::function<bool()> inter
 Resources Resources::with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const {
   Resources copy = *this;
   copy.host_memory_ = std::move(host);
-  copy.device_memory_ = std::make_shared<DeviceBudgets>(std::move(device));
+  copy.device_memory_ = std::allocate_shared<DeviceBudgets>(ReusedAllocator<DeviceBudgets>(), std::move(device));
   return copy;
 }
 

@@ -1,6 +1,7 @@
 #include "core/thread_pool.hpp"
 
 #include "core/float_mode.hpp"
+#include "core/reused_memory.hpp"
 
 #include <unistd.h>
 
@@ -112,7 +113,7 @@ struct ThreadPool::Crew {
   const pid_t owner;
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<std::shared_ptr<Job>> jobs;
+  std::deque<std::shared_ptr<Job>, ReusedAllocator<std::shared_ptr<Job>>> jobs;
   bool stopping = false;
   std::vector<std::thread> threads;
 };
@@ -147,7 +148,7 @@ void ThreadPool::run(int64_t tasks, const Body& body, const Poll& poll) {
   }
 
   Crew& workers = crew();
-  auto job = std::make_shared<Crew::Job>(tasks, body);
+  auto job = std::allocate_shared<Crew::Job>(ReusedAllocator<Crew::Job>(), tasks, body);
   {
     std::lock_guard lock(workers.mutex);
     workers.jobs.push_back(job);

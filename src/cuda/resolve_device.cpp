@@ -22,7 +22,7 @@ DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
 }
 
 // The device asked for, or the GPU where some of the data lies; automatic where neither says.
-Device device_of(std::string_view job, const std::vector<MemorySpace>& spaces, const Resources& resources) {
+Device device_of(std::string_view job, const ReusedVector<MemorySpace>& spaces, const Resources& resources) {
   Device device = resources.device();
   for (const MemorySpace& space : spaces) {
     if (space.host_readable()) continue;
@@ -47,7 +47,7 @@ int64_t device_memory_left(int device, const Resources& resources) {
   return std::min(resources.device_memory(device)->available(), cuda_device(device).memory_free);
 }
 
-Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
+Device choose_device(const DeviceJob& job, const ReusedVector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources) {
   constexpr int kAnyThreads = 8;
   Device device = device_of(job.name, spaces, resources);
@@ -56,7 +56,9 @@ Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& space
   device = worth_a_gpu(counts, threads) ? faster_device(counts, threads, cuda_devices()) : Device::cpu();
   if (job.changes_result) return device;
   if (device != Device::cpu() && fits && !fits(device)) device = Device::cpu();  // it is busy or small
-  resources.log(LogLevel::info, fmt::format("{} on {}", job.description(), name_of(device)));
+  if (resources.options().log) {                                                 // nobody else wants it written
+    resources.log(LogLevel::info, fmt::format("{} on {}", job.description(), name_of(device)));
+  }
   return device;
 }
 

@@ -8,6 +8,7 @@
 #include "core/dispatch.hpp"
 #include "core/machine_model.hpp"
 #include "core/plan_budget.hpp"
+#include "core/reused_memory.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/gpu_plan.hpp"
 
@@ -30,7 +31,7 @@ struct DeviceJob {
 // else a GPU where it is predicted to take less time (core/machine_model.hpp) and the job fits there: `fits` says
 // whether there is a plan for it in what memory is left, none that there always is. InvalidArgument where there is no
 // such device, or data lies on another; Unsupported where the CPU would have to read a GPU's memory.
-Device choose_device(const DeviceJob& job, const std::vector<MemorySpace>& spaces, const Counts& counts,
+Device choose_device(const DeviceJob& job, const ReusedVector<MemorySpace>& spaces, const Counts& counts,
                      const std::function<bool(Device)>& fits, const Resources& resources);
 
 // The device whose memory a call is counted for: where the rows lie, or the one asked for; else the CPU, which does

@@ -1,6 +1,7 @@
 #include "exact/block_scan.hpp"
 
 #include "core/infinity.hpp"
+#include "core/reused_memory.hpp"
 #include "core/slot.hpp"
 #include "exact/key_bounds.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
@@ -15,7 +16,6 @@
 #include <deque>
 #include <limits>
 #include <optional>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -78,7 +78,7 @@ class DenseScan {
   }
   // Scans what is left of the stretch. Returns whether there was anything.
   bool finish() {
-    std::vector<int64_t> queries;
+    ReusedVector<int64_t> queries;
     bool any = false;
     for (int64_t from = first_; from < end_;) {
       int64_t next = end_;
@@ -110,7 +110,7 @@ class DenseScan {
     const float most = scanner_.user().threshold(first_query_ + query);
     return std::count_if(keys, keys + kSampled, [&](float key) { return key <= most; }) * kRowAlone >= kSampled;
   }
-  void scan(const std::vector<int64_t>& queries, int64_t first, int64_t end) {
+  void scan(const ReusedVector<int64_t>& queries, int64_t first, int64_t end) {
     const int64_t cols = scanner_.base().cols();
     if (memory_.bytes() == 0) memory_ = HostBuffer(dense_block_bytes(cols), "a block of pairs", scanner_.resources());
     std::byte* const scratch = memory_.data();
@@ -153,11 +153,11 @@ class DenseScan {
   const int slot_;
   int64_t first_ = 0;
   int64_t end_ = 0;
-  std::vector<int64_t> from_;    // of each query: its first row that is left to finish()
-  std::vector<int64_t> scored_;  // in this stretch
-  std::vector<ScreenUse> use_;
+  ReusedVector<int64_t> from_;    // of each query: its first row that is left to finish()
+  ReusedVector<int64_t> scored_;  // in this stretch
+  ReusedVector<ScreenUse> use_;
   const bool samples_;        // whether a few keys decide,
-  std::vector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
+  ReusedVector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
 };
 
 // A panel's hits come to a candidate list together.

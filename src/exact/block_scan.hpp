@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/divide.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/cpu_scanner.hpp"
 #include "kernels/distance/error_bound.hpp"
 
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 namespace kith {
 
@@ -91,7 +91,7 @@ class BlockScan {
   const int64_t split_;  // which list of each query
   int64_t first_query_;
   int64_t query_count_;
-  std::vector<Limit> limits_;
+  ReusedVector<Limit> limits_;
 };
 
 // Floats: values within a bound become candidates.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <new>
 
 namespace kith {
@@ -38,6 +39,13 @@ CpuScanner::CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uin
   for (int64_t i = 0; i < count; ++i) {
     new (list_memory_.as<CandidateList>() + i) CandidateList(candidates + i * bytes, plan.list_length);
   }
+}
+
+int64_t CpuScanner::make_room(int64_t query, int64_t split, int slot) const {
+  int64_t scored = 0;
+  const auto score = scorer(query, &scored);
+  user_->make_room(&list(query, split), query, static_cast<uint32_t>(first_row_), slot, std::cref(score));
+  return scored;
 }
 
 void CpuScanner::load(const MatrixView& queries, int64_t first_query) {
@@ -72,14 +80,15 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
     for (int64_t split = 0; split < plan_.row_splits; ++split) list(query, split).reset(threshold, keys);
   }
   if (plan_.engine == CpuEngine::direct) {
-    scan_directly(ready == nullptr ? nullptr : ready->screen(), check);
+    scan_directly(ready == nullptr ? nullptr : ready->screened(), check);
   } else {
     scan_products(ready == nullptr ? nullptr : ready->packed(), check);
   }
   parallel_for(query_count_, meter, resources_, [&](int64_t query, int slot) {
+    const auto score = scorer(query);
     for (int64_t split = 0; split < plan_.row_splits; ++split) {
       exchange_threshold(query, &list(query, split));
-      user.finish(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query));
+      user.finish(&list(query, split), query, static_cast<uint32_t>(first_row), slot, std::cref(score));
     }
   });
 }
@@ -107,7 +116,7 @@ void CpuScanner::scan_directly(const PackedRows* screen, bool check_finite) {
     return parallel_for(splits, *meter_, resources_,
                         [&](int64_t split, int slot) { scan_screened_tiles(*this, queries, *screen, split, slot); });
   }
-  std::vector<int64_t> bad(static_cast<size_t>(splits), -1);
+  ReusedVector<int64_t> bad(static_cast<size_t>(splits), -1);
   parallel_for(splits, *meter_, resources_, [&](int64_t split, int slot) {
     bad[static_cast<size_t>(split)] = scan_tiles(*this, queries, split, slot, check_finite);
   });

@@ -14,6 +14,7 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/knn_plan_cpu.hpp"
 #include "exact/prepared_base.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -25,7 +26,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 namespace kith {
 
@@ -74,11 +74,7 @@ class CpuScanner {
   // What a thread needs to shrink and finish lists.
   const CandidateScratch& scratch(int slot) const { return scratch_[static_cast<size_t>(slot)]; }
   // Returns how many keys were computed for it.
-  int64_t make_room(int64_t query, int64_t split, int slot) const {
-    int64_t scored = 0;
-    user_->make_room(&list(query, split), query, static_cast<uint32_t>(first_row_), slot, scorer(query, &scored));
-    return scored;
-  }
+  int64_t make_room(int64_t query, int64_t split, int slot) const;
 
  private:
   struct Norms {
@@ -86,8 +82,8 @@ class CpuScanner {
     double inverse;
   };
 
-  // `scored`, where it is given, counts the keys.
-  RowScorer scorer(int64_t query, int64_t* scored = nullptr) const {
+  // A RowScorer. `scored`, where it is given, counts the keys.
+  auto scorer(int64_t query, int64_t* scored = nullptr) const {
     return [this, query, scored](const uint32_t* rows, int64_t count, float* keys) {
       canonical_keys_cpu(kind_, canonical(query), base_, rows, count, keys);
       if (scored != nullptr) *scored += count;
@@ -114,8 +110,8 @@ class CpuScanner {
   PackedQueries packed_;
   HostBuffer list_memory_;                      // queries x row_splits, then their candidates
   HostBuffer scratch_memory_;
-  std::vector<CandidateScratch> scratch_;  // one for each thread
-  std::vector<std::atomic<float>> thresholds_;  // the lowest of each query's lists
+  ReusedVector<CandidateScratch> scratch_;       // one for each thread
+  ReusedVector<std::atomic<float>> thresholds_;  // the lowest of each query's lists
   // Of the scan that is under way.
   MatrixView base_;
   int64_t first_row_ = 0;

@@ -20,7 +20,7 @@ class PreparedBase {
   virtual bool serves(DType) const { return true; }
   // The rows packed for the CPU, or null; and those with a screen (kernels/panels/screen.hpp), the same or others.
   virtual const PackedRows* packed() const { return nullptr; }
-  virtual const PackedRows* screen() const { return nullptr; }
+  virtual const PackedRows* screened() const { return nullptr; }
   // Called before a search of one query: makes what only such searches use, unless it is there, if the resources have room
   // for it. Any thread may call it.
   virtual void expect_one(int64_t /*k*/, const Resources&) const {}

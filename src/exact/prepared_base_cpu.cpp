@@ -28,7 +28,7 @@ class PreparedBaseCpu final : public PreparedBase {
   }
   int64_t bytes() const override { return packed_.bytes() + (rounded_ ? rounded_->bytes() : 0); }
   const PackedRows* packed() const override { return &packed_; }
-  const PackedRows* screen() const override {
+  const PackedRows* screened() const override {
     if (rounded_) return &*rounded_;
     return has_screen(packed_.format()) ? &packed_ : nullptr;
   }

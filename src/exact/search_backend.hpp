@@ -18,6 +18,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/knn_plan_cpu.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "exact/prepared_base.hpp"
@@ -35,7 +36,7 @@ namespace custom {
 struct TileMetric;
 }
 
-class SearchBackend {
+class SearchBackend : public InReusedMemory {
  public:
   virtual ~SearchBackend() = default;
   virtual void begin(const MatrixView& queries, int64_t first_query) = 0;

@@ -1,6 +1,7 @@
 // A scan of rows as they lie, and the same behind the screen of a prepared base.
 #include "core/divide.hpp"
 #include "core/infinity.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/block_scan.hpp"
 #include "exact/key_bounds.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -322,7 +323,7 @@ class ScreenedTileScan final : private PanelHits {
   const int64_t rows_per_panel_;
   const int64_t split_;
   TileScan& scan_;
-  std::vector<float> limits_;
+  ReusedVector<float> limits_;
   const RoundedQueries queries_;
   ScreenUse use_;
   int64_t read_ = 0;  // rows, in this stretch

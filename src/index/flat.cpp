@@ -2,6 +2,7 @@
 //
 // How it grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one device:
 // where the first rows did. Rows on a device are checked when they are prepared.
+#include "core/reused_memory.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
@@ -69,7 +70,7 @@ class FlatLayouts final : public BaseLayouts {
   const IndexParams& params_;
   const Resources& resources_;
   Device device_;  // that searches; a search on a GPU always asks for the layouts there
-  std::vector<Layout> ready_;
+  ReusedVector<Layout> ready_;
 };
 
 class FlatState final : public IndexState {
@@ -151,7 +152,7 @@ class FlatState final : public IndexState {
 
  private:
   BlockSource rows() const {
-    std::vector<MatrixView> blocks;
+    ReusedVector<MatrixView> blocks;
     for (const auto& segment : vectors_) blocks.push_back(segment->made().view());
     return BlockSource(std::move(blocks));
   }

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <type_traits>
@@ -152,18 +153,18 @@ class ListsState final : public IndexState {
                     const Resources& resources) const {
     const auto pairs = static_cast<double>(queries.rows()) * static_cast<double>(content().rows) *
                        static_cast<double>(probes) / static_cast<double>(model_->lists());
-    std::vector<MemorySpace> spaces = {queries.space(), out};
+    ReusedVector<MemorySpace> spaces = {queries.space(), out};
     // Lists that lie on a GPU are searched there, unless the CPU is asked for: that gets a copy.
     if (resources.device().kind == DeviceKind::automatic) spaces.push_back(content().space);
     // What a GPU may do and the CPU can is counted for the CPU.
     const bool here =
         std::all_of(spaces.begin(), spaces.end(), [](const auto& space) { return space.host_readable(); });
     if (only_counts(resources) && here && resources.device().kind == DeviceKind::automatic) return Device::cpu();
-    const DeviceJob job{"a search of lists", [&] {
-                          return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes,
-                                             model_->lists(), content().rows);
-                        }};
-    return choose_device(job, spaces,
+    const auto description = [&] {
+      return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
+                         content().rows);
+    };
+    return choose_device({"a search of lists", std::cref(description)}, spaces,
                          {{CostUnit::ranked_product, 2 * pairs * static_cast<double>(model_->cols())},
                           {CostUnit::copied_byte, static_cast<double>(bytes_to_come())}},
                          {}, resources);

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-BlockSource::BlockSource(std::vector<MatrixView> blocks) : blocks_(std::move(blocks)), info_(blocks_.front()) {
+BlockSource::BlockSource(ReusedVector<MatrixView> blocks) : blocks_(std::move(blocks)), info_(blocks_.front()) {
   info_.rows = 0;
   for (const MatrixView& block : blocks_) info_.rows += block.rows();
 }

@@ -9,6 +9,7 @@
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
+#include "core/reused_memory.hpp"
 #include "rows/rows_info.hpp"
 
 #include <cstdint>
@@ -45,7 +46,7 @@ class RowSource {
 class BlockSource : public RowSource {
  public:
   // At least one block; all of one type and in one kind of memory.
-  explicit BlockSource(std::vector<MatrixView> blocks);
+  explicit BlockSource(ReusedVector<MatrixView> blocks);
 
   RowsInfo info() const override { return info_; }
   int64_t together(int64_t first) const override;
@@ -61,7 +62,7 @@ class BlockSource : public RowSource {
   // The one that holds a row, not before the one given.
   Block block_of(int64_t row, Block from) const;
 
-  std::vector<MatrixView> blocks_;
+  ReusedVector<MatrixView> blocks_;
   RowsInfo info_;
 };
 

@@ -12,7 +12,7 @@
 namespace kith {
 namespace {
 
-Device device_for_little(const std::vector<MemorySpace>& spaces, const Resources& resources) {
+Device device_for_little(const ReusedVector<MemorySpace>& spaces, const Resources& resources) {
   return choose_device({"a test", [] { return std::string("a little work"); }}, spaces,
                        {{CostUnit::f32_training, 1e6}, {CostUnit::copied_byte, 1e6}}, {}, resources);
 }
@@ -32,7 +32,7 @@ TEST(ResolveDevice, LittleWorkStaysOnTheCpuAndIsLogged) {
 }
 
 TEST(ResolveDevice, DataOnAGpuIsNotReadByAnother) {
-  const std::vector<MemorySpace> spaces{MemorySpace::host(), MemorySpace::cuda(1)};
+  const ReusedVector<MemorySpace> spaces{MemorySpace::host(), MemorySpace::cuda(1)};
   EXPECT_THROW(device_for_little(spaces, Resources(options_of(Device::cpu()))), Unsupported);
   EXPECT_THROW(device_for_little(spaces, Resources(options_of(Device::cuda(0)))), InvalidArgument);
   try {

@@ -3,7 +3,6 @@
 #include "core/cpu_target.hpp"
 #include "ivf/scan/list_screen.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/lists/code_screen.hpp"
 #include "kernels/select/smallest_values.hpp"
 
 #include <algorithm>
@@ -107,10 +106,11 @@ void CodeTableScan::scan(int64_t group, int64_t count, const float* limits, List
       continue;
     }
     numbers[screened_count] = i;
-    screened[screened_count++] = {bytes(first + i), static_cast<uint16_t>(std::min(most, 65535.0)), rows, 0};
+    screened[screened_count++] = {bytes(first + i), static_cast<uint16_t>(std::min(most, 65535.0)), rows, 0, look_};
   }
   screen_codes(format_, codes_, rows_, screened, screened_count);
   for (int64_t j = 0; j < screened_count; ++j) {
+    look_ = screened[j].look;
     add_up(first + numbers[j], limits[numbers[j]], screened[j].found, numbers[j], hits);
   }
 }
@@ -197,7 +197,7 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
         std::fill_n(below, kColumnVectors, uint16_t{0});
         limits_of(terms_ + at, own[i].start, own[i].slope, here, below);
       }
-      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below);
+      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below, look_);
       found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);
     }
   }

@@ -3,12 +3,13 @@
 
 #include "core/divide.hpp"
 #include "core/infinity.hpp"
+#include "core/reused_memory.hpp"
 #include "ivf/scan/list_product.hpp"
+#include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 namespace kith {
 
@@ -92,9 +93,10 @@ class CodeTableScan : public ListProduct {
   const Terms terms_kind_;
   float largest_term_ = 0;
   const float* terms_ = nullptr;           // of the vectors loaded
+  ScreenLook look_;
   float spread_errors_[kHitQueries] = {};  // of the vectors that passed, where a norm divides
-  std::vector<int64_t> owners_;            // of the tables: queries of the batch
-  std::vector<int64_t> used_;              // when each was last wanted
+  ReusedVector<int64_t> owners_;           // of the tables: queries of the batch
+  ReusedVector<int64_t> used_;             // when each was last wanted
   int64_t call_ = 0;
   const int64_t table_bytes_;
   const bool screens_;
@@ -105,7 +107,7 @@ class CodeTableScan : public ListProduct {
   HostArray<Loaded> loaded_;
   HostArray<uint16_t> steps_;
   HostArray<float> values_;            // the same
-  std::vector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
+  ReusedVector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
   int64_t first_ = 0;                  // of the list in use
   const uint8_t* codes_ = nullptr;
   int64_t rows_ = 0;

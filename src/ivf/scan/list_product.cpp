@@ -37,7 +37,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
   if (has_sum_tables(format, key_kind(model.metric))) return most_for_sums(format, cpu);
   if (!format.copies_codewords() || model.metric == Metric::cosine) return 0;
-  if (!has_code_screen(format, cpu)) return 4;
+  if (!has_code_screen(format, cpu)) return model.has_centres() ? 4 : 12;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
   if (!model.has_centres()) return cpu.amx ? 24 : cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
@@ -45,7 +45,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni ? 64 : 4; }
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni ? 64 : 12; }
 
 // The same of looking them up in tables that were filled once.
 int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
@@ -219,7 +219,7 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   return shape;
 }
 
-ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+ListTables::ListTables(const IvfModel& model, ReusedVector<float> origin, const CodeWords::Wanted& wanted,
                        const Resources& resources)
     : model_(model),
       kind_(key_kind(model.metric)),

@@ -17,6 +17,7 @@
 
 #include "core/cpu_extensions.hpp"
 #include "core/host_array.hpp"
+#include "core/reused_memory.hpp"
 #include "ivf/model/code_words.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "kernels/distance/canonical.hpp"
@@ -24,7 +25,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace kith {
 
@@ -56,7 +56,7 @@ struct ListProductShape {
 class ListTables {
  public:
   // `origin`: a vector near those of a list without a centre; zeros will do.
-  ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+  ListTables(const IvfModel& model, ReusedVector<float> origin, const CodeWords::Wanted& wanted,
              const Resources& resources);
 
   const IvfModel& model() const { return model_; }
@@ -65,7 +65,7 @@ class ListTables {
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
 
   // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
-  const std::vector<float>& mean() const { return origin_; }
+  const ReusedVector<float>& mean() const { return origin_; }
 
   // Of product codes, in the forms that were wanted; else null.
   const CodeWords::Forms* words() const { return words_; }
@@ -75,7 +75,7 @@ class ListTables {
  private:
   const IvfModel& model_;
   const KeyKind kind_;
-  std::vector<float> origin_;
+  ReusedVector<float> origin_;
   const CodeWords::Forms* const words_;
 };
 
@@ -96,7 +96,7 @@ struct ListRows {
   const ListScreen* screen = nullptr;  // the segment's, or null
 };
 
-class ListProduct {
+class ListProduct : public InReusedMemory {
  public:
   virtual ~ListProduct() = default;
 

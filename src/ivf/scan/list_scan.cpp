@@ -82,7 +82,7 @@ ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists,
 }
 
 ListedVectors::ListedVectors(const IvfModel& model, const std::vector<Segment>& segments,
-                             std::vector<SharedScreen> screens)
+                             ReusedVector<SharedScreen> screens)
     : model_(model), segments_(segments), screens_(std::move(screens)), bases_{0} {
   for (const Segment& segment : segments) bases_.push_back(bases_.back() + segment->size());
 }
@@ -96,6 +96,15 @@ ListedVectors::Found ListedVectors::find(int64_t place) const {
 uint32_t ListedVectors::row_of(int64_t place) const {
   const Found found = find(place);
   return found.segment.rows()[found.place];
+}
+
+void ListedVectors::prefetch(size_t segment, int64_t first) const {
+  constexpr int64_t kBytes = 2048;  // then a core's own prefetching follows
+  constexpr int64_t kLine = 64;
+  const ByteRows beside = screened() ? screens_[segment]->rows(first, 1) : ByteRows();
+  const uint8_t* const scanned = beside.bytes != nullptr ? beside.bytes : segments_[segment]->code(first);
+  for (int64_t at = 0; at < kBytes; at += kLine) __builtin_prefetch(scanned + at);
+  for (const float* const of_rows : {beside.terms, beside.scales, beside.spreads}) __builtin_prefetch(of_rows);
 }
 
 void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {

@@ -17,6 +17,7 @@
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/reused_memory.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/scan/list_screen.hpp"
@@ -55,7 +56,7 @@ struct ListVisit {
 };
 
 struct ListVisits {
-  std::vector<ListVisit> lists;
+  ReusedVector<ListVisit> lists;
   HostArray<uint32_t> queries;  // by list, ascending in each
 };
 
@@ -70,7 +71,7 @@ Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists);
 class ListedVectors {
  public:
   // `screens`: of each segment, or none.
-  ListedVectors(const IvfModel& model, const std::vector<Segment>& segments, std::vector<SharedScreen> screens = {});
+  ListedVectors(const IvfModel& model, const std::vector<Segment>& segments, ReusedVector<SharedScreen> screens = {});
 
   const IvfModel& model() const { return model_; }
   const std::vector<Segment>& segments() const { return segments_; }
@@ -84,6 +85,9 @@ class ListedVectors {
   // their codes hold, where that is wanted.
   void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
   uint32_t row_of(int64_t place) const;
+  // The first lines of what a scan reads from this place of a segment on: nothing else knows where the next list
+  // begins.
+  void prefetch(size_t segment, int64_t first) const;
 
  private:
   struct Found {
@@ -94,8 +98,8 @@ class ListedVectors {
 
   const IvfModel& model_;
   const std::vector<Segment>& segments_;
-  std::vector<SharedScreen> screens_;
-  std::vector<int64_t> bases_;
+  ReusedVector<SharedScreen> screens_;
+  ReusedVector<int64_t> bases_;
 };
 
 // Held for a few hundred instructions, or while a full list is scored.
@@ -135,7 +139,7 @@ struct ListTask {
 };
 
 // One thread's.
-class ListScan {
+class ListScan : public InReusedMemory {
  public:
   ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
   // What a thread takes, with the products that it makes when it first needs them.

@@ -53,7 +53,7 @@ class TermListProduct final : public CodeTableScan {
   }
 
   void load_query(const float* query, double inverse, const float* centre, uint32_t number, Loaded& one) {
-    const std::vector<float>& mean = tables_.mean();
+    const ReusedVector<float>& mean = tables_.mean();
     one.table = table_of(number, [&](float* table) { fill(query, inverse, mean, table); });
     const double moved = lengths_[static_cast<size_t>(one.table)];  // A^2
     double apart = moved;                                           // D^2
@@ -105,7 +105,7 @@ class TermListProduct final : public CodeTableScan {
     one.error = static_cast<float>(32 * u);
   }
 
-  void fill(const float* query, double inverse, const std::vector<float>& mean, float* entries) {
+  void fill(const float* query, double inverse, const ReusedVector<float>& mean, float* entries) {
     for (int64_t c = 0; c < cols_; ++c) {
       const auto q = static_cast<double>(query[c]) * inverse;
       moved_[c] = static_cast<float>(differences_ ? q - static_cast<double>(mean[static_cast<size_t>(c)]) : q);
@@ -121,7 +121,7 @@ class TermListProduct final : public CodeTableScan {
   const int64_t cols_;
   const bool differences_;
   HostArray<float> moved_;       // a query less the mean
-  std::vector<double> lengths_;  // A^2 of each table's query
+  ReusedVector<double> lengths_;  // A^2 of each table's query
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
+#include "core/reused_memory.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -68,7 +69,7 @@ class ThreadScratch {
 
  private:
   HostBuffer memory_;
-  std::vector<CandidateScratch> all_;
+  ReusedVector<CandidateScratch> all_;
 };
 
 Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
@@ -247,7 +248,7 @@ class CpuBackend final : public ListsBackend {
                                   user,
                                   task_.kept,
                                   meter};
-    std::vector<std::unique_ptr<ListScan>> scans(static_cast<size_t>(resources_.threads()));
+    ReusedVector<std::unique_ptr<ListScan>> scans(static_cast<size_t>(resources_.threads()));
     const auto scan_of = [&](int slot) -> ListScan& {  // made by the thread that first has work
       std::unique_ptr<ListScan>& scan = scans[static_cast<size_t>(slot)];
       if (scan == nullptr) scan = std::make_unique<ListScan>(context, plan_.scan, slot, resources_);
@@ -270,6 +271,10 @@ class CpuBackend final : public ListsBackend {
       if (is_short()) {
         for (int64_t first = 0, here = 0; first < count; first += here) {
           here = group_at(first);
+          if (first + here < count) {
+            const ListTask& next = tasks_[static_cast<size_t>(first + here)];
+            search_.vectors.prefetch(next.segment, next.first);
+          }
           scan_of(0).run(tasks_.data() + first, here);
         }
         continue;
@@ -383,8 +388,8 @@ class CpuBackend final : public ListsBackend {
   BatchMemory memory_;
   ProbeTable& probes_;
   std::span<const uint32_t> numbers_;
-  std::vector<ListTask> tasks_;
-  std::vector<int64_t> groups_;  // of tasks that are done together
+  ReusedVector<ListTask> tasks_;
+  ReusedVector<int64_t> groups_;  // of tasks that are done together
 };
 
 }  // namespace

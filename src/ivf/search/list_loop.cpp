@@ -5,6 +5,7 @@
 #include "core/host_array.hpp"
 #include "core/named_limit.hpp"
 #include "core/result_exit.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/range_loop.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
                     const Resources& resources, const Use& use) {
   const DefaultFloatMode mode;
   const int64_t packed_each = result_space.host_readable() ? searcher.task().k : 0;
-  std::vector<uint32_t> pending(static_cast<size_t>(queries.rows()));
+  ReusedVector<uint32_t> pending(static_cast<size_t>(queries.rows()));
   std::iota(pending.begin(), pending.end(), 0u);
   ProgressMeter meter("search", queries.rows(), resources);
   ListsRound round = first_round(searcher, queries, result_space);
@@ -36,7 +37,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
     const std::unique_ptr<ListsBackend> backend = searcher.begin(round, planned.plan, planned.resources());
     const HostArray<uint64_t> packed(static_cast<int64_t>(std::min(batch, pending.size())) * packed_each,
                                      "the neighbours found", planned.resources());
-    std::vector<uint32_t> short_ones;
+    ReusedVector<uint32_t> short_ones;
     for (size_t first = 0; first < pending.size(); first += batch) {
       meter.poll();
       const std::span numbers(pending.data() + first, std::min(batch, pending.size() - first));

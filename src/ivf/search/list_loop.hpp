@@ -21,6 +21,7 @@
 
 #include "core/parallel_for.hpp"
 #include "core/planned.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/search/ivf_search.hpp"
@@ -70,7 +71,7 @@ inline Footprint bytes_of(const ListsPlan& plan) {
   return {batches_of(plan).host_bytes, batches_of(plan).device_bytes};
 }
 
-class ListsBackend {
+class ListsBackend : public InReusedMemory {
  public:
   virtual ~ListsBackend() = default;
   // The queries with these numbers, ascending. On the host they may be of any dtype, on a GPU they are f32.

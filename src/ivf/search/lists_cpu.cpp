@@ -6,6 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
+#include "core/reused_memory.hpp"
 #include "exact/range_loop.hpp"
 #include "ivf/scan/list_scan.hpp"
 #include "ivf/scan/list_screen.hpp"
@@ -62,11 +63,11 @@ Footprint search_footprint(const IvfModel& model, int64_t rows, const IvfSearch&
 }
 
 // A vector near those of a list without a centre.
-std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
+ReusedVector<float> mean_of_vectors(const ListedVectors& vectors) {
   constexpr int64_t kSample = 256;
   const int64_t cols = vectors.model().cols();
   std::vector<double> sums(static_cast<size_t>(cols), 0.0);
-  std::vector<float> mean(static_cast<size_t>(cols), 0.0f);
+  ReusedVector<float> mean(static_cast<size_t>(cols), 0.0f);
   const int64_t count = std::min(kSample, vectors.size());
   for (int64_t i = 0; i < count; ++i) {
     auto place = static_cast<uint32_t>(vectors.size() * i / count);
@@ -130,9 +131,12 @@ class CpuSearcher final : public ListSearcher {
   static bool wants_sizes(const IvfSearch& task) { return task.kept != nullptr && !task.most; }
 
   // Where some lists are decoded.
-  static std::vector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
+  static ReusedVector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
     const IvfModel& model = vectors.model();
-    if (vectors.screened() && model.codec->format().copies_codewords()) return vectors.screen(0)->origin();
+    if (vectors.screened() && model.codec->format().copies_codewords()) {
+      const std::vector<float>& origin = vectors.screen(0)->origin();
+      return {origin.begin(), origin.end()};
+    }
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
     const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
     const ListEngine engine = shape.engine_for(queries);
@@ -233,8 +237,8 @@ class ListsOnCpu final : public SearchableLists {
  private:
   // All segments' screens, or none. Few queries of a list have them made; they are used where there is room for a
   // search with them, which takes more than one without.
-  std::vector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
-                                        const Resources& resources) const {
+  ReusedVector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
+                                         const Resources& resources) const {
     if (!search.prepares || !ListScreen::suits(model_)) return {};
     const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
     const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
@@ -248,7 +252,7 @@ class ListsOnCpu final : public SearchableLists {
     constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
     const bool limited = resources.host_memory()->available() < kPlenty;
     if (limited && (search.most || room() < 0)) return {};  // what a range search finds may take all that is left
-    std::vector<SharedScreen> screens;
+    ReusedVector<SharedScreen> screens;
     for (const SharedSegment& segment : shared_) {
       SharedScreen screen = find_list_screen(*segment);
       if (screen == nullptr && makes) screen = get_list_screen(*segment, model_, room() / 2, resources);

@@ -273,7 +273,7 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
         std::fill_n(below, here, static_cast<uint16_t>(std::min<int>(query->most + 1, kAboveAllSums)));
         std::fill_n(below + here, kColumnVectors - here, uint16_t{0});
       }
-      const uint64_t passing = screen_transposed(format, block, query->tables, below);
+      const uint64_t passing = screen_transposed(format, block, query->tables, below, query->look);
       query->found = tell_bits(passing, first, query->rows, query->found);
     }
   }
@@ -283,10 +283,10 @@ void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t cou
   HWY_DYNAMIC_DISPATCH(TransposeBlock)(format.bytes(), codes, count, there, block);
 }
 
-uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables,
-                           const uint16_t* below) {
+uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                           [[maybe_unused]] ScreenLook& look) {
 #if defined(KITH_ARM)
-  if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below);
+  if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below, look);
 #elif defined(KITH_X86)
   if (format.bits == 8) return screen_byte_columns_vbmi(format.parts, block, tables, below);
 #endif

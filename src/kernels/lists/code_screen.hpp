@@ -31,11 +31,18 @@ constexpr int64_t screen_table_bytes(const CodeFormat& format) {
   return (format.bits == 4 ? round_up(format.parts, 2) : format.parts) * format.codewords();
 }
 
+// After how many parts a screen first looks whether few vectors are left, which are then told: earlier after blocks in
+// which few were, later after others. NEON's alone; it changes what is told beyond the limit, and the time.
+struct ScreenLook {
+  int64_t part = 0;  // 0: nothing is known yet
+};
+
 struct ScreenQuery {
   const uint8_t* tables = nullptr;
   uint16_t most = 0;
   uint32_t* rows = nullptr;  // those whose bytes add up to `most` or less; up to 64 more places are written
   int64_t found = 0;
+  ScreenLook look = {};
 };
 void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
                   int64_t query_count);
@@ -48,8 +55,8 @@ void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, co
 // block has code_block_bytes().
 constexpr int64_t code_block_bytes(const CodeFormat& format) { return kColumnVectors * format.bytes(); }
 void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block);
-uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables,
-                           const uint16_t* below);
+uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                           ScreenLook& look);
 inline constexpr uint16_t kAboveAllSums = 0xFFFF;
 
 // Puts the numbers of set bits, from `first` on, behind those that were found; returns how many there are then.
@@ -62,6 +69,7 @@ inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t f
 void sum_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 uint64_t screen_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
 void sum_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
-uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
+uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                                  ScreenLook& look);
 
 }  // namespace kith

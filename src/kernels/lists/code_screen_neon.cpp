@@ -12,6 +12,7 @@
 
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace kith {
@@ -71,17 +72,27 @@ inline uint64_t vectors_below(const uint16x8_t (&low)[kGroups], const uint16x8_t
 
 }  // namespace
 
-uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below) {
+uint64_t screen_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                                  ScreenLook& look) {
+  constexpr int64_t kFirst = kPartsBetweenLooks;
+  if (look.part == 0) look.part = std::max(kFirst, 3 * parts / 4 / kFirst * kFirst);
   uint16x8_t low[kGroups];
   uint16x8_t high[kGroups];
   clear(low, high);
   for (int64_t p = 0; p < parts; ++p, block += kColumnVectors, tables += 256) {
-    if (4 * p >= 3 * parts && p % kPartsBetweenLooks == 0) {  // before, most may still pass
+    if (p >= look.part && p % kPartsBetweenLooks == 0) {
       const uint64_t passing = vectors_below(low, high, below);
-      if (std::popcount(passing) * (kSumCycles + parts) <= (parts - p) * kPartCycles) return passing;
+      const int64_t one_by_one = std::popcount(passing) * (kSumCycles + parts);
+      const int64_t for_all = (parts - p) * kPartCycles;
+      if (one_by_one <= for_all) {
+        if (p == look.part && 2 * one_by_one <= for_all) look.part = std::max(kFirst, p - kFirst);
+        return passing;
+      }
+      if (p == look.part) look.part = p + kFirst;
     }
     add_part(block, tables, low, high);
   }
+  look.part = std::min(look.part, std::max(kFirst, (parts - 1) / kFirst * kFirst));  // the last look that may be of use
   return vectors_below(low, high, below);
 }
 

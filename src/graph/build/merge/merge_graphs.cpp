@@ -50,7 +50,7 @@ Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const
                  const Resources& resources) {
   GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
   std::vector<MatrixView> sets;
-  std::vector<MemorySpace> spaces;
+  ReusedVector<MemorySpace> spaces;
   for (const GraphPart& part : parts) {
     problem.rows += part.x.rows();
     sets.push_back(part.x);
