@@ -40,12 +40,12 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   if (!has_code_screen(format, cpu)) return model.has_centres() ? 4 : 12;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
-  if (!model.has_centres()) return cpu.amx ? 24 : cpu.vbmi ? 16 : 32;  // tables are filled once, for all vectors
+  if (!model.has_centres()) return cpu.amx ? 72 : cpu.vbmi ? 64 : 60;  // tables are filled once, for all vectors
   return cpu.vbmi ? 8 : 6;
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni ? 64 : 12; }
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod ? 88 : cpu.vnni ? 72 : 12; }
 
 // The same of looking them up in tables that were filled once.
 int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
