@@ -6,6 +6,7 @@
 #include "core/random.hpp"
 #include "core/result_exit.hpp"
 #include "core/within_limits.hpp"
+#include "cuda/device_info.hpp"
 #include "graph/search/walk_search.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
@@ -29,13 +30,18 @@ constexpr uint64_t kBeamStream = 0x6265616D;
 constexpr int64_t kMeasuredRows = 1000;
 constexpr int64_t kMeasuredK = 10;
 
-Resources on_cpu(const Resources& resources) {
-  if (resources.device().kind == DeviceKind::cuda) {
-    throw Unsupported(fmt::format(
-        "a Graph index is searched on the CPU, and {} was asked for; use device=\"cpu\", or an index of lists (IVF)",
-        name_of(resources.device())));
+// The one asked for, or that in whose memory queries or results lie.
+Device device_for(const MatrixView& queries, const MemorySpace& out, const Resources& resources) {
+  const Device asked = resources.device();
+  if (asked.kind == DeviceKind::cuda) {
+    usable_gpu_when_idle(asked);
+    return asked;
   }
-  return resources.with_device(Device::cpu());
+  if (asked.kind == DeviceKind::cpu) return asked;
+  for (const MemorySpace& space : {queries.space(), out}) {
+    if (!space.host_readable()) return Device::cuda(space.device);
+  }
+  return Device::cpu();
 }
 
 // The places of rows, ascending numbers, that have a place for themselves; kNoWalkPlace for others: rows that look like
@@ -144,7 +150,11 @@ GraphSearch GraphState::search_of(const SearchParams& params, int64_t kept) cons
 
 void GraphState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                         const Resources& given) const {
-  const Resources resources = on_cpu(given);
+  const Device device = device_for(queries, out.space, given);
+  if (device.kind == DeviceKind::cuda && search_on_gpu(device.index, queries, out, params, given.with_device(device))) {
+    return;
+  }
+  const Resources resources = given.with_device(Device::cpu());
   if (only_counts(resources)) return count_search(queries, out, params, resources);
   KeptRows kept(params.filter, content().rows, resources);
   const GraphPlan plan = plan_graph_search(search_of(params, kept.count()));
@@ -225,11 +235,11 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   for (int64_t query = 0; query < queries.rows(); ++query) {
     if (failed[query] != 0) which.push_back(query);
   }
-  if (!which.empty()) search_exactly(which, queries, out, asked.filter, resources);
+  if (!which.empty()) search_exactly(*store_, which, queries, out, asked.filter, resources);
 }
 
-void GraphState::search_exactly(const std::vector<int64_t>& which, const MatrixView& queries, const NeighborsView& out,
-                                const RowFilter& filter, const Resources& resources) const {
+void GraphState::search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
+                                const NeighborsView& out, const RowFilter& filter, const Resources& resources) {
   const auto row_bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
   const auto total = static_cast<int64_t>(which.size());
   const int64_t together = std::min(kExactTogether, total);
@@ -242,11 +252,11 @@ void GraphState::search_exactly(const std::vector<int64_t>& which, const MatrixV
     }
     NeighborsView part = found.view();
     part.queries = count;
-    store_->search(some.view().slice(0, count), part, {.k = out.k, .filter = filter}, resources);
+    state.search(some.view().slice(0, count), part, {.k = out.k, .filter = filter}, resources);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t query = which[static_cast<size_t>(first + i)];
-      std::copy_n(found.ids(i), out.k, out.ids + query * out.k);
-      std::copy_n(found.distances(i), out.k, out.distances + query * out.k);
+      const NeighborsView one{part.ids + i * out.k, part.distances + i * out.k, 1, out.k, part.space};
+      copy_neighbors(one, {out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space}, resources);
     }
   }
 }
@@ -255,7 +265,10 @@ RangeNeighbors GraphState::range_search(const MatrixView& queries, const RangeSe
                                         const Resources& resources) const {
   RangeSearchParams exact = params;
   exact.probes = 0;
-  return store_->range_search(queries, exact, on_cpu(resources));
+  const Device device = device_for(queries, params.result_space, resources);
+  const Resources used = resources.with_device(device);
+  const SharedState state = device.kind == DeviceKind::cuda ? exact_on_gpu(device.index, used) : store_;
+  return state->range_search(queries, exact, used);
 }
 
 void GraphState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
@@ -266,6 +279,7 @@ IndexBytes GraphState::bytes() const {
   IndexBytes total = store_->bytes();
   if (front_.graph != nullptr) total.host += front_.graph->bytes();
   if (front_.tail != nullptr) total.host += front_.tail->bytes();
+  total.device += front_.on_gpus->bytes(DeviceKind::cuda) + rows_on_gpus_.bytes(DeviceKind::cuda);
   return total;
 }
 

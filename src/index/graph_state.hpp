@@ -7,8 +7,10 @@
 // plan_graph_search says so, and for queries whose walk met too few kept rows, the first k of all kept rows.
 #pragma once
 
+#include "core/placed.hpp"
 #include "graph/search/beam_table.hpp"
 #include "graph/search/walk_graph.hpp"
+#include "index/graph_gpu.hpp"
 #include "index/graph_plan.hpp"
 #include "index/graph_vectors.hpp"
 #include "index/index_state.hpp"
@@ -25,6 +27,8 @@ struct GraphFront {
   std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
   std::shared_ptr<const HostArray<std::byte>> tail;  // codes of the rows behind those of the graph
   std::shared_ptr<const BeamTable> table;            // there where a graph is
+  // Copies of graphs on GPUs: those made of `graph` count.
+  std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
 
   int64_t tail_rows() const { return tail == nullptr ? 0 : tail->size() / graph->coder.place_bytes(); }
   int64_t rows() const { return graph == nullptr ? 0 : graph->rows() + tail_rows(); }
@@ -69,16 +73,27 @@ class GraphState final : public IndexState {
   GraphSearch search_of(const SearchParams& params, int64_t kept) const;
   void walk(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
             const Resources& resources) const;
-  void search_exactly(const std::vector<int64_t>& which, const MatrixView& queries, const NeighborsView& out,
-                      const RowFilter& filter, const Resources& resources) const;
+  static void search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
+                             const NeighborsView& out, const RowFilter& filter, const Resources& resources);
   void count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                     const Resources& resources) const;
+
+  // On a GPU (graph_state_gpu.cpp). False where such walks are the CPU's.
+  bool search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                     const Resources& resources) const;
+  void count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                           const Resources& resources) const;
+  std::shared_ptr<const WalkGraphOnGpu> graph_on_gpu(int device, const Resources& resources) const;
+  std::shared_ptr<const GraphRowsOnGpu> rows_on_gpu(int device, const Resources& resources) const;
+  // What searches all rows there.
+  SharedState exact_on_gpu(int device, const Resources& resources) const;
 
   const SharedState store_;
   const std::shared_ptr<const GraphVectors> vectors_;
   const GraphFront front_;
   const IndexParams params_;
   const int64_t degree_;
+  Placed<GraphRowsOnGpu> rows_on_gpus_;
 };
 
 // The recall of the front by beam, on rows of its own: each is searched for as if its place were not in the graph, as

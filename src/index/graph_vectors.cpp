@@ -1,6 +1,7 @@
 #include "index/graph_vectors.hpp"
 
 #include "core/within_limits.hpp"
+#include "cuda/device_memory.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 
 #include <algorithm>
@@ -69,6 +70,23 @@ void GraphVectors::keys(KeyKind kind, const CanonicalQuery& query, const uint32_
     const size_t block = block_of(rows[i]);
     const auto within = static_cast<uint32_t>(rows[i] - first_rows_[block]);
     canonical_keys_cpu(kind, query, blocks_[block].view(), &within, 1, keys + i);
+  }
+}
+
+CodeFormat GraphVectors::format() const {
+  if (codec_ != nullptr) return codec_->format();
+  return {.kind = CodeKind::stored, .cols = cols_, .dtype = dtype_};
+}
+
+void GraphVectors::copy_to_gpu(std::byte* to, int device, const Resources& given) const {
+  const Resources resources = given.with_progress({});
+  if (only_counts(resources)) return;
+  if (codec_ != nullptr) {
+    const int64_t bytes = rows_ * codec_->format().bytes();
+    return copy_to_device({codes_.data(), DType::u8, {1, bytes, bytes}}, to, device, resources);
+  }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    copy_to_device(blocks_[i].view(), to + first_rows_[i] * cols_ * size_of(dtype_), device, resources);
   }
 }
 

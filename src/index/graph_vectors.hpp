@@ -36,6 +36,11 @@ class GraphVectors {
   // Rows first .. first + count - 1: as they lie, where they lie together, else in `room`, which is made for it.
   MatrixView view(int64_t first, int64_t count, MatrixBuffer& room, const Resources& resources) const;
 
+  // For a copy on a GPU: what the bytes are, and all of them in the order of rows, to packed device memory.
+  CodeFormat format() const;
+  const std::shared_ptr<const Codec>& codec() const { return codec_; }  // null: the vectors as they are
+  void copy_to_gpu(std::byte* to, int device, const Resources& resources) const;
+
  private:
   size_t block_of(int64_t row) const;
 

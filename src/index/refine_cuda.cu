@@ -9,6 +9,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
+#include "index/refine_gpu_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
@@ -99,6 +100,8 @@ RefineKernelTask task_of(const GpuCodes& codes, Metric metric) {
 }
 
 }  // namespace
+
+CodecView codec_view(const CodecOnDevice& codec) { return static_cast<const CodecOnDeviceCuda&>(codec).view(); }
 
 std::shared_ptr<const CodecOnDevice> codec_on_gpu(int device, const Codec& codec, const Resources& resources) {
   const DeviceGuard guard(device);

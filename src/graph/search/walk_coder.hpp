@@ -44,6 +44,8 @@ class WalkCoder {
   KeyKind key() const { return key_; }
   int64_t cols() const { return cols_; }
   bool has_codes() const { return kind_ != WalkKind::canonical; }
+  bool unit_length() const { return unit_length_; }
+  int64_t widest() const { return widest_; }  // the largest value of a query's word
   float step() const { return step_; }
   const std::vector<float>& offsets() const { return offsets_; }  // empty without codes
 
@@ -76,7 +78,7 @@ class WalkCoder {
   bool unit_length_;
   DType dtype_;
   int64_t cols_;
-  int64_t widest_;  // the largest value of a query's word
+  int64_t widest_;
   float step_;
   std::vector<float> offsets_;
 };

@@ -1,0 +1,181 @@
+// Search of a graph index on a GPU, queries and results in host memory: milliseconds for 1 to 10,000 queries at once,
+// every call with other queries than the one before; beside them lists (IVF) at the probes of equal recall, exact
+// search, and the CPU. Rows: a mixture of low rank (mixture.hpp), rounded to bytes as SIFT is, or f32.
+//
+//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0] [--cpu] [--ivf]
+//                           [--file graph.kith] [--profile]
+//
+// --file: where the index is kept from run to run. --profile: a call of 1, 100 and 10,000 queries each, for a profiler.
+#include <kith/index.hpp>
+#include <kith/knn.hpp>
+
+#include "mixture.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace kith;
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Rows {
+  std::vector<float> floats;
+  std::vector<uint8_t> bytes;
+  int64_t cols = 0;
+
+  MatrixView view() const {
+    if (!bytes.empty()) return {bytes.data(), DType::u8, {static_cast<int64_t>(bytes.size()) / cols, cols, cols}};
+    return {floats.data(), DType::f32, {static_cast<int64_t>(floats.size()) / cols, cols, cols}};
+  }
+};
+
+Rows made_rows(const Mixture& mixture, int64_t count, int64_t cols, uint64_t seed, bool floats) {
+  Rows rows;
+  rows.cols = cols;
+  rows.floats = mixture.points(count, seed);
+  if (floats) return rows;
+  rows.bytes.resize(rows.floats.size());
+  for (size_t i = 0; i < rows.floats.size(); ++i) {
+    rows.bytes[i] = static_cast<uint8_t>(std::clamp(std::round(rows.floats[i]), 0.0F, 255.0F));
+  }
+  rows.floats.clear();
+  rows.floats.shrink_to_fit();
+  return rows;
+}
+
+Resources resources_on(Device device) {
+  ResourceOptions options;
+  options.device = device;
+  return Resources(options);
+}
+
+double recall_of(const Neighbors& found, const Neighbors& truth) {
+  int64_t right = 0;
+  for (int64_t q = 0; q < found.queries(); ++q) {
+    const float last = truth.distances(q)[found.k() - 1];
+    for (int64_t i = 0; i < found.k(); ++i) right += found.distances(q)[i] <= last ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(found.queries() * found.k());
+}
+
+// Median and least milliseconds of calls with `batch` queries each, which go through all queries.
+template <typename Search>
+std::pair<double, double> times_of(const MatrixView& queries, int64_t batch, const Search& search) {
+  const int64_t batches = queries.rows() / batch;
+  const int64_t runs = std::clamp<int64_t>(batches, 7, 300);
+  std::vector<double> times;
+  for (int64_t run = -3; run < runs; ++run) {
+    const MatrixView some = queries.slice((run + 3) % batches * batch, batch);
+    const double start = now();
+    search(some);
+    if (run >= 0) times.push_back(1e3 * (now() - start));
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.front()};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int64_t count = 1000000;
+  int64_t cols = 128;
+  int64_t beam = 0;
+  std::string factory = "Graph32";
+  bool floats = false;
+  bool with_cpu = false;
+  bool with_ivf = false;
+  bool profile = false;
+  std::string file;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (name == "--rows") count = std::stoll(value());
+    if (name == "--cols") cols = std::stoll(value());
+    if (name == "--beam") beam = std::stoll(value());
+    if (name == "--factory") factory = value();
+    if (name == "--floats") floats = true;
+    if (name == "--cpu") with_cpu = true;
+    if (name == "--ivf") with_ivf = true;
+    if (name == "--profile") profile = true;
+    if (name == "--file") file = value();
+  }
+  const Resources gpu = resources_on(Device::cuda(0));
+  const Resources cpu = resources_on(Device::cpu());
+  const Mixture mixture(cols);
+  const Rows base = made_rows(mixture, profile ? 1 : count, cols, 1, floats);
+  const Rows queries = made_rows(mixture, 10000, cols, 2, floats);
+  const Neighbors truth = knn(queries.view(), base.view(), {.k = 10}, gpu);
+
+  double start = now();
+  const bool saved = !file.empty() && std::filesystem::exists(file);
+  Index index = saved ? Index::load(file, gpu) : Index(factory, {});
+  if (!saved) {
+    if (!index.trained()) index.train(base.view(), gpu);
+    index.add(base.view(), Ownership::copy, gpu);
+    if (!file.empty()) index.save(file, gpu);
+  }
+  const IndexInfo info = index.info();
+  std::printf("%s of %ld x %ld %s: built in %.2f s, lost %ld, default beam %ld\n", factory.c_str(),
+              static_cast<long>(count), static_cast<long>(cols), floats ? "f32" : "u8", now() - start,
+              static_cast<long>(info.lost), static_cast<long>(info.beam));
+  start = now();
+  (void)index.search(queries.view().slice(0, 1), {.k = 10}, gpu);
+  std::printf("first search, with the copy to the GPU: %.1f ms\n", 1e3 * (now() - start));
+  if (profile) {
+    for (const int64_t batch : {1, 100, 10000}) {
+      (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beam}, gpu);
+    }
+    return 0;
+  }
+  std::vector<int64_t> beams = {beam > 0 ? beam : info.beam};
+  if (beam == 0) beams.push_back(2 * info.beam);
+  for (const int64_t one : beams) {
+    const SearchParams params{.k = 10, .beam = one};
+    const Neighbors found = index.search(queries.view(), params, gpu);
+    const Neighbors some = index.search(queries.view().slice(0, 500), params, cpu);
+    const bool same = std::memcmp(some.ids(), found.ids(), 5000 * sizeof(int64_t)) == 0 &&
+                      std::memcmp(some.distances(), found.distances(), 5000 * sizeof(float)) == 0;
+    std::printf("beam %4ld recall %.4f %s |", static_cast<long>(one), recall_of(found, truth),
+                same ? "= CPU" : "OTHER THAN ON THE CPU");
+    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
+      Neighbors out(batch, 10, gpu);
+      const auto [median, least] = times_of(
+          queries.view(), batch, [&](const MatrixView& asked) { index.search(asked, out.view(), params, gpu); });
+      std::printf(" %ld: %.3f (%.3f)", static_cast<long>(batch), median, least);
+    }
+    std::printf(" ms, median (least)\n");
+    if (!with_cpu) continue;
+    for (const int64_t batch : {1, 100, 10000}) {
+      Neighbors out(batch, 10, cpu);
+      const auto [median, least] =
+          times_of(queries.view().slice(0, batch == 10000 ? 10000 : 1000), batch,
+                   [&](const MatrixView& asked) { index.search(asked, out.view(), params, cpu); });
+      std::printf("  on the CPU, %ld: %.3f (%.3f)\n", static_cast<long>(batch), median, least);
+    }
+  }
+  if (!with_ivf) return 0;
+  Index lists("IVF4096,Flat", {});
+  lists.train(base.view(), gpu);
+  lists.add(base.view(), Ownership::copy, gpu);
+  for (const int64_t probes : {4, 8, 16, 32, 64}) {
+    const SearchParams params{.k = 10, .probes = probes};
+    const Neighbors found = lists.search(queries.view(), params, gpu);
+    std::printf("IVF4096,Flat %2ld probes recall %.4f |", static_cast<long>(probes), recall_of(found, truth));
+    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
+      Neighbors out(batch, 10, gpu);
+      const auto [median, least] = times_of(
+          queries.view(), batch, [&](const MatrixView& asked) { lists.search(asked, out.view(), params, gpu); });
+      std::printf(" %ld: %.3f", static_cast<long>(batch), median);
+    }
+    std::printf(" ms\n");
+    if (recall_of(found, truth) > 0.95) break;
+  }
+  return 0;
+}

@@ -1,0 +1,526 @@
+// Walks on a GPU (walk.hpp says what they find; this finds the same). A block has one query: from its values to its
+// code, the nearest cells, their entries, and step after step until all places of the beam were opened. The host is not
+// asked on the way.
+//
+// A step: every warp takes some of the edges of the places that are opened, asks the seen table, and compares the codes
+// of the others, eight threads a code, 16 bytes a load, four bytes a multiply-add. What is nearer than the last of the
+// beam is fresh. Then every entry of the beam and every fresh one counts how many are before it, and moves there, into
+// the beam's other half; a place that was there already is left out.
+//
+// Cost of a step: two loads that wait for each other (lists, codes), and some ten waits of the block. The lists of
+// fresh places that are likely to be opened next are asked for while the beam is made.
+#include "graph/search/walk_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/ptx.hpp"
+#include "cuda/shared_memory.hpp"
+#include "cuda/vector_access.hpp"
+#include "cuda/warp.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
+
+#include <cuda_runtime.h>
+
+namespace kith {
+namespace {
+
+constexpr int kCodeThreads = 8;                  // that compare a code together
+constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
+constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
+constexpr uint32_t kTwice = 0xFFFFFFFFU;         // the rank of a fresh entry that is there already
+constexpr uint64_t kOpenedBit = 1;
+static_assert(kWalkRound % 32 == 0);
+
+// Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
+struct SortedList {
+  uint64_t* now;
+  uint64_t* next;
+  int capacity;
+  int size = 0;
+
+  __device__ SortedList(uint64_t* memory, int most) : now(memory), next(memory + most), capacity(most) {}
+  // Only smaller entries enter.
+  __device__ uint64_t bound() const { return size < capacity ? kPadding : now[capacity - 1] & ~kOpenedBit; }
+};
+
+struct FreshEntries {
+  uint64_t* entries;
+  int* count;
+  int* doubles;
+
+  __device__ void add(uint64_t entry) const { entries[atomicAdd(count, 1)] = entry; }
+};
+
+template <int kWarps>
+class Walker {
+ public:
+  static constexpr int kThreads = kWarps * 32;
+
+  struct Counts {
+    int fresh[2];
+    int doubles[2];
+    int first;  // no place of the beam before it is unopened
+    int opened;
+    uint32_t places[kWalkLargestStep];  // that are opened
+  };
+
+  __device__ Walker(const WalkTaskCuda& task, std::byte* memory, Counts& counts)
+      : task_(task),
+        memory_(memory),
+        counts_(counts),
+        beam_(at<uint64_t>(task.layout.beam), task.beam),
+        kept_(at<uint64_t>(task.layout.kept), task.kept),
+        staged_(at<uint32_t>(task.layout.staged) + warp() * 32),
+        ranks_(at<uint32_t>(task.layout.ranks)),
+        seen_(at<uint16_t>(task.layout.seen)),
+        chunks_(static_cast<int>(task.stride / 16)) {}
+
+  __device__ void run(const DeviceRowsView& queries, int64_t query) {
+    clear();
+    if (!load(queries, query)) {
+      if (thread() == 0) {
+        atomicMin(task_.bad_query, static_cast<uint32_t>(query));
+        task_.found_count[query] = 0;
+      }
+      return;
+    }
+    sync();
+    begin_with_cells();
+    begin_with_tail();
+    while (open()) compare_opened();
+    write(query);
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int lane() { return thread() % 32; }
+  __device__ static int warp() { return thread() / 32; }
+  __device__ static void sync() {
+    if constexpr (kWarps == 1) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+  template <typename T>
+  __device__ T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  __device__ FreshEntries fresh() const {
+    return {at<uint64_t>(task_.layout.fresh), &counts_.fresh[0], &counts_.doubles[0]};
+  }
+  __device__ FreshEntries fresh_kept() const {
+    return {at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1], &counts_.doubles[1]};
+  }
+
+  __device__ void clear() {
+    auto* const words = at<uint4>(task_.layout.seen);
+    const int count = (2 << task_.seen.slot_bits) / 16;
+    for (int i = thread(); i < count; i += kThreads) words[i] = make_uint4(~0U, ~0U, ~0U, ~0U);
+    if (thread() == 0) {
+      counts_.fresh[0] = counts_.fresh[1] = counts_.doubles[0] = counts_.doubles[1] = 0;
+      counts_.first = 0;
+    }
+  }
+
+  // The query as WalkCoder::query() codes it; every warp knows all of it, the first one writes. False where a value is
+  // not finite.
+  __device__ bool load(const DeviceRowsView& queries, int64_t query) {
+    const void* const row = row_bytes_at(queries, query);
+    const auto cols = static_cast<int>(task_.cols);
+    double to_unit = 1;
+    if (task_.unit_length) {
+      double lanes[kRowThreadLanes] = {};
+      for (int first = lane() % kRowThreads * kRowThreadLanes; first < cols; first += kCanonicalLanes) {
+        KITH_UNROLL
+        for (int i = 0; i < kRowThreadLanes; ++i) {
+          const double x = first + i < cols ? stored_value(row, queries.dtype, first + i) : 0.0;
+          lanes[i] = fma(x, x, lanes[i]);
+        }
+      }
+      const double square = __shfl_sync(kAllLanes, join_row_threads(lanes, row_threads()), 0);
+      to_unit = canonical_inverse_norm(square);
+    }
+    const bool products = task_.kind == WalkKind::products;
+    const auto moved = [&](int col) {
+      double x = stored_value(row, queries.dtype, col);
+      if (task_.unit_length) x = static_cast<double>(static_cast<float>(x * to_unit));
+      return products ? x : x - static_cast<double>(task_.offsets[col]);
+    };
+    double least = 0;
+    double most = 0;
+    bool bad = false;
+    for (int col = lane(); col < cols; col += 32) {
+      const double x = moved(col);
+      bad |= !(x - x == 0.0);
+      least = fmin(least, x);
+      most = fmax(most, x);
+    }
+    if (__any_sync(kAllLanes, bad)) return false;
+    KITH_UNROLL
+    for (int apart = 16; apart > 0; apart /= 2) {
+      least = fmin(least, __shfl_xor_sync(kAllLanes, least, apart));
+      most = fmax(most, __shfl_xor_sync(kAllLanes, most, apart));
+    }
+    const double largest = fmax(-least, most);
+    double inverse = task_.inverse_step;
+    if (products) {
+      const bool whole = queries.dtype == DType::u8 || queries.dtype == DType::i8;
+      inverse = whole || largest == 0 ? 1.0 : 127.0 / largest;
+    } else if (largest * inverse > task_.widest) {
+      inverse = task_.widest / largest;
+    }
+    bytes_ = rint(least * inverse) >= -128 && rint(most * inverse) <= 127;
+    norm_ = 0;
+    for (int col = lane(); col < task_.stride; col += 32) {
+      const int level = col < cols ? static_cast<int>(rint(moved(col) * inverse)) : 0;
+      norm_ += static_cast<uint32_t>(level) * static_cast<uint32_t>(level);
+      if (warp() != 0) continue;
+      if (bytes_) {
+        at<int8_t>(task_.layout.query)[col] = static_cast<int8_t>(level);
+      } else {
+        at<int16_t>(task_.layout.query)[col] = static_cast<int16_t>(level);
+      }
+    }
+    norm_ = products ? 0 : warp_sum(norm_);
+    return true;
+  }
+
+  // What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
+  __device__ uint32_t part_of_key(const uint4& code, const uint4& low, const uint4& high) const {
+    const uint32_t x[4] = {code.x, code.y, code.z, code.w};
+    const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    int product = 0;
+    int square = 0;
+    if (bytes_) {
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) product = __dp4a(static_cast<int>(x[i]), static_cast<int>(q[i]), product);
+    } else {
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        product = __dp2a_lo(static_cast<int>(q[2 * i]), static_cast<int>(x[i]), product);
+        product = __dp2a_hi(static_cast<int>(q[2 * i + 1]), static_cast<int>(x[i]), product);
+      }
+    }
+    if (task_.kind == WalkKind::products) return 0U - static_cast<uint32_t>(product);
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) square = __dp4a(static_cast<int>(x[i]), static_cast<int>(x[i]), square);
+    return static_cast<uint32_t>(square) - 2U * static_cast<uint32_t>(product);
+  }
+
+  // Calls use(number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one lane of
+  // the warp. All lanes call it.
+  template <typename NumberOf, typename Use>
+  __device__ void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
+    constexpr uint32_t kNone = 0xFFFFFFFFU;
+    const int group = lane() / kCodeThreads;
+    const int part = lane() % kCodeThreads;
+    const auto* const query = at<uint4>(task_.layout.query);
+    for (int first = 0; first < count; first += kCodesOfWarp * kCodesAhead) {
+      uint32_t numbers[kCodesAhead];
+      uint32_t sums[kCodesAhead] = {};
+      KITH_UNROLL
+      for (int i = 0; i < kCodesAhead; ++i) {
+        const int n = first + i * kCodesOfWarp + group;
+        numbers[i] = n < count ? number_of(n) : kNone;
+      }
+      for (int chunk = part; chunk < chunks_; chunk += kCodeThreads) {
+        uint4 loaded[kCodesAhead] = {};
+        KITH_UNROLL
+        for (int i = 0; i < kCodesAhead; ++i) {
+          if (numbers[i] != kNone) {
+            loaded[i] = __ldg(reinterpret_cast<const uint4*>(codes + int64_t{numbers[i]} * task_.stride) + chunk);
+          }
+        }
+        const uint4 low = bytes_ ? query[chunk] : query[2 * chunk];
+        const uint4 high = bytes_ ? low : query[2 * chunk + 1];
+        KITH_UNROLL
+        for (int i = 0; i < kCodesAhead; ++i) sums[i] += part_of_key(loaded[i], low, high);
+      }
+      KITH_UNROLL
+      for (int i = 0; i < kCodesAhead; ++i) sums[i] = warp_sum<kCodeThreads>(sums[i]);
+      // Each of the first lanes of a group has one of its codes.
+      uint32_t number = kNone;
+      uint32_t sum = 0;
+      KITH_UNROLL
+      for (int i = 0; i < kCodesAhead; ++i) {
+        if (part == i) {
+          number = numbers[i];
+          sum = sums[i];
+        }
+      }
+      if (number != kNone) use(number, (sum + norm_) ^ kSignBit);
+    }
+  }
+
+  __device__ bool filter_keeps(uint32_t place) const {
+    bool kept = false;
+    const auto look = [&](uint32_t row) { kept = kept || (task_.kept_bits[row / 64] >> (row % 64) & 1) != 0; };
+    if (place >= task_.rows.places) {
+      look(static_cast<uint32_t>(task_.rows.graph_rows + place - task_.rows.places));
+    } else {
+      for (uint32_t i = task_.rows.offsets[place]; i < task_.rows.offsets[place + 1]; ++i) look(task_.rows.rows[i]);
+    }
+    return kept;
+  }
+
+  struct Bounds {
+    uint64_t beam;
+    uint64_t kept;
+    uint64_t near;  // the lists of places before it are asked for
+  };
+  __device__ Bounds bounds() const {
+    const int soon = counts_.first + 2 * task_.width;
+    return {beam_.bound(), task_.kept_bits == nullptr ? 0 : kept_.bound(),
+            soon < beam_.size ? beam_.now[soon] : kPadding};
+  }
+  __device__ void offer(uint32_t place, uint32_t key, const Bounds& bounds) const {
+    const uint64_t entry = pack_neighbor(key, place << 1);
+    if (entry < bounds.beam) {
+      fresh().add(entry);
+      if (entry < bounds.near && place < task_.places) {
+        ptx::prefetch(task_.edges + int64_t{place} * task_.degree);
+      }
+    }
+    if (entry < bounds.kept && filter_keeps(place)) fresh_kept().add(entry);
+  }
+
+  // The unseen ones of up to 32 places, one a lane, are compared and offered. All lanes call it.
+  __device__ void compare_unseen(uint32_t place, bool there, const Bounds& bounds) const {
+    if (there) {
+      const uint32_t mixed = task_.seen.mixed(place);
+      uint16_t* const slot = seen_ + task_.seen.slot(mixed);
+      const uint16_t tag = task_.seen.tag(mixed);
+      there = *slot != tag;
+      *slot = tag;  // who writes last is remembered; places that two lanes have are told apart later
+    }
+    const unsigned unseen = __ballot_sync(kAllLanes, there);
+    if (there) staged_[__popc(unseen & ((1U << lane()) - 1U))] = place;
+    __syncwarp();
+    compare(
+        task_.codes, __popc(unseen), [&](int i) { return staged_[i]; },
+        [&](uint32_t number, uint32_t key) { offer(number, key, bounds); });
+    __syncwarp();  // before the staged places are others
+  }
+
+  // Fresh entries enter the list. All threads call it, before and after a wait for each other.
+  __device__ void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
+    const int count = *from.count;
+    if (count == 0) return;
+    const uint64_t* const entries = from.entries;
+    for (int i = thread(); i < count; i += kThreads) {
+      const uint64_t entry = entries[i];
+      int low = 0;
+      for (int high = list.size; low < high;) {
+        const int middle = (low + high) / 2;
+        if ((list.now[middle] & ~kOpenedBit) < entry) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      bool twice = low < list.size && (list.now[low] & ~kOpenedBit) == entry;
+      for (int j = 0; j < i && !twice; ++j) twice = entries[j] == entry;
+      ranks_[i] = twice ? kTwice : static_cast<uint32_t>(low);
+      if (twice) atomicAdd(from.doubles, 1);
+    }
+    sync();
+    const int size = list.size;
+    const int after = min(list.capacity, size + count - *from.doubles);
+    if (thread() == 0) *from.count = 0;
+    for (int i = thread(); i < count + size; i += kThreads) {
+      const bool is_fresh = i < count;
+      if (is_fresh && ranks_[i] == kTwice) continue;
+      const uint64_t entry = is_fresh ? entries[i] : list.now[i - count];
+      int to = is_fresh ? static_cast<int>(ranks_[i]) : i - count;
+      for (int j = 0; j < count; ++j) to += ranks_[j] != kTwice && entries[j] < entry ? 1 : 0;
+      if (to >= list.capacity) continue;
+      list.next[to] = entry;
+      if (is_fresh && is_beam) atomicMin(&counts_.first, to);
+    }
+    sync();
+    if (thread() == 0) *from.doubles = 0;
+    uint64_t* const before = list.now;
+    list.now = list.next;
+    list.next = before;
+    list.size = after;
+  }
+  __device__ void enter_all() {
+    sync();
+    enter(beam_, fresh(), true);
+    if (task_.kept_bits != nullptr) enter(kept_, fresh_kept(), false);
+  }
+
+  __device__ void begin_with_cells() {
+    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+    // Small rounds first: they bound those after them.
+    int round = 32;
+    for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kWalkRound)) {
+      const int some = min(round, task_.cells - first);
+      const uint64_t bound = near.bound();
+      const FreshEntries to = fresh();
+      for (int start = warp() * 16; start < some; start += kWarps * 16) {
+        const int from = first + start;
+        compare(
+            task_.centres, min(16, some - start), [&](int i) { return static_cast<uint32_t>(from + i); },
+            [&](uint32_t cell, uint32_t key) {
+              const uint64_t entry = pack_neighbor(key, cell << 1);
+              if (entry < bound) to.add(entry);
+            });
+      }
+      sync();
+      enter(near, to, false);
+      sync();
+    }
+    // The entries of these cells, one cell's behind the other's.
+    int total = 0;
+    for (int i = 0; i < near.size; ++i) total += entries_of(near, i);
+    for (int first = 0; first < total; first += kWalkRound) {
+      const Bounds now = bounds();
+      for (int start = first + warp() * 32; start < min(first + kWalkRound, total); start += kThreads) {
+        int n = start + lane();
+        const bool there = n < total;
+        uint32_t place = 0;
+        for (int i = 0; i < near.size && there; ++i) {
+          const int count = entries_of(near, i);
+          if (n < count) {
+            place = task_.entries[task_.entry_offsets[cell_at(near, i)] + static_cast<uint32_t>(n)];
+            break;
+          }
+          n -= count;
+        }
+        compare_unseen(place, there, now);
+      }
+      enter_all();
+      sync();
+    }
+  }
+  __device__ static uint32_t cell_at(const SortedList& near, int i) { return row_of(near.now[i]) >> 1; }
+  __device__ int entries_of(const SortedList& near, int i) const {
+    const uint32_t* const offsets = task_.entry_offsets + cell_at(near, i);
+    return static_cast<int>(offsets[1] - offsets[0]);
+  }
+
+  __device__ void begin_with_tail() {
+    for (int64_t first = 0; first < task_.tail_places; first += kWalkRound) {
+      const int some = static_cast<int>(min(static_cast<int64_t>(kWalkRound), task_.tail_places - first));
+      const Bounds now = bounds();
+      for (int start = warp() * 16; start < some; start += kWarps * 16) {
+        compare(
+            task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
+            [&](uint32_t number, uint32_t key) { offer(static_cast<uint32_t>(task_.places) + number, key, now); });
+      }
+      enter_all();
+      sync();
+    }
+  }
+
+  // Chooses what is opened next; false where all were opened.
+  __device__ bool open() {
+    if (warp() == 0) {
+      const int from = counts_.first;
+      int opened = 0;
+      int first = beam_.size;
+      for (int start = from; start < beam_.size && opened < task_.width; start += 32) {
+        const int i = start + lane();
+        const uint64_t entry = i < beam_.size ? beam_.now[i] : kOpenedBit;
+        const bool closed = (entry & kOpenedBit) == 0;
+        const unsigned all = __ballot_sync(kAllLanes, closed);
+        const int place = opened + __popc(all & ((1U << lane()) - 1U));
+        if (closed && place < task_.width) {
+          counts_.places[place] = row_of(entry) >> 1;
+          beam_.now[i] = entry | kOpenedBit;
+        }
+        if (opened == 0 && all != 0) first = start + __ffs(static_cast<int>(all)) - 1;
+        opened += __popc(all);
+      }
+      __syncwarp();
+      if (lane() == 0) {
+        counts_.opened = min(opened, task_.width);
+        counts_.first = first;
+      }
+    }
+    sync();
+    return counts_.opened > 0;
+  }
+
+  __device__ void compare_opened() {
+    const int lists = kWalkRound / task_.degree;  // at a time
+    const int opened = counts_.opened;
+    for (int first = 0; first < opened; first += lists) {
+      const int edges = min(lists, opened - first) * task_.degree;
+      const int each = min(32, (edges + kWarps - 1) / kWarps);
+      const Bounds now = bounds();
+      for (int start = warp() * each; start < edges; start += kWarps * each) {
+        const int i = start + lane();
+        bool there = lane() < each && i < edges;
+        uint32_t place = 0;
+        if (there) {
+          const uint32_t from = counts_.places[first + i / task_.degree];
+          there = from < task_.places;  // else it is of the tail
+          if (there) place = __ldg(task_.edges + int64_t{from} * task_.degree + i % task_.degree);
+          there = there && place != kNoEdge;
+        }
+        compare_unseen(place, there, now);
+      }
+      enter_all();
+      if (first + lists < opened) sync();
+    }
+  }
+
+  __device__ void write(int64_t query) const {
+    const SortedList& list = task_.kept_bits == nullptr ? beam_ : kept_;
+    uint32_t* const out = task_.found + query * task_.most;
+    for (int i = thread(); i < min(static_cast<int64_t>(list.size), task_.most); i += kThreads) {
+      out[i] = row_of(list.now[i]) >> 1;
+    }
+    if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(list.size);
+  }
+
+  const WalkTaskCuda& task_;
+  std::byte* const memory_;
+  Counts& counts_;
+  SortedList beam_;
+  SortedList kept_;
+  uint32_t* const staged_;
+  uint32_t* const ranks_;
+  uint16_t* const seen_;
+  const int chunks_;
+  bool bytes_ = true;  // the query's values are bytes; else words
+  uint32_t norm_ = 0;  // squared, of the query
+};
+
+template <int kWarps>
+__global__ void __launch_bounds__(kWarps * 32)
+    walk_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given) {
+  extern __shared__ __align__(16) std::byte memory[];
+  __shared__ typename Walker<kWarps>::Counts counts;
+  const DeviceRowsView queries = given.rows(task.queries);
+  Walker<kWarps>(task, memory, counts).run(queries, blockIdx.x);
+}
+
+template <int kWarps>
+void launch_with(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream) {
+  allow_all_shared_memory(walk_kernel<kWarps>);
+  launch(walk_kernel<kWarps>, Grid::of(task.queries.count, kWarps * 32).with_shared(task.layout.bytes), stream, task,
+         given);
+}
+
+}  // namespace
+
+void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiprocessors, cudaStream_t stream) {
+  const int warps = walk_warps(task.queries.count, multiprocessors);
+  task.seen = SeenTable::of(task.places, task.beam, task.degree, warps == kWalkMostWarps);
+  task.layout = WalkLayout(task.beam, task.kept, task.stride, warps, task.seen);
+  switch (warps) {
+    case 1: return launch_with<1>(task, given, stream);
+    case 2: return launch_with<2>(task, given, stream);
+    case 4: return launch_with<4>(task, given, stream);
+    default: return launch_with<kWalkMostWarps>(task, given, stream);
+  }
+}
+
+}  // namespace kith

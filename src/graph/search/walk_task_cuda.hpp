@@ -1,0 +1,138 @@
+// A walk over a graph (walk.hpp) on a GPU, as its kernel gets it: pointers to device memory, and how a block lays out
+// its shared memory. No CUDA types, so that any machine can say which walks a GPU takes.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "core/divide.hpp"
+#include "core/host_device.hpp"
+#include "graph/search/walk_view.hpp"
+#include "rows/device_rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kWalkRound = 256;            // places whose keys are computed before they enter the beam
+inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
+inline constexpr int kWalkMostWarps = 8;          // of a query
+inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
+
+// Which places a walk remembers to have seen: a direct-mapped table whose slots forget (seen_places.hpp), of two bytes
+// each. A place times an odd number, modulo a power of two above all places, is another number for every place: its
+// upper bits are the slot, and the lower ones, which the slot keeps, tell the place. No place is taken for another.
+struct SeenTable {
+  int slot_bits = 0;
+  int tag_bits = 0;
+
+  static constexpr int kMostTagBits = 15;  // a slot has one more value: nothing
+  static constexpr int kFewestSlotBits = 11;
+  static constexpr int kMostSlotBits = 14;
+
+  // `places`: of the graph. `roomy`: few queries share the memory of a processor.
+  static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool roomy) {
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (roomy ? 1 : 0);
+    const int bits = std::bit_width(static_cast<uint64_t>(places));
+    SeenTable table;
+    table.slot_bits = std::max(std::clamp(likely, kFewestSlotBits, kMostSlotBits), bits - kMostTagBits);
+    table.tag_bits = std::max(bits - table.slot_bits, 0);
+    return table;
+  }
+  int64_t bytes() const { return int64_t{2} << slot_bits; }
+
+  KITH_HOST_DEVICE uint32_t mixed(uint32_t place) const {
+    return (place * 0x9E3779B1U) & ((1U << (slot_bits + tag_bits)) - 1U);
+  }
+  KITH_HOST_DEVICE uint32_t slot(uint32_t mixed_place) const { return mixed_place >> tag_bits; }
+  KITH_HOST_DEVICE uint16_t tag(uint32_t mixed_place) const {
+    return static_cast<uint16_t>(mixed_place & ((1U << tag_bits) - 1U));
+  }
+};
+
+// Offsets in the shared memory of the block that walks for one query.
+struct WalkLayout {
+  WalkLayout() = default;
+  // `stride`: columns of a code.
+  WalkLayout(int64_t beam_places, int64_t kept_places, int64_t stride, int warps, const SeenTable& table)
+      : beam(take(2 * beam_places * 8)),
+        kept(take(2 * kept_places * 8)),
+        cells(take(2 * kNearCells * 8)),
+        fresh(take(kWalkRound * 8)),
+        fresh_kept(take(kept_places > 0 ? kWalkRound * 8 : 0)),
+        ranks(take(kWalkRound * 4)),
+        staged(take(int64_t{warps} * 32 * 4)),
+        query(take(stride * 2)),
+        seen(take(table.bytes())) {}
+
+  int64_t bytes = 0;
+  int64_t beam = 0;  // twice: entries are moved from one to the other
+  int64_t kept = 0;
+  int64_t cells = 0;
+  int64_t fresh = 0;  // entries that want to enter the beam
+  int64_t fresh_kept = 0;
+  int64_t ranks = 0;   // of the fresh entries
+  int64_t staged = 0;  // places of each warp
+  int64_t query = 0;   // bytes or words
+  int64_t seen = 0;
+
+ private:
+  int64_t take(int64_t size) {
+    const int64_t at = bytes;
+    bytes = round_up(bytes + size, 16);
+    return at;
+  }
+};
+
+struct WalkTaskCuda {
+  // The graph (WalkView). Codes have `stride` bytes, a multiple of 16.
+  WalkKind kind = WalkKind::squares;
+  const int8_t* codes = nullptr;
+  const int8_t* tail = nullptr;
+  const int8_t* centres = nullptr;
+  int64_t places = 0;
+  int64_t tail_places = 0;
+  int64_t stride = 0;
+  const uint32_t* edges = nullptr;
+  int degree = 0;
+  int cells = 0;
+  const uint32_t* entry_offsets = nullptr;
+  const uint32_t* entries = nullptr;
+  PlaceRows rows;  // for the filter
+  // How queries are coded (walk_coder.hpp).
+  const float* offsets = nullptr;
+  double inverse_step = 1;
+  double widest = 127;
+  bool unit_length = false;
+  // Queries of any dtype, and what is wanted.
+  DeviceRowsView queries;
+  int64_t cols = 0;
+  int beam = 0;
+  int width = 0;
+  int kept = 0;                         // as WalkWish has it
+  const uint64_t* kept_bits = nullptr;  // of rows; null where there is no filter
+  // What comes out: for each query the first `most` places found, how many there are in all, and the first query with a
+  // value that is not finite, for which nothing is found: the least such number is written, where it is less.
+  int64_t most = 0;
+  uint32_t* found = nullptr;
+  uint32_t* found_count = nullptr;
+  uint32_t* bad_query = nullptr;
+  SeenTable seen;
+  WalkLayout layout;
+};
+
+// Warps for each of so many queries: as many as keep the device busy.
+inline int walk_warps(int64_t queries, int multiprocessors) {
+  constexpr int64_t kWarpsTogether = 32;  // of a multiprocessor, about
+  const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, queries);
+  return each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
+}
+
+// Whether a block has room for such a walk.
+inline bool suits_walk_cuda(int64_t places, int64_t beam, int64_t kept, int64_t degree, int64_t stride) {
+  const SeenTable table = SeenTable::of(places, beam, degree, true);
+  return WalkLayout(beam, kept, stride, kWalkMostWarps, table).bytes <= kWalkShared;
+}
+
+}  // namespace kith

@@ -1,0 +1,159 @@
+// A block for each query: canonical keys of its candidates, four threads each, sorted in shared memory.
+//
+// Most places have one row. Rows are numbered through the places, 32 at a time; where there are more than the list has
+// room for (thousands of equal rows at one place) it is sorted and cut to the first k.
+#include "index/graph_compare_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/shared_memory.hpp"
+#include "cuda/warp.hpp"
+#include "kernels/distance/row_sum_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kCompareThreads = 128;
+constexpr int kCompareRows = kCompareThreads / kRowThreads;
+
+int64_t compare_room(int64_t candidates, int64_t k) { return candidates + k + kCompareThreads; }
+int64_t compare_bytes(int64_t cols, int64_t candidates, int64_t k) {
+  return 8 * (padded_cols(cols) + compare_room(candidates, k));
+}
+
+// The rows at a place: `first` of rows[], or itself.
+struct RowsAtPlace {
+  const uint32_t* rows = nullptr;  // null: the one row `first`
+  uint32_t first = 0;
+  uint32_t count = 0;
+
+  __device__ uint32_t row(uint32_t i) const { return rows == nullptr ? first : rows[i]; }
+};
+__device__ RowsAtPlace rows_at(const PlaceRows& all, uint32_t place) {
+  if (place >= all.places) return {nullptr, static_cast<uint32_t>(all.graph_rows + place - all.places), 1};
+  const uint32_t first = all.offsets[place];
+  return {all.rows + first, 0, all.offsets[place + 1] - first};
+}
+__device__ bool row_is_kept(const uint64_t* bits, uint32_t row) {
+  return bits == nullptr || (bits[row / 64] >> (row % 64) & 1) != 0;
+}
+// How many of them are kept.
+__device__ int kept_at(const RowsAtPlace& rows, const uint64_t* bits) {
+  if (bits == nullptr) return static_cast<int>(rows.count);
+  int kept = 0;
+  for (uint32_t i = 0; i < rows.count; ++i) kept += row_is_kept(bits, rows.row(i)) ? 1 : 0;
+  return kept;
+}
+// The n-th of the kept ones.
+__device__ uint32_t kept_row(const RowsAtPlace& rows, int n, const uint64_t* bits) {
+  if (bits == nullptr) return rows.row(static_cast<uint32_t>(n));
+  uint32_t i = 0;
+  for (; i < rows.count; ++i) {
+    if (row_is_kept(bits, rows.row(i)) && n-- == 0) break;
+  }
+  return rows.row(i);
+}
+
+// As load_query() of candidate_key_cuda.hpp, of a query of any dtype.
+__device__ double load_any_query(const GraphCompareTask& task, const DeviceRowsView& queries, int64_t query,
+                                 double* values) {
+  const int64_t cols = task.codec.format.cols;
+  widen_query(queries, query, cols, 1.0, values);
+  __syncthreads();
+  if (task.kind != KeyKind::cosine) return 1;
+  double lanes[kRowThreadLanes] = {};
+  for (int64_t first = threadIdx.x % kRowThreads * kRowThreadLanes; first < cols; first += kCanonicalLanes) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = fma(values[first + i], values[first + i], lanes[i]);
+  }
+  const double square = __shfl_sync(kAllLanes, join_row_threads(lanes, row_threads()), 0);
+  const double inverse = canonical_inverse_norm(square);
+  __syncthreads();
+  for (int64_t col = threadIdx.x; col < cols; col += kCompareThreads) values[col] *= inverse;
+  __syncthreads();
+  return inverse;
+}
+
+template <typename Reader>
+__global__ void __launch_bounds__(kCompareThreads)
+    graph_compare_kernel(const __grid_constant__ GraphCompareTask task, const __grid_constant__ InlineQueries given,
+                         int room) {
+  extern __shared__ __align__(16) double compare_memory[];
+  __shared__ int ends[32];  // of the rows at each of 32 places
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int64_t query = blockIdx.x;
+  double* const values = compare_memory;
+  auto* const list = reinterpret_cast<uint64_t*>(values + padded_cols(task.codec.format.cols));
+  const CodeKeys keys{task.codec, task.kind};
+  const double inverse_q = load_any_query(task, given.rows(task.queries), query, values);
+  const Reader reader(task.codec, task.vectors);
+  const auto k = static_cast<int>(task.k);
+  const int64_t count = task.found_count[query];
+  const auto places = static_cast<int>(count < task.most ? count : task.most);
+  const uint32_t* const found = task.found + query * task.most;
+  int have = 0;
+  int64_t taken = 0;
+  for (int first = 0; first < places && taken < task.candidates; first += 32) {
+    // Every warp counts the rows of these places, up to the last that is wanted.
+    const int mine = first + lane_index();
+    const int there = mine < places ? kept_at(rows_at(task.rows, found[mine]), task.kept_bits) : 0;
+    const int before = warp_inclusive(there) - there;
+    const int wanted = mine < places && taken + before < task.candidates ? there : 0;
+    const int end = warp_inclusive(wanted);
+    const int total = __shfl_sync(kAllLanes, end, 31);
+    __syncthreads();
+    if (thread < 32) ends[thread] = end;
+    __syncthreads();
+    for (int start = 0; start < total;) {
+      if (have == room) {
+        sort_in_place(list, have);
+        __syncthreads();
+        have = k;
+      }
+      const int some = min(total - start, room - have);
+      for (int i = thread / kRowThreads; i < some; i += kCompareRows) {
+        int at = 0;
+        while (ends[at] <= start + i) ++at;
+        const RowsAtPlace rows = rows_at(task.rows, found[first + at]);
+        const uint32_t row = kept_row(rows, start + i - (at == 0 ? 0 : ends[at - 1]), task.kept_bits);
+        const float key = code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr);
+        if (thread % kRowThreads == 0) list[have + i] = pack_neighbor(ordered_key(key), row);
+      }
+      start += some;
+      have += some;
+      __syncthreads();
+    }
+    taken += total;
+  }
+  __syncthreads();
+  sort_in_place(list, have);
+  __syncthreads();
+  for (int i = thread; i < k; i += kCompareThreads) {
+    const uint64_t neighbor = i < have ? list[i] : kPadding;
+    task.ids[query * k + i] = task.exit.id(neighbor);
+    task.distances[query * k + i] = task.exit.distance(neighbor);
+  }
+  if (thread != 0) return;
+  task.failed[query] = count < task.fewest || have < task.fewest_rows ? 1 : 0;
+  if (query != 0) return;
+  *task.report = *task.bad_query;
+  *task.bad_query = 0xFFFFFFFFU;
+}
+
+}  // namespace
+
+void launch_graph_compare(const GraphCompareTask& task, const InlineQueries& given, cudaStream_t stream) {
+  const int64_t bytes = compare_bytes(task.codec.format.cols, task.candidates, task.k);
+  const auto room = static_cast<int>(compare_room(task.candidates, task.k));
+  visit_reader(task.codec.format, [&](auto tag) {
+    const auto kernel = graph_compare_kernel<typename decltype(tag)::type>;
+    allow_all_shared_memory(kernel);
+    launch(kernel, Grid::of(task.queries.count, kCompareThreads).with_shared(bytes), stream, task, given, room);
+  });
+}
+
+}  // namespace kith

@@ -1,0 +1,65 @@
+#include "index/graph_gpu.hpp"
+
+#include "core/within_limits.hpp"
+#include "cuda/device_memory.hpp"
+#include "graph/search/walk_task_cuda.hpp"
+#include "index/refine_gpu.hpp"
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kGraphPurpose = "the graph on the device";
+constexpr int64_t kCompareShared = 64 << 10;  // of a block that compares candidates
+
+template <typename T>
+GpuBytes copied(const HostArray<T>& array, int64_t count, int device, const Resources& resources) {
+  return GpuBytes(array.data(), count * static_cast<int64_t>(sizeof(T)), device, resources);
+}
+
+}  // namespace
+
+GpuBytes::GpuBytes(int64_t bytes, int device, const Resources& resources) : bytes_(bytes) {
+  if (bytes > 0) memory_ = allocate_on_device(bytes, kGraphPurpose, device, resources);
+}
+
+GpuBytes::GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources)
+    : GpuBytes(bytes, device, resources) {
+  if (bytes == 0 || only_counts(resources)) return;
+  copy_to_device({data, DType::u8, {1, bytes, bytes}}, memory_.get(), device, resources.with_progress({}));
+}
+
+WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources)
+    : source(std::move(graph)),
+      codes(copied(source->codes, source->order.places() * source->coder.place_bytes(), device, resources)),
+      edges(copied(source->edges, source->order.places() * source->degree, device, resources)),
+      centres(copied(source->centres, source->centres.size(), device, resources)),
+      entry_offsets(copied(source->entry_offsets, source->cells + 1, device, resources)),
+      entries(copied(source->entries, source->entries.size(), device, resources)),
+      place_offsets(copied(source->order.offsets(), source->order.places() + 1, device, resources)),
+      place_rows(copied(source->order.rows(), source->order.row_count(), device, resources)),
+      offsets(source->coder.offsets().data(), static_cast<int64_t>(source->coder.offsets().size() * sizeof(float)),
+              device, resources) {}
+
+int64_t WalkGraphOnGpu::bytes() const {
+  return codes.bytes() + edges.bytes() + centres.bytes() + entry_offsets.bytes() + entries.bytes() +
+         place_offsets.bytes() + place_rows.bytes() + offsets.bytes();
+}
+
+std::shared_ptr<const CodecOnDevice> GraphRowsOnGpu::codec_of(const Wish& wish, int device,
+                                                              const Resources& resources) {
+  return wish.codec == nullptr ? nullptr : codec_on_gpu(device, *wish.codec, resources);
+}
+
+int64_t GraphRowsOnGpu::bytes() const {
+  return vectors.bytes() + tail.bytes() + (codec == nullptr ? 0 : codec->bytes());
+}
+
+bool suits_gpu_walk(const WalkCoder& coder, const GraphPlan& plan, int64_t places, int64_t degree, int64_t k) {
+  if (!coder.has_codes()) return false;
+  const int64_t compared =
+      array_bytes<double>(coder.cols() + 16) + array_bytes<uint64_t>(plan.candidates + 2 * k + 128);
+  return compared <= kCompareShared &&
+         suits_walk_cuda(places, plan.walk.beam, plan.walk.kept, degree, code_stride(coder.cols()));
+}
+
+}  // namespace kith

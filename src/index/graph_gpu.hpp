@@ -1,0 +1,113 @@
+// A graph index in the memory of a GPU, and its search there: walks (graph/search/walk_cuda.hpp) and the second look
+// at what they find (graph_compare_cuda.hpp). The same bytes as on the CPU.
+//
+// No CUDA types; without CUDA every function but suits_gpu_walk() is Unsupported. Memory on the device: of the graph,
+// what it takes on the host; the vectors, or the codes behind the graph; and for each query of a batch itself, 4 bytes
+// a candidate and 12 a result.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/search/walk_graph.hpp"
+#include "index/graph_plan.hpp"
+#include "index/index_state.hpp"
+#include "kernels/codes/code_format.hpp"
+#include "quantize/codec.hpp"
+#include "rows/kept_rows.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+// An array of the host's, copied to a GPU.
+class GpuBytes {
+ public:
+  GpuBytes() = default;
+  // Room alone.
+  GpuBytes(int64_t bytes, int device, const Resources& resources);
+  GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources);
+
+  int64_t bytes() const { return bytes_; }
+  std::byte* data() const { return memory_.get(); }
+  template <typename T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(memory_.get());
+  }
+
+ private:
+  int64_t bytes_ = 0;
+  std::shared_ptr<std::byte> memory_;
+};
+
+// All of a graph but its tail. Versions of an index that have the graph share it.
+class WalkGraphOnGpu {
+ public:
+  WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources);
+
+  const WalkGraph& graph() const { return *source; }
+  int64_t bytes() const;
+
+  const std::shared_ptr<const WalkGraph> source;
+  const GpuBytes codes, edges, centres, entry_offsets, entries, place_offsets, place_rows, offsets;
+};
+
+class CodecOnDevice;
+
+// The rows of a version: vectors or codes in the order of rows, and codes of the tail.
+class GraphRowsOnGpu {
+ public:
+  struct Wish {
+    CodeFormat format;                   // of stored values where there is no codec
+    std::shared_ptr<const Codec> codec;  // null: the vectors as they are
+    int64_t rows = 0;
+    const void* tail = nullptr;
+    int64_t tail_bytes = 0;
+  };
+  // copy(to) copies all vectors to device memory.
+  template <typename Copy>
+  GraphRowsOnGpu(const Wish& wish, int device, const Resources& resources, const Copy& copy)
+      : format(wish.format),
+        vectors(wish.rows * wish.format.bytes(), device, resources),
+        tail(wish.tail, wish.tail_bytes, device, resources),
+        codec(codec_of(wish, device, resources)) {
+    copy(vectors.data());
+  }
+
+  int64_t bytes() const;
+
+  const CodeFormat format;
+  const GpuBytes vectors;
+  const GpuBytes tail;
+  const std::shared_ptr<const CodecOnDevice> codec;  // null: the vectors as they are
+  SharedState exact;                                 // searches the vectors there; null: the store does
+
+ private:
+  static std::shared_ptr<const CodecOnDevice> codec_of(const Wish& wish, int device, const Resources& resources);
+};
+
+// Whether a GPU takes such walks: those by codes, with a beam that a block has room for.
+bool suits_gpu_walk(const WalkCoder& coder, const GraphPlan& plan, int64_t places, int64_t degree, int64_t k);
+
+struct GpuGraphSearch {
+  const WalkGraphOnGpu& graph;
+  const GraphRowsOnGpu& rows;
+  const GraphPlan& plan;
+  Metric metric;
+  bool check_finite;
+  const uint64_t* kept;   // bits of rows, on the host; null: all
+  int64_t stored = 0;     // rows that there are bits of
+  int64_t kept_rows = 0;  // of the index
+};
+
+// Queries of any dtype and results are on the host or on that device. Returns which queries are to be searched
+// exactly, ascending; done when it returns.
+std::vector<int64_t> search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
+                                         const NeighborsView& out, const Resources& resources);
+
+}  // namespace kith

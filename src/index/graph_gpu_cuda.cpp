@@ -1,0 +1,291 @@
+// The search of a graph on a GPU, batch by batch: queries come with the launch, by a pinned page or by a copy; two
+// kernels; results go to the pinned page, or by a copy. Few queries are never waited for but once.
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/within_limits.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/pinned_page.hpp"
+#include "cuda/row_upload.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "graph/search/walk_cuda.hpp"
+#include "index/graph_compare_cuda.hpp"
+#include "index/graph_gpu.hpp"
+#include "index/refine_gpu_cuda.hpp"
+#include "rows/finite_check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostTogether = int64_t{1} << 16;  // queries
+constexpr int64_t kDeviceShare = 8;                  // of the memory left: what a batch takes
+constexpr uint32_t kNoBadQuery = 0xFFFFFFFFU;
+
+struct GraphBatchShape {
+  int64_t row_bytes = 0;  // of a query that comes to the device; 0: they lie there
+  int64_t most = 0;       // places of a walk
+  int64_t k = 0;
+  int64_t results = 0;  // 1: they go to the host by way of the device
+  int64_t kept_words = 0;
+};
+
+struct GraphBatchLayout : WorkspaceLayout {
+  GraphBatchLayout(const GraphBatchShape& shape, int64_t batch)
+      : kept(take<uint64_t>(shape.kept_words)),
+        queries(take<std::byte>(batch, shape.row_bytes)),
+        found(take<uint32_t>(batch, shape.most)),
+        found_count(take<uint32_t>(batch)),
+        failed(take<uint8_t>(batch)),
+        ids(take<int64_t>(batch, shape.results * shape.k)),
+        distances(take<float>(batch, shape.results * shape.k)) {}
+
+  Slot<uint64_t> kept;  // bits of the filter
+  Slot<std::byte> queries;
+  Slot<uint32_t> found;
+  Slot<uint32_t> found_count;
+  Slot<uint8_t> failed;
+  Slot<int64_t> ids;
+  Slot<float> distances;
+};
+
+// What comes to the host by the page: the report, then ids, distances and who has failed.
+struct PageResults {
+  static constexpr int64_t kReport = 256;
+  static int64_t bytes(int64_t queries, int64_t k) { return kReport + queries * (k * 12 + 1) + 16; }
+
+  PageResults(std::byte* page, int64_t queries, int64_t k)
+      : report(reinterpret_cast<uint32_t*>(page)),
+        ids(reinterpret_cast<int64_t*>(page + kReport)),
+        distances(reinterpret_cast<float*>(ids + queries * k)),
+        failed(reinterpret_cast<uint8_t*>(distances + queries * k)) {}
+
+  uint32_t* report;
+  int64_t* ids;
+  float* distances;
+  uint8_t* failed;
+};
+
+class GraphSearcherCuda {
+ public:
+  GraphSearcherCuda(int device, const GpuGraphSearch& search, const MatrixView& queries, const NeighborsView& out,
+                    const Resources& given)
+      : guard_(device),
+        context_(std::make_shared<const DeviceContext>(device, given.options().stream)),
+        resources_(given.with_device(Device::cuda(device)).with_stream(context_->stream())),
+        search_(search),
+        queries_(queries),
+        out_(out),
+        multiprocessors_(usable_gpu_when_idle(Device::cuda(device)).multiprocessors),
+        by_page_(out.space.host_readable() && PageResults::bytes(queries.rows(), out.k) <= PinnedPage::kDownBytes),
+        shape_(shape_of()),
+        together_(together_of(device)),
+        layout_(shape_, together_),
+        memory_(layout_.bytes, "the search of a graph", context_, resources_),
+        failed_(by_page_ ? 0 : together_, "queries that are searched exactly", resources_),
+        upload_(false, resources_) {}
+
+  std::vector<int64_t> run() {
+    std::vector<int64_t> failed;
+    if (context_->only_counts()) return failed;
+    PinnedPage page(context_->device());
+    if (search_.kept != nullptr) context_->copy_values(at(layout_.kept), search_.kept, shape_.kept_words);
+    ProgressMeter meter("search", queries_.rows(), resources_);
+    for (int64_t first = 0; first < queries_.rows(); first += together_) {
+      resources_.check_cancelled();
+      const int64_t count = std::min(together_, queries_.rows() - first);
+      page.use(context_->stream());
+      search_batch(first, count, page);
+      context_->synchronize();
+      page.finished();
+      deliver(first, count, page, failed);
+      meter.add(count);
+    }
+    meter.finish();
+    return failed;
+  }
+
+ private:
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(memory_.data());
+  }
+
+  bool queries_come() const { return queries_.space().host_readable(); }
+
+  GraphBatchShape shape_of() const {
+    const GraphPlan& plan = search_.plan;
+    GraphBatchShape shape;
+    shape.row_bytes = queries_come() ? queries_.cols() * size_of(queries_.dtype()) : 0;
+    shape.most = std::min(plan.walk.kept > 0 ? plan.walk.kept : plan.walk.beam, plan.candidates);
+    shape.k = out_.k;
+    shape.results = out_.space.host_readable() && !by_page_ ? 1 : 0;
+    shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
+    return shape;
+  }
+
+  // All at once, where a share of the memory left has room for them.
+  int64_t together_of(int device) const {
+    constexpr int64_t kSome = 256;
+    if (context_->only_counts()) return 1;
+    const int64_t most = std::clamp<int64_t>(queries_.rows(), 1, kMostTogether);
+    if (most <= kSome) return most;
+    const int64_t each = divide_up(GraphBatchLayout(shape_, kSome).bytes, kSome);
+    return std::clamp<int64_t>(device_memory_left(device, resources_) / kDeviceShare / each, 1, most);
+  }
+
+  DeviceRowsView bring(int64_t first, int64_t count, const PinnedPage& page) {
+    const MatrixView some = queries_.slice(first, count);
+    DeviceRowsView view = device_rows(some);
+    inline_.bytes = 0;
+    if (!queries_come()) return view;
+    view.data = at(layout_.queries);
+    view.stride = some.cols();
+    const int64_t bytes = count * shape_.row_bytes;
+    const bool by_launch = bytes <= InlineQueries::kMostBytes;
+    if (by_launch || bytes <= PinnedPage::kUpBytes) {
+      std::byte* const to = by_launch ? inline_.values : page.up();
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * shape_.row_bytes, some.row(i), static_cast<size_t>(shape_.row_bytes));
+      }
+      if (by_launch) {
+        inline_.bytes = bytes;
+      } else {
+        view.data = page.up();  // read once by each kernel
+      }
+      return view;
+    }
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("copy", count, quiet);
+    upload_.copy(some, at(layout_.queries), context_->stream(), meter);
+    return view;
+  }
+
+  void search_batch(int64_t first, int64_t count, PinnedPage& page) {
+    const DeviceRowsView queries = bring(first, count, page);
+    uint32_t* const bad_query = &page.words()->bad_row;
+    launch_walks(walk_task(queries, bad_query), inline_, multiprocessors_, context_->stream());
+    launch_graph_compare(compare_task(queries, first, bad_query, page), inline_, context_->stream());
+    if (shape_.results == 0 && by_page_) return;
+    context_->copy_values(failed_.data(), at(layout_.failed), count);
+    if (shape_.results == 0) return;
+    context_->copy_values(out_.ids + first * out_.k, at(layout_.ids), count * out_.k);
+    context_->copy_values(out_.distances + first * out_.k, at(layout_.distances), count * out_.k);
+  }
+
+  PlaceRows place_rows() const {
+    const WalkGraphOnGpu& there = search_.graph;
+    const PlaceOrder& order = there.graph().order;
+    return {there.place_offsets.as<uint32_t>(), there.place_rows.as<uint32_t>(), order.places(), order.row_count()};
+  }
+
+  WalkTaskCuda walk_task(const DeviceRowsView& queries, uint32_t* bad_query) const {
+    const WalkGraphOnGpu& there = search_.graph;
+    const WalkGraph& graph = there.graph();
+    WalkTaskCuda task;
+    task.kind = graph.coder.kind();
+    task.codes = there.codes.as<int8_t>();
+    task.tail = search_.rows.tail.as<int8_t>();
+    task.centres = there.centres.as<int8_t>();
+    task.places = graph.order.places();
+    task.stride = graph.coder.place_bytes();
+    task.tail_places = search_.rows.tail.bytes() / task.stride;
+    task.edges = there.edges.as<uint32_t>();
+    task.degree = static_cast<int>(graph.degree);
+    task.cells = static_cast<int>(graph.cells);
+    task.entry_offsets = there.entry_offsets.as<uint32_t>();
+    task.entries = there.entries.as<uint32_t>();
+    task.rows = place_rows();
+    task.offsets = there.offsets.as<float>();
+    task.inverse_step = 1.0 / static_cast<double>(graph.coder.step());
+    task.widest = static_cast<double>(graph.coder.widest());
+    task.unit_length = graph.coder.unit_length();
+    task.queries = queries;
+    task.cols = queries_.cols();
+    task.beam = static_cast<int>(search_.plan.walk.beam);
+    task.width = static_cast<int>(search_.plan.walk.width);
+    task.kept = static_cast<int>(search_.plan.walk.kept);
+    task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
+    task.most = shape_.most;
+    task.found = at(layout_.found);
+    task.found_count = at(layout_.found_count);
+    task.bad_query = bad_query;
+    return task;
+  }
+
+  GraphCompareTask compare_task(const DeviceRowsView& queries, int64_t first, uint32_t* bad_query,
+                                const PinnedPage& page) const {
+    GraphCompareTask task;
+    task.codec = search_.rows.codec == nullptr ? CodecView{search_.rows.format} : codec_view(*search_.rows.codec);
+    task.code_bytes = search_.rows.format.bytes();
+    task.kind = key_kind(search_.metric);
+    task.vectors = search_.rows.vectors.as<uint8_t>();
+    task.rows = place_rows();
+    task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
+    task.queries = queries;
+    task.found = at(layout_.found);
+    task.found_count = at(layout_.found_count);
+    task.most = shape_.most;
+    task.fewest = search_.plan.fewest_kept;
+    task.candidates = search_.plan.candidates;
+    task.k = out_.k;
+    task.fewest_rows = std::min(out_.k, search_.kept_rows);
+    task.exit = ResultExit(search_.metric);
+    const PageResults paged(page.down(), queries.count, out_.k);
+    task.report = paged.report;
+    task.bad_query = bad_query;
+    if (by_page_) {
+      task.ids = paged.ids;
+      task.distances = paged.distances;
+      task.failed = paged.failed;
+      return task;
+    }
+    task.failed = at(layout_.failed);
+    task.ids = shape_.results > 0 ? at(layout_.ids) : out_.ids + first * out_.k;
+    task.distances = shape_.results > 0 ? at(layout_.distances) : out_.distances + first * out_.k;
+    return task;
+  }
+
+  // After a wait.
+  void deliver(int64_t first, int64_t count, const PinnedPage& page, std::vector<int64_t>& failed) const {
+    const PageResults paged(page.down(), count, out_.k);
+    const uint32_t bad = *paged.report;
+    if (bad != kNoBadQuery && search_.check_finite) throw_not_finite("query", first + int64_t{bad});
+    const uint8_t* const who = by_page_ ? paged.failed : failed_.data();
+    for (int64_t i = 0; i < count; ++i) {
+      if (who[i] != 0) failed.push_back(first + i);
+    }
+    if (!by_page_) return;
+    std::copy_n(paged.ids, count * out_.k, out_.ids + first * out_.k);
+    std::copy_n(paged.distances, count * out_.k, out_.distances + first * out_.k);
+  }
+
+  const DeviceGuard guard_;
+  const std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  const GpuGraphSearch& search_;
+  const MatrixView queries_;
+  const NeighborsView out_;
+  const int multiprocessors_;
+  const bool by_page_;  // results go to the host by the pinned page
+  const GraphBatchShape shape_;
+  const int64_t together_;
+  const GraphBatchLayout layout_;
+  const DeviceBuffer memory_;
+  const HostArray<uint8_t> failed_;
+  RowUpload upload_;
+  InlineQueries inline_;
+};
+
+}  // namespace
+
+std::vector<int64_t> search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
+                                         const NeighborsView& out, const Resources& resources) {
+  if (queries.rows() == 0) return {};
+  return GraphSearcherCuda(device, search, queries, out, resources).run();
+}
+
+}  // namespace kith

@@ -1,0 +1,132 @@
+// The state of a graph index on a GPU: copies of graph and rows there, which the first search makes and later ones
+// share, and what is left to exact search.
+#include <kith/index.hpp>
+
+#include "core/within_limits.hpp"
+#include "index/factory.hpp"
+#include "index/graph_state.hpp"
+#include "index/host_rows.hpp"
+#include "rows/finite_check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+// Rows of a file are read as one array: what lies on the host and is looked at there.
+void refuse_bad_queries(const MatrixView& queries, const IndexParams& params, const Resources& resources) {
+  if (only_counts(resources)) return;
+  const bool chi_square = params.metric == Metric::chi_square;
+  if (!params.check_finite && !chi_square) return;
+  const HostRows rows(queries, resources);
+  if (params.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+  if (chi_square) refuse_negative("query", rows.view(), {0}, resources);
+}
+
+}  // namespace
+
+std::shared_ptr<const WalkGraphOnGpu> GraphState::graph_on_gpu(int device, const Resources& resources) const {
+  const Device there = Device::cuda(device);
+  const auto suits = [&](const WalkGraphOnGpu& copy) { return copy.source == front_.graph; };
+  if (auto found = front_.on_gpus->find(there, suits)) return found;
+  auto made = std::make_shared<const WalkGraphOnGpu>(front_.graph, device, resources);
+  return only_counts(resources) ? made : front_.on_gpus->keep(there, std::move(made), suits);
+}
+
+std::shared_ptr<const GraphRowsOnGpu> GraphState::rows_on_gpu(int device, const Resources& resources) const {
+  return rows_on_gpus_.get(Device::cuda(device), resources, [&] {
+    GraphRowsOnGpu::Wish wish;
+    wish.format = vectors_->format();
+    wish.codec = vectors_->codec();
+    wish.rows = content().rows;
+    if (front_.tail != nullptr) {
+      wish.tail = front_.tail->data();
+      wish.tail_bytes = front_.tail_rows() * front_.graph->coder.place_bytes();
+    }
+    auto made = std::make_shared<GraphRowsOnGpu>(wish, device, resources,
+                                                 [&](std::byte* to) { vectors_->copy_to_gpu(to, device, resources); });
+    if (wish.codec != nullptr) return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
+    // Rows were looked at when they were added; queries are before they are searched.
+    IndexParams behind = params_;
+    behind.prepare = false;
+    behind.check_finite = false;
+    const MatrixView rows(made->vectors.data(), wish.format.dtype, {wish.rows, wish.format.cols, wish.format.cols},
+                          MemorySpace::cuda(device));
+    made->exact = make_flat(behind)->added(nullptr, rows, Ownership::borrow, resources);
+    return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
+  });
+}
+
+SharedState GraphState::exact_on_gpu(int device, const Resources& resources) const {
+  const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
+  if (rows->exact == nullptr) return store_;
+  return {rows, rows->exact.get()};
+}
+
+bool GraphState::search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out,
+                               const SearchParams& params, const Resources& resources) const {
+  KeptRows kept(params.filter, content().rows, resources);
+  const GraphPlan plan = plan_graph_search(search_of(params, kept.count()));
+  const int64_t places = front_.graph == nullptr ? 0 : front_.graph->order.places();
+  const bool walks = !plan.exact;
+  if (walks && !suits_gpu_walk(front_.graph->coder, plan, places, degree_, params.k)) {
+    resources.log(LogLevel::info, "the graph is walked on the CPU: by this metric, or with so wide a beam");
+    return false;
+  }
+  if (only_counts(resources)) {
+    count_search_on_gpu(device, queries, out, params, resources);
+    return true;
+  }
+  const SharedState exact = exact_on_gpu(device, resources);
+  if (!walks) {
+    refuse_bad_queries(queries, params_, resources);
+    exact->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
+    return true;
+  }
+  const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
+  const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
+  GpuGraphSearch search{*graph, *rows, plan, params_.metric, params_.check_finite, nullptr};
+  if (kept.leaves_some_out()) search.kept = kept.bits(resources);
+  search.stored = content().rows;
+  search.kept_rows = kept.count();
+  const std::vector<int64_t> left = search_graph_on_gpu(device, search, queries, out, resources);
+  if (left.empty()) return true;
+  const HostRows on_host(queries, resources);
+  search_exactly(*exact, left, on_host.view(), out, params.filter, resources);
+  return true;
+}
+
+// The largest of what it may turn out to be, as count_search() has it.
+void GraphState::count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out,
+                                     const SearchParams& params, const Resources& resources) const {
+  const SearchParams exact{.k = params.k, .filter = params.filter};
+  const SharedState state = exact_on_gpu(device, resources);
+  const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
+  const Footprint whole =
+      footprint_of_call(resources, [&](const Resources& used) { state->search(queries, out, exact, used); });
+  const GraphSearch search = search_of(params, content().rows);
+  if (search.degree == 0) return count_work(whole, resources);
+  const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
+  const Footprint walks = footprint_of_call(resources, [&](const Resources& used) {
+    GraphPlan plan = plan_graph_search(search);
+    const bool filtered = params.filter.form() != RowFilter::Form::none;
+    if (plan.exact && !filtered) return;
+    if (filtered) plan.walk = widest_walk(search);
+    plan.candidates = std::min(search.refine, kWidestBeam / search.k) * search.k;
+    const uint64_t some_bits = 0;
+    GpuGraphSearch counted{*graph, *rows, plan, params_.metric, params_.check_finite, filtered ? &some_bits : nullptr};
+    counted.stored = content().rows;
+    (void)search_graph_on_gpu(device, counted, queries, out, used);
+  });
+  const Footprint left = footprint_of_call(resources, [&](const Resources& used) {
+    const HostRows on_host(queries, used);
+    const int64_t few = std::min<int64_t>(queries.rows(), 256);
+    MatrixBuffer copied(queries.dtype(), few, queries.cols(), "queries that are searched exactly", used);
+    Neighbors found(few, params.k, used);
+    state->search(copied.view(), found.view(), exact, used);
+  });
+  count_work(whole.then(walks).then(left), resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,223 @@
+// A Graph index searched on a GPU gives the bytes of the CPU: metrics, dtypes, codes behind it, few and many queries,
+// beams and widths, duplicates, filters, removed rows, rows behind the graph, and wherever queries and results lie.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+#include "graph/search/walk_task_cuda.hpp"
+#include "reference/data.hpp"
+#include "reference/data_kinds.hpp"
+
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+class CudaGraphIndexSmall : public OnCuda {};
+
+Index graph_index(const MatrixView& rows, const char* factory = "Graph16", Metric metric = Metric::l2) {
+  Index index(factory, {.metric = metric});
+  if (!index.trained()) index.train(rows, on_cpu());
+  index.add(rows, Ownership::copy, on_cpu());
+  return index;
+}
+
+// Wherever queries and results lie.
+void expect_as_on_cpu(const Index& index, const MatrixView& queries, const SearchParams& params,
+                      const std::string& what) {
+  const Neighbors expected = index.search(queries, params, on_cpu());
+  const auto count = static_cast<size_t>(expected.queries() * expected.k());
+  const auto same = [&](const int64_t* ids, const float* distances, const char* where) {
+    int64_t differ = 0;
+    for (size_t i = 0; i < count; ++i) differ += ids[i] != expected.ids()[i] ? 1 : 0;
+    EXPECT_EQ(differ, 0) << "ids of " << count << ", " << what << ", " << where;
+    EXPECT_EQ(std::memcmp(distances, expected.distances(), count * sizeof(float)), 0) << what << ", " << where;
+  };
+  const Neighbors found = index.search(queries, params, on_cuda());
+  same(found.ids(), found.distances(), "queries on the host");
+  const DeviceMatrix there(queries);
+  const DeviceResult result(expected.queries(), expected.k());
+  index.search(there.view(), result.view, params, on_cuda());
+  std::vector<int64_t> ids(count);
+  std::vector<float> distances(count);
+  result.ids.read(ids.data());
+  result.distances.read(distances.data());
+  same(ids.data(), distances.data(), "queries and results on the device");
+}
+
+TEST_F(CudaGraphIndexSmall, EveryMetric) {
+  const auto rows = reference::without_sign(reference::make_kind("low_rank_24", 9000, 1));
+  const MatrixView queries = rows.view().slice(0, 70);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine, Metric::l1,
+                              Metric::linf, Metric::chi_square}) {
+    const Index index = graph_index(rows.view(), "Graph16", metric);
+    const std::string what(name_of(metric));
+    expect_as_on_cpu(index, queries, {.k = 10, .beam = 40}, what);
+    expect_as_on_cpu(index, queries, {.k = 1, .refine = 1, .beam = 16}, what);
+    expect_as_on_cpu(index, queries.slice(0, 1), {.k = 10, .beam = 40}, what + ", one query");
+  }
+}
+
+TEST_F(CudaGraphIndexSmall, AnyBatchBeamAndWidth) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  const auto queries = make_floats(Shape::gaussian, 5000, rows.cols, 2);
+  for (const char* const factory : {"Graph16", "Graph32", "Graph64", "Graph128"}) {
+    const Index index = graph_index(rows.view(), factory);
+    for (const int64_t count : {1, 2, 7, 130, 1500, 5000}) {
+      expect_as_on_cpu(index, queries.view().slice(0, count), {.k = 10, .beam = 24},
+                       std::string(factory) + " " + std::to_string(count) + " queries");
+    }
+    for (const int64_t beam : {1, 2, 33, 64, 130}) {
+      for (const int64_t width : {1, 3, 64}) {
+        expect_as_on_cpu(index, queries.view().slice(0, 20), {.k = 5, .beam = beam, .width = width},
+                         std::string(factory) + " beam " + std::to_string(beam) + " width " + std::to_string(width));
+      }
+    }
+    expect_as_on_cpu(index, queries.view().slice(0, 20), {.k = 100, .beam = 16}, "k above the beam");
+    expect_as_on_cpu(index, queries.view().slice(0, 20), {.k = 3, .refine = 40, .beam = 16}, "more than the beam");
+    expect_as_on_cpu(index, queries.view().slice(0, 20), {}, "defaults");
+    expect_as_on_cpu(index, queries.view().slice(0, 20), {.recall = 1}, "exact");
+  }
+}
+
+TEST_F(CudaGraphIndexSmall, ColumnsDtypesAndCodes) {
+  for (const int64_t cols : {1, 3, 16, 17, 100, 129, 960, 2048}) {
+    const auto points = make_floats(Shape::gaussian, 4300, std::min<int64_t>(cols, 12), 1);
+    const auto basis = make_floats(Shape::gaussian, points.cols, cols, 2);
+    Matrix<float> rows(4300, cols);
+    for (int64_t i = 0; i < 4300; ++i) {
+      for (int64_t j = 0; j < points.cols; ++j) {
+        for (int64_t c = 0; c < cols; ++c) rows.row(i)[c] += points.row(i)[j] * basis.row(j)[c];
+      }
+    }
+    const Index index = graph_index(rows.view());
+    expect_as_on_cpu(index, rows.view().slice(0, 30), {.beam = 20}, std::to_string(cols) + " columns");
+  }
+  const auto bytes = make_bytes(6000, 24, 3);
+  const auto queries = make_bytes(40, 24, 4);
+  const auto floats = make_floats(Shape::gaussian, 6000, 24, 5);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+    expect_as_on_cpu(graph_index(bytes.view(), "Graph32", metric), queries.view(), {.beam = 30}, "u8");
+    for (const char* const factory : {"Graph16,SQ8", "Graph16,SQfp16", "PCA12,Graph16,RFlat"}) {
+      expect_as_on_cpu(graph_index(floats.view(), factory, metric), floats.view().slice(0, 40), {.beam = 30}, factory);
+    }
+  }
+  // Far outside: queries of words.
+  Matrix<float> far(20, 24);
+  for (int64_t i = 0; i < 20; ++i) {
+    for (int64_t c = 0; c < 24; ++c) far.row(i)[c] = floats.row(i)[c] * static_cast<float>(10 << i);
+  }
+  expect_as_on_cpu(graph_index(floats.view()), far.view(), {.beam = 30}, "far queries");
+}
+
+TEST_F(CudaGraphIndexSmall, HardRows) {
+  for (const Shape shape : reference::kAllShapes) {
+    const auto rows = make_floats(shape, 4500, 6, 1);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      expect_as_on_cpu(graph_index(rows.view(), "Graph16", metric), rows.view().slice(0, 20), {.beam = 40},
+                       std::string(name_of(shape)) + " " + std::string(name_of(metric)));
+    }
+  }
+  // Thousands of equal rows, at few places.
+  auto rows = make_floats(Shape::gaussian, 9000, 8, 1);
+  for (int64_t i = 0; i < 9000; ++i) std::memcpy(rows.row(i), rows.row(i % 11), 8 * sizeof(float));
+  const Index equal = graph_index(rows.view());
+  expect_as_on_cpu(equal, rows.view().slice(0, 20), {.k = 10, .beam = 10}, "equal rows");
+  expect_as_on_cpu(equal, rows.view().slice(0, 20), {.k = 100, .beam = 10}, "equal rows");
+  for (int64_t i = 0; i < 6000; ++i) std::memcpy(rows.row(i), rows.row(0), 8 * sizeof(float));
+  const auto others = make_floats(Shape::gaussian, 3000, 8, 2);
+  for (int64_t i = 0; i < 3000; ++i) std::memcpy(rows.row(6000 + i), others.row(i), 8 * sizeof(float));
+  expect_as_on_cpu(graph_index(rows.view()), rows.view().slice(5990, 30), {.k = 10, .beam = 20}, "6,000 equal rows");
+}
+
+TEST_F(CudaGraphIndexSmall, FewRows) {
+  for (const int64_t count : {1, 2, 15, 300, 4095, 4096}) {
+    const auto rows = make_floats(Shape::gaussian, count, 8, 1);
+    expect_as_on_cpu(graph_index(rows.view(), "Graph32"), rows.view().slice(0, std::min<int64_t>(count, 5)), {.k = 13},
+                     std::to_string(count) + " rows");
+  }
+}
+
+TEST_F(CudaGraphIndexSmall, FiltersRemovedRowsAndRowsBehindTheGraph) {
+  const auto rows = reference::make_kind("low_rank_24", 12000, 1);
+  const auto queries = make_floats(Shape::gaussian, 150, rows.cols, 2);
+  Index index = graph_index(rows.view().slice(0, 11000));
+  const auto search_all = [&](const std::string& what) {
+    expect_as_on_cpu(index, queries.view(), {.beam = 30}, what);
+    for (const int64_t of : {2, 3, 5, 20, 1000}) {
+      std::vector<uint8_t> mask(static_cast<size_t>(index.size()));
+      for (size_t i = 0; i < mask.size(); i += static_cast<size_t>(of)) mask[i] = 1;
+      const RowFilter filter = RowFilter::mask(mask.data(), static_cast<int64_t>(mask.size()));
+      expect_as_on_cpu(index, queries.view(), {.filter = filter, .beam = 30}, what + ", one of " + std::to_string(of));
+      expect_as_on_cpu(index, queries.view().slice(0, 1), {.k = 3, .filter = filter, .beam = 16}, what + ", one query");
+    }
+    // Kept rows that lie together: walks that do not come there have failed.
+    std::vector<uint8_t> half(static_cast<size_t>(index.size()));
+    for (size_t i = 0; i < half.size(); ++i) half[i] = rows.row(static_cast<int64_t>(i))[0] > 0 ? 1 : 0;
+    const RowFilter filter = RowFilter::mask(half.data(), static_cast<int64_t>(half.size()));
+    expect_as_on_cpu(index, queries.view(), {.filter = filter, .beam = 20}, what + ", half");
+  };
+  search_all("all linked");
+  index.add(rows.view().slice(11000, 700), Ownership::copy, on_cpu());
+  index.add(rows.view().slice(11700, 1), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().rows, 11701);
+  search_all("some behind the graph");
+  std::vector<int64_t> gone;
+  for (int64_t i = 0; i < 11701; i += 9) gone.push_back(i);
+  index.remove({gone.data(), static_cast<int64_t>(gone.size()), {}}, on_cpu());
+  search_all("some removed");
+}
+
+TEST_F(CudaGraphIndexSmall, OnItsDeviceWithLimitsAndErrors) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  const auto queries = make_floats(Shape::gaussian, 50, rows.cols, 2);
+  const Index here = graph_index(rows.view());
+  const Index index = here.to(Device::cuda(0));
+  const Neighbors found = index.search(queries.view(), {.k = 10}, Resources());
+  const Neighbors expected = here.search(queries.view(), {.k = 10}, on_cpu());
+  EXPECT_EQ(std::memcmp(found.ids(), expected.ids(), 500 * sizeof(int64_t)), 0);
+  EXPECT_GT(index.bytes().device, 9000 * (16 * 4 + rows.cols * 5));
+  auto bad = make_floats(Shape::gaussian, 50, rows.cols, 2);
+  bad.row(31)[5] = std::numeric_limits<float>::quiet_NaN();
+  bad.row(40)[5] = std::numeric_limits<float>::infinity();
+  for (int turn = 0; turn < 2; ++turn) {
+    try {
+      (void)index.search(bad.view(), {.k = 10}, on_cuda());
+      ADD_FAILURE() << "a NaN was searched for";
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("31"), std::string::npos) << error.what();
+    }
+    const Neighbors again = index.search(queries.view(), {.k = 10}, on_cuda());
+    EXPECT_EQ(std::memcmp(again.ids(), expected.ids(), 500 * sizeof(int64_t)), 0);
+  }
+  // A limit that is named is enough.
+  ResourceOptions options;
+  options.device = Device::cuda(0);
+  options.device_memory_limit = 1000;
+  const Index fresh = graph_index(rows.view());
+  try {
+    (void)fresh.search(queries.view(), {.k = 10}, Resources(options));
+    ADD_FAILURE() << "1,000 bytes were enough";
+  } catch (const OutOfMemory& error) {
+    options.device_memory_limit = error.bytes_needed();
+    const Neighbors within = fresh.search(queries.view(), {.k = 10}, Resources(options));
+    EXPECT_EQ(std::memcmp(within.ids(), expected.ids(), 500 * sizeof(int64_t)), 0);
+  }
+  const RangeNeighbors in_range = index.range_search(queries.view(), {.radius = 3.0F}, on_cuda());
+  const RangeNeighbors in_range_cpu = here.range_search(queries.view(), {.radius = 3.0F}, on_cpu());
+  ASSERT_EQ(in_range.size(), in_range_cpu.size());
+  EXPECT_EQ(std::memcmp(in_range.ids(), in_range_cpu.ids(), static_cast<size_t>(in_range.size()) * 8), 0);
+}
+
+}  // namespace
+}  // namespace kith
