@@ -8,6 +8,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/distance/row_sum_cuda.hpp"
@@ -90,6 +91,7 @@ __global__ void __launch_bounds__(kCompareThreads)
   auto* const list = reinterpret_cast<uint64_t*>(values + padded_cols(task.codec.format.cols));
   const CodeKeys keys{task.codec, task.kind};
   const double inverse_q = load_any_query(task, given.rows(task.queries), query, values);
+  ptx::wait_for_kernel_before();  // the walks
   const Reader reader(task.codec, task.vectors);
   const auto k = static_cast<int>(task.k);
   const int64_t count = task.found_count[query];
@@ -152,7 +154,8 @@ void launch_graph_compare(const GraphCompareTask& task, const InlineQueries& giv
   visit_reader(task.codec.format, [&](auto tag) {
     const auto kernel = graph_compare_kernel<typename decltype(tag)::type>;
     allow_all_shared_memory(kernel);
-    launch(kernel, Grid::of(task.queries.count, kCompareThreads).with_shared(bytes), stream, task, given, room);
+    launch(kernel, Grid::of(task.queries.count, kCompareThreads).with_shared(bytes).chained(), stream, task, given,
+           room);
   });
 }
 

@@ -16,6 +16,19 @@ GpuBytes copied(const HostArray<T>& array, int64_t count, int device, const Reso
   return GpuBytes(array.data(), count * static_cast<int64_t>(sizeof(T)), device, resources);
 }
 
+// The squared norms of the centres' codes; none where they are no codes.
+GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources) {
+  if (!graph.coder.has_codes()) return {};
+  const int64_t stride = graph.coder.place_bytes();
+  const HostArray<uint32_t> norms(graph.cells, kGraphPurpose, resources);
+  for (int64_t cell = 0; cell < graph.cells && !only_counts(resources); ++cell) {
+    const auto* const code = reinterpret_cast<const int8_t*>(graph.centres.data() + cell * stride);
+    norms[cell] = 0;
+    for (int64_t c = 0; c < stride; ++c) norms[cell] += static_cast<uint32_t>(code[c] * code[c]);
+  }
+  return copied(norms, graph.cells, device, resources);
+}
+
 }  // namespace
 
 GpuBytes::GpuBytes(int64_t bytes, int device, const Resources& resources) : bytes_(bytes) {
@@ -38,11 +51,12 @@ WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int devic
       place_offsets(copied(source->order.offsets(), source->order.places() + 1, device, resources)),
       place_rows(copied(source->order.rows(), source->order.row_count(), device, resources)),
       offsets(source->coder.offsets().data(), static_cast<int64_t>(source->coder.offsets().size() * sizeof(float)),
-              device, resources) {}
+              device, resources),
+      centre_norms(norms_of(*source, device, resources)) {}
 
 int64_t WalkGraphOnGpu::bytes() const {
   return codes.bytes() + edges.bytes() + centres.bytes() + entry_offsets.bytes() + entries.bytes() +
-         place_offsets.bytes() + place_rows.bytes() + offsets.bytes();
+         place_offsets.bytes() + place_rows.bytes() + offsets.bytes() + centre_norms.bytes();
 }
 
 std::shared_ptr<const CodecOnDevice> GraphRowsOnGpu::codec_of(const Wish& wish, int device,

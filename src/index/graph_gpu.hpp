@@ -54,7 +54,7 @@ class WalkGraphOnGpu {
   int64_t bytes() const;
 
   const std::shared_ptr<const WalkGraph> source;
-  const GpuBytes codes, edges, centres, entry_offsets, entries, place_offsets, place_rows, offsets;
+  const GpuBytes codes, edges, centres, entry_offsets, entries, place_offsets, place_rows, offsets, centre_norms;
 };
 
 class CodecOnDevice;

@@ -31,12 +31,14 @@ struct GraphBatchShape {
   int64_t k = 0;
   int64_t results = 0;  // 1: they go to the host by way of the device
   int64_t kept_words = 0;
+  int64_t ranked = 0;  // cells of a query that a kernel of its own ranks
 };
 
 struct GraphBatchLayout : WorkspaceLayout {
   GraphBatchLayout(const GraphBatchShape& shape, int64_t batch)
       : kept(take<uint64_t>(shape.kept_words)),
         queries(take<std::byte>(batch, shape.row_bytes)),
+        near_cells(take<uint32_t>(batch, shape.ranked)),
         found(take<uint32_t>(batch, shape.most)),
         found_count(take<uint32_t>(batch)),
         failed(take<uint8_t>(batch)),
@@ -45,6 +47,7 @@ struct GraphBatchLayout : WorkspaceLayout {
 
   Slot<uint64_t> kept;  // bits of the filter
   Slot<std::byte> queries;
+  Slot<uint32_t> near_cells;
   Slot<uint32_t> found;
   Slot<uint32_t> found_count;
   Slot<uint8_t> failed;
@@ -86,7 +89,7 @@ class GraphSearcherCuda {
         layout_(shape_, together_),
         memory_(layout_.bytes, "the search of a graph", context_, resources_),
         failed_(by_page_ ? 0 : together_, "queries that are searched exactly", resources_),
-        upload_(false, resources_) {}
+        upload_(goes_pinned(), resources_) {}
 
   std::vector<int64_t> run() {
     std::vector<int64_t> failed;
@@ -114,6 +117,9 @@ class GraphSearcherCuda {
     return slot.in(memory_.data());
   }
 
+  bool goes_pinned() const {
+    return shape_.row_bytes > 0 && wants_pinned(queries_.space(), together_ * shape_.row_bytes, resources_);
+  }
   bool queries_come() const { return queries_.space().host_readable(); }
 
   GraphBatchShape shape_of() const {
@@ -124,6 +130,9 @@ class GraphSearcherCuda {
     shape.k = out_.k;
     shape.results = out_.space.host_readable() && !by_page_ ? 1 : 0;
     shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
+    const bool ranks =
+        queries_.rows() >= kFewestRanked && search_.graph.graph().coder.place_bytes() <= kMostRankedStride;
+    shape.ranked = ranks ? kNearCells : 0;
     return shape;
   }
 
@@ -198,6 +207,8 @@ class GraphSearcherCuda {
     task.cells = static_cast<int>(graph.cells);
     task.entry_offsets = there.entry_offsets.as<uint32_t>();
     task.entries = there.entries.as<uint32_t>();
+    task.centre_norms = there.centre_norms.as<uint32_t>();
+    task.near_cells = shape_.ranked > 0 ? at(layout_.near_cells) : nullptr;
     task.rows = place_rows();
     task.offsets = there.offsets.as<float>();
     task.inverse_step = 1.0 / static_cast<double>(graph.coder.step());

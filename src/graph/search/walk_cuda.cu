@@ -18,9 +18,7 @@
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
 #include "cuda/warp.hpp"
-#include "kernels/distance/canonical.hpp"
-#include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
+#include "graph/search/code_query_cuda.hpp"
 
 #include <cuda_runtime.h>
 
@@ -88,7 +86,7 @@ class Walker {
       return;
     }
     sync();
-    begin_with_cells();
+    begin_with_cells(query);
     begin_with_tail();
     while (open()) compare_opened();
     write(query);
@@ -126,66 +124,20 @@ class Walker {
     }
   }
 
-  // The query as WalkCoder::query() codes it; every warp knows all of it, the first one writes. False where a value is
-  // not finite.
+  // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
   __device__ bool load(const DeviceRowsView& queries, int64_t query) {
-    const void* const row = row_bytes_at(queries, query);
-    const auto cols = static_cast<int>(task_.cols);
-    double to_unit = 1;
-    if (task_.unit_length) {
-      double lanes[kRowThreadLanes] = {};
-      for (int first = lane() % kRowThreads * kRowThreadLanes; first < cols; first += kCanonicalLanes) {
-        KITH_UNROLL
-        for (int i = 0; i < kRowThreadLanes; ++i) {
-          const double x = first + i < cols ? stored_value(row, queries.dtype, first + i) : 0.0;
-          lanes[i] = fma(x, x, lanes[i]);
-        }
-      }
-      const double square = __shfl_sync(kAllLanes, join_row_threads(lanes, row_threads()), 0);
-      to_unit = canonical_inverse_norm(square);
-    }
-    const bool products = task_.kind == WalkKind::products;
-    const auto moved = [&](int col) {
-      double x = stored_value(row, queries.dtype, col);
-      if (task_.unit_length) x = static_cast<double>(static_cast<float>(x * to_unit));
-      return products ? x : x - static_cast<double>(task_.offsets[col]);
-    };
-    double least = 0;
-    double most = 0;
-    bool bad = false;
-    for (int col = lane(); col < cols; col += 32) {
-      const double x = moved(col);
-      bad |= !(x - x == 0.0);
-      least = fmin(least, x);
-      most = fmax(most, x);
-    }
-    if (__any_sync(kAllLanes, bad)) return false;
-    KITH_UNROLL
-    for (int apart = 16; apart > 0; apart /= 2) {
-      least = fmin(least, __shfl_xor_sync(kAllLanes, least, apart));
-      most = fmax(most, __shfl_xor_sync(kAllLanes, most, apart));
-    }
-    const double largest = fmax(-least, most);
-    double inverse = task_.inverse_step;
-    if (products) {
-      const bool whole = queries.dtype == DType::u8 || queries.dtype == DType::i8;
-      inverse = whole || largest == 0 ? 1.0 : 127.0 / largest;
-    } else if (largest * inverse > task_.widest) {
-      inverse = task_.widest / largest;
-    }
-    bytes_ = rint(least * inverse) >= -128 && rint(most * inverse) <= 127;
-    norm_ = 0;
-    for (int col = lane(); col < task_.stride; col += 32) {
-      const int level = col < cols ? static_cast<int>(rint(moved(col) * inverse)) : 0;
-      norm_ += static_cast<uint32_t>(level) * static_cast<uint32_t>(level);
-      if (warp() != 0) continue;
+    const CodedQuery coded(task_, queries, query);
+    if (!coded.finite()) return false;
+    bytes_ = coded.bytes();
+    norm_ = coded.visit([&](int col, int level) {
+      if (warp() != 0) return;
       if (bytes_) {
         at<int8_t>(task_.layout.query)[col] = static_cast<int8_t>(level);
       } else {
         at<int16_t>(task_.layout.query)[col] = static_cast<int16_t>(level);
       }
-    }
-    norm_ = products ? 0 : warp_sum(norm_);
+    });
+    if (task_.kind == WalkKind::products) norm_ = 0;
     return true;
   }
 
@@ -354,8 +306,8 @@ class Walker {
     if (task_.kept_bits != nullptr) enter(kept_, fresh_kept(), false);
   }
 
-  __device__ void begin_with_cells() {
-    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+  // The nearest cells, where no kernel before has found them.
+  __device__ void rank_cells(SortedList& near) {
     // Small rounds first: they bound those after them.
     int round = 32;
     for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kWalkRound)) {
@@ -374,6 +326,18 @@ class Walker {
       sync();
       enter(near, to, false);
       sync();
+    }
+  }
+
+  __device__ void begin_with_cells(int64_t query) {
+    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+    const uint32_t* const ranked = task_.near_cells == nullptr ? nullptr : task_.near_cells + query * kNearCells;
+    if (ranked != nullptr && ranked[0] != kNotRanked) {
+      near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
+      if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;
+      sync();
+    } else {
+      rank_cells(near);
     }
     // The entries of these cells, one cell's behind the other's.
     int total = 0;
@@ -513,6 +477,7 @@ void launch_with(const WalkTaskCuda& task, const InlineQueries& given, cudaStrea
 
 void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiprocessors, cudaStream_t stream) {
   const int warps = walk_warps(task.queries.count, multiprocessors);
+  if (task.near_cells != nullptr) launch_rank_cells(task, given, stream);
   task.seen = SeenTable::of(task.places, task.beam, task.degree, warps == kWalkMostWarps);
   task.layout = WalkLayout(task.beam, task.kept, task.stride, warps, task.seen);
   switch (warps) {

@@ -8,7 +8,11 @@
 
 namespace kith {
 
-// Enqueues. Chooses seen and layout. `given` holds the queries where they go with the launch.
+// Enqueues. Chooses seen and layout; fills task.near_cells where there is room for them. `given` holds the queries
+// where they go with the launch.
 void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiprocessors, cudaStream_t stream);
+
+// Fills task.near_cells: a part of launch_walks().
+void launch_rank_cells(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream);
 
 }  // namespace kith

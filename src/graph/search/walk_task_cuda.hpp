@@ -99,7 +99,8 @@ struct WalkTaskCuda {
   int cells = 0;
   const uint32_t* entry_offsets = nullptr;
   const uint32_t* entries = nullptr;
-  PlaceRows rows;  // for the filter
+  const uint32_t* centre_norms = nullptr;  // squared
+  PlaceRows rows;                          // for the filter
   // How queries are coded (walk_coder.hpp).
   const float* offsets = nullptr;
   double inverse_step = 1;
@@ -112,6 +113,9 @@ struct WalkTaskCuda {
   int width = 0;
   int kept = 0;                         // as WalkWish has it
   const uint64_t* kept_bits = nullptr;  // of rows; null where there is no filter
+  // The nearest cells of each query, kNearCells each, found by a kernel before, for many queries; null: walks find
+  // them. kNotRanked: the walk does.
+  uint32_t* near_cells = nullptr;
   // What comes out: for each query the first `most` places found, how many there are in all, and the first query with a
   // value that is not finite, for which nothing is found: the least such number is written, where it is less.
   int64_t most = 0;
@@ -121,6 +125,13 @@ struct WalkTaskCuda {
   SeenTable seen;
   WalkLayout layout;
 };
+
+inline constexpr uint32_t kNotRanked = 0xFFFFFFFFU;
+// From so many queries on a kernel of its own ranks cells, sixteen queries at a time: a walk reads all centres for
+// itself.
+inline constexpr int64_t kFewestRanked = 512;
+// Columns of codes that it takes.
+inline constexpr int64_t kMostRankedStride = 2048;
 
 // Warps for each of so many queries: as many as keep the device busy.
 inline int walk_warps(int64_t queries, int multiprocessors) {
