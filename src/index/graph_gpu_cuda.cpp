@@ -22,7 +22,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kMostTogether = int64_t{1} << 16;  // queries
-constexpr int64_t kDeviceShare = 8;                  // of the memory left: what a batch takes
+constexpr int64_t kBatchShare = 8;                   // of the memory left: what a batch takes
 constexpr uint32_t kNoBadQuery = 0xFFFFFFFFU;
 
 struct GraphBatchShape {
@@ -143,7 +143,7 @@ class GraphSearcherCuda {
     const int64_t most = std::clamp<int64_t>(queries_.rows(), 1, kMostTogether);
     if (most <= kSome) return most;
     const int64_t each = divide_up(GraphBatchLayout(shape_, kSome).bytes, kSome);
-    return std::clamp<int64_t>(device_memory_left(device, resources_) / kDeviceShare / each, 1, most);
+    return std::clamp<int64_t>(device_memory_left(device, resources_) / kBatchShare / each, 1, most);
   }
 
   DeviceRowsView bring(int64_t first, int64_t count, const PinnedPage& page) {

@@ -30,6 +30,7 @@ constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
 constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
 constexpr uint32_t kTwice = 0xFFFFFFFFU;         // the rank of a fresh entry that is there already
 constexpr uint64_t kOpenedBit = 1;
+constexpr int kShortList = 128;  // up to which warps look through a list
 static_assert(kWalkRound % 32 == 0);
 
 // Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
@@ -86,6 +87,7 @@ class Walker {
       return;
     }
     sync();
+    ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
     begin_with_cells(query);
     begin_with_tail();
     while (open()) compare_opened();
@@ -258,13 +260,11 @@ class Walker {
     __syncwarp();  // before the staged places are others
   }
 
-  // Fresh entries enter the list. All threads call it, before and after a wait for each other.
-  __device__ void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
-    const int count = *from.count;
-    if (count == 0) return;
-    const uint64_t* const entries = from.entries;
+  // How many of the list are before each fresh entry, or that it is there already: in the list, or among the fresh ones
+  // before it. By threads: bisection.
+  __device__ void find_ranks(const SortedList& list, const FreshEntries& from, int count) const {
     for (int i = thread(); i < count; i += kThreads) {
-      const uint64_t entry = entries[i];
+      const uint64_t entry = from.entries[i];
       int low = 0;
       for (int high = list.size; low < high;) {
         const int middle = (low + high) / 2;
@@ -275,9 +275,41 @@ class Walker {
         }
       }
       bool twice = low < list.size && (list.now[low] & ~kOpenedBit) == entry;
-      for (int j = 0; j < i && !twice; ++j) twice = entries[j] == entry;
+#pragma unroll 4
+      for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
       ranks_[i] = twice ? kTwice : static_cast<uint32_t>(low);
       if (twice) atomicAdd(from.doubles, 1);
+    }
+  }
+  // The same by warps, which look at 32 entries at a time: sooner for short lists.
+  __device__ void find_ranks_by_warps(const SortedList& list, const FreshEntries& from, int count) const {
+    for (int i = warp(); i < count; i += kWarps) {
+      const uint64_t entry = from.entries[i];
+      int before = 0;
+      bool twice = false;
+      for (int start = 0; start < list.size; start += 32) {
+        const int j = start + lane();
+        const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
+        before += __popc(__ballot_sync(kAllLanes, other < entry));
+        twice |= other == entry;
+      }
+      for (int j = lane(); j < i; j += 32) twice |= from.entries[j] == entry;
+      twice = __any_sync(kAllLanes, twice);
+      if (lane() != 0) continue;
+      ranks_[i] = twice ? kTwice : static_cast<uint32_t>(before);
+      if (twice) atomicAdd(from.doubles, 1);
+    }
+  }
+
+  // Fresh entries enter the list. All threads call it, before and after a wait for each other.
+  __device__ void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
+    const int count = *from.count;
+    if (count == 0) return;
+    const uint64_t* const entries = from.entries;
+    if (kWarps >= 4 && list.size <= kShortList) {
+      find_ranks_by_warps(list, from, count);
+    } else {
+      find_ranks(list, from, count);
     }
     sync();
     const int size = list.size;
@@ -288,6 +320,7 @@ class Walker {
       if (is_fresh && ranks_[i] == kTwice) continue;
       const uint64_t entry = is_fresh ? entries[i] : list.now[i - count];
       int to = is_fresh ? static_cast<int>(ranks_[i]) : i - count;
+#pragma unroll 4
       for (int j = 0; j < count; ++j) to += ranks_[j] != kTwice && entries[j] < entry ? 1 : 0;
       if (to >= list.capacity) continue;
       list.next[to] = entry;
@@ -469,8 +502,9 @@ __global__ void __launch_bounds__(kWarps * 32)
 template <int kWarps>
 void launch_with(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream) {
   allow_all_shared_memory(walk_kernel<kWarps>);
-  launch(walk_kernel<kWarps>, Grid::of(task.queries.count, kWarps * 32).with_shared(task.layout.bytes), stream, task,
-         given);
+  Grid grid = Grid::of(task.queries.count, kWarps * 32).with_shared(task.layout.bytes);
+  if (task.near_cells != nullptr) grid = grid.chained();
+  launch(walk_kernel<kWarps>, grid, stream, task, given);
 }
 
 }  // namespace
