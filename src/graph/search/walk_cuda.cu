@@ -77,7 +77,7 @@ class Walker {
         seen_(at<uint16_t>(task.layout.seen)),
         chunks_(static_cast<int>(task.stride / 16)) {}
 
-  __device__ void run(const DeviceRowsView& queries, int64_t query) {
+  KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
     clear();
     if (!load(queries, query)) {
       if (thread() == 0) {
@@ -88,9 +88,7 @@ class Walker {
     }
     sync();
     ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
-    begin_with_cells(query);
-    begin_with_tail();
-    while (open()) compare_opened();
+    walk(query);
     write(query);
   }
 
@@ -116,7 +114,7 @@ class Walker {
     return {at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1], &counts_.doubles[1]};
   }
 
-  __device__ void clear() {
+  KITH_DEVICE_INLINE void clear() {
     auto* const words = at<uint4>(task_.layout.seen);
     const int count = (2 << task_.seen.slot_bits) / 16;
     for (int i = thread(); i < count; i += kThreads) words[i] = make_uint4(~0U, ~0U, ~0U, ~0U);
@@ -127,7 +125,7 @@ class Walker {
   }
 
   // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
-  __device__ bool load(const DeviceRowsView& queries, int64_t query) {
+  KITH_DEVICE_INLINE bool load(const DeviceRowsView& queries, int64_t query) {
     const CodedQuery coded(task_, queries, query);
     if (!coded.finite()) return false;
     bytes_ = coded.bytes();
@@ -144,7 +142,7 @@ class Walker {
   }
 
   // What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
-  __device__ uint32_t part_of_key(const uint4& code, const uint4& low, const uint4& high) const {
+  KITH_DEVICE_INLINE uint32_t part_of_key(const uint4& code, const uint4& low, const uint4& high) const {
     const uint32_t x[4] = {code.x, code.y, code.z, code.w};
     const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     int product = 0;
@@ -168,7 +166,7 @@ class Walker {
   // Calls use(number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one lane of
   // the warp. All lanes call it.
   template <typename NumberOf, typename Use>
-  __device__ void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
+  KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     constexpr uint32_t kNone = 0xFFFFFFFFU;
     const int group = lane() / kCodeThreads;
     const int part = lane() % kCodeThreads;
@@ -226,12 +224,12 @@ class Walker {
     uint64_t kept;
     uint64_t near;  // the lists of places before it are asked for
   };
-  __device__ Bounds bounds() const {
+  KITH_DEVICE_INLINE Bounds bounds() const {
     const int soon = counts_.first + 2 * task_.width;
     return {beam_.bound(), task_.kept_bits == nullptr ? 0 : kept_.bound(),
             soon < beam_.size ? beam_.now[soon] : kPadding};
   }
-  __device__ void offer(uint32_t place, uint32_t key, const Bounds& bounds) const {
+  KITH_DEVICE_INLINE void offer(uint32_t place, uint32_t key, const Bounds& bounds) const {
     const uint64_t entry = pack_neighbor(key, place << 1);
     if (entry < bounds.beam) {
       fresh().add(entry);
@@ -242,8 +240,9 @@ class Walker {
     if (entry < bounds.kept && filter_keeps(place)) fresh_kept().add(entry);
   }
 
-  // The unseen ones of up to 32 places, one a lane, are compared and offered. All lanes call it.
-  __device__ void compare_unseen(uint32_t place, bool there, const Bounds& bounds) const {
+  // The unseen ones of up to 32 places, one a lane or kNoEdge, are compared and offered. All lanes call it.
+  KITH_DEVICE_INLINE void compare_unseen(uint32_t place, const Bounds& bounds) const {
+    bool there = place != kNoEdge;
     if (there) {
       const uint32_t mixed = task_.seen.mixed(place);
       uint16_t* const slot = seen_ + task_.seen.slot(mixed);
@@ -262,7 +261,7 @@ class Walker {
 
   // How many of the list are before each fresh entry, or that it is there already: in the list, or among the fresh ones
   // before it. By threads: bisection.
-  __device__ void find_ranks(const SortedList& list, const FreshEntries& from, int count) const {
+  KITH_DEVICE_INLINE void find_ranks(const SortedList& list, const FreshEntries& from, int count) const {
     for (int i = thread(); i < count; i += kThreads) {
       const uint64_t entry = from.entries[i];
       int low = 0;
@@ -282,7 +281,7 @@ class Walker {
     }
   }
   // The same by warps, which look at 32 entries at a time: sooner for short lists.
-  __device__ void find_ranks_by_warps(const SortedList& list, const FreshEntries& from, int count) const {
+  KITH_DEVICE_INLINE void find_ranks_by_warps(const SortedList& list, const FreshEntries& from, int count) const {
     for (int i = warp(); i < count; i += kWarps) {
       const uint64_t entry = from.entries[i];
       int before = 0;
@@ -302,7 +301,7 @@ class Walker {
   }
 
   // Fresh entries enter the list. All threads call it, before and after a wait for each other.
-  __device__ void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
+  KITH_DEVICE_INLINE void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
     const int count = *from.count;
     if (count == 0) return;
     const uint64_t* const entries = from.entries;
@@ -333,14 +332,8 @@ class Walker {
     list.next = before;
     list.size = after;
   }
-  __device__ void enter_all() {
-    sync();
-    enter(beam_, fresh(), true);
-    if (task_.kept_bits != nullptr) enter(kept_, fresh_kept(), false);
-  }
-
   // The nearest cells, where no kernel before has found them.
-  __device__ void rank_cells(SortedList& near) {
+  KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
     // Small rounds first: they bound those after them.
     int round = 32;
     for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kWalkRound)) {
@@ -362,8 +355,8 @@ class Walker {
     }
   }
 
-  __device__ void begin_with_cells(int64_t query) {
-    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+  // The cells whose entries begin the beam.
+  KITH_DEVICE_INLINE void find_cells(SortedList& near, int64_t query) {
     const uint32_t* const ranked = task_.near_cells == nullptr ? nullptr : task_.near_cells + query * kNearCells;
     if (ranked != nullptr && ranked[0] != kNotRanked) {
       near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
@@ -372,28 +365,6 @@ class Walker {
     } else {
       rank_cells(near);
     }
-    // The entries of these cells, one cell's behind the other's.
-    int total = 0;
-    for (int i = 0; i < near.size; ++i) total += entries_of(near, i);
-    for (int first = 0; first < total; first += kWalkRound) {
-      const Bounds now = bounds();
-      for (int start = first + warp() * 32; start < min(first + kWalkRound, total); start += kThreads) {
-        int n = start + lane();
-        const bool there = n < total;
-        uint32_t place = 0;
-        for (int i = 0; i < near.size && there; ++i) {
-          const int count = entries_of(near, i);
-          if (n < count) {
-            place = task_.entries[task_.entry_offsets[cell_at(near, i)] + static_cast<uint32_t>(n)];
-            break;
-          }
-          n -= count;
-        }
-        compare_unseen(place, there, now);
-      }
-      enter_all();
-      sync();
-    }
   }
   __device__ static uint32_t cell_at(const SortedList& near, int i) { return row_of(near.now[i]) >> 1; }
   __device__ int entries_of(const SortedList& near, int i) const {
@@ -401,22 +372,33 @@ class Walker {
     return static_cast<int>(offsets[1] - offsets[0]);
   }
 
-  __device__ void begin_with_tail() {
-    for (int64_t first = 0; first < task_.tail_places; first += kWalkRound) {
-      const int some = static_cast<int>(min(static_cast<int64_t>(kWalkRound), task_.tail_places - first));
-      const Bounds now = bounds();
-      for (int start = warp() * 16; start < some; start += kWarps * 16) {
-        compare(
-            task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
-            [&](uint32_t number, uint32_t key) { offer(static_cast<uint32_t>(task_.places) + number, key, now); });
-      }
-      enter_all();
-      sync();
+  // The n-th of the entries of these cells, one cell's behind the other's.
+  __device__ uint32_t entry_at(const SortedList& near, int n) const {
+    for (int i = 0;; ++i) {
+      const int count = entries_of(near, i);
+      if (n < count) return task_.entries[task_.entry_offsets[cell_at(near, i)] + static_cast<uint32_t>(n)];
+      n -= count;
+    }
+  }
+  // The n-th edge of the places that are opened, from the first-th of these on; kNoEdge where there is none.
+  __device__ uint32_t edge_at(int first, int n) const {
+    const uint32_t from = counts_.places[first + n / task_.degree];
+    if (from >= task_.places) return kNoEdge;  // of the tail
+    return __ldg(task_.edges + int64_t{from} * task_.degree + n % task_.degree);
+  }
+
+  // Compares rows of the tail, from the first-th on.
+  KITH_DEVICE_INLINE void compare_tail(int64_t first, const Bounds& now) const {
+    const int some = static_cast<int>(min(static_cast<int64_t>(kWalkRound), task_.tail_places - first));
+    for (int start = warp() * 16; start < some; start += kWarps * 16) {
+      compare(
+          task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
+          [&](uint32_t number, uint32_t key) { offer(static_cast<uint32_t>(task_.places) + number, key, now); });
     }
   }
 
   // Chooses what is opened next; false where all were opened.
-  __device__ bool open() {
+  KITH_DEVICE_INLINE bool open() {
     if (warp() == 0) {
       const int from = counts_.first;
       int opened = 0;
@@ -444,37 +426,62 @@ class Walker {
     return counts_.opened > 0;
   }
 
-  __device__ void compare_opened() {
-    const int lists = kWalkRound / task_.degree;  // at a time
-    const int opened = counts_.opened;
-    for (int first = 0; first < opened; first += lists) {
-      const int edges = min(lists, opened - first) * task_.degree;
-      const int each = min(32, (edges + kWarps - 1) / kWarps);
-      const Bounds now = bounds();
-      for (int start = warp() * each; start < edges; start += kWarps * each) {
-        const int i = start + lane();
-        bool there = lane() < each && i < edges;
-        uint32_t place = 0;
-        if (there) {
-          const uint32_t from = counts_.places[first + i / task_.degree];
-          there = from < task_.places;  // else it is of the tail
-          if (there) place = __ldg(task_.edges + int64_t{from} * task_.degree + i % task_.degree);
-          there = there && place != kNoEdge;
-        }
-        compare_unseen(place, there, now);
+  // Rounds until all places of the beam were opened: entries first, then the tail, then edges.
+  KITH_DEVICE_INLINE void walk(int64_t query) {
+    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+    find_cells(near, query);
+    int entries = 0;
+    for (int i = 0; i < near.size; ++i) entries += entries_of(near, i);
+    const int lists = kWalkRound / task_.degree;  // of a round
+    int entry = 0;
+    int64_t tail = 0;
+    int opened = 0;
+    int open_count = 0;
+    for (;;) {
+      const bool enters = entry < entries;
+      const bool has_tail = !enters && tail < task_.tail_places;
+      if (!enters && !has_tail && opened >= open_count) {
+        if (!open()) return;
+        opened = 0;
+        open_count = counts_.opened;
+      } else {
+        sync();
       }
-      enter_all();
-      if (first + lists < opened) sync();
+      const Bounds now = bounds();
+      if (has_tail) {
+        compare_tail(tail, now);
+        tail += kWalkRound;
+      } else {
+        const int some = enters ? min(kWalkRound, entries - entry) : min(lists, open_count - opened) * task_.degree;
+        const int each = min(32, (some + kWarps - 1) / kWarps);
+        for (int start = warp() * each; start < some; start += kWarps * each) {
+          const int i = start + lane();
+          uint32_t place = kNoEdge;
+          if (lane() < each && i < some) place = enters ? entry_at(near, entry + i) : edge_at(opened, i);
+          compare_unseen(place, now);
+        }
+        if (enters) {
+          entry += kWalkRound;
+        } else {
+          opened += lists;
+        }
+      }
+      sync();
+      enter(beam_, fresh(), true);
+      if (task_.kept_bits != nullptr) enter(kept_, fresh_kept(), false);
     }
   }
 
-  __device__ void write(int64_t query) const {
-    const SortedList& list = task_.kept_bits == nullptr ? beam_ : kept_;
+  KITH_DEVICE_INLINE void write(int64_t query) const {
+    // No reference to one of both: the compiler would keep the walk in memory for it.
+    const bool filtered = task_.kept_bits != nullptr;
+    const uint64_t* const entries = filtered ? kept_.now : beam_.now;
+    const int size = filtered ? kept_.size : beam_.size;
     uint32_t* const out = task_.found + query * task_.most;
-    for (int i = thread(); i < min(static_cast<int64_t>(list.size), task_.most); i += kThreads) {
-      out[i] = row_of(list.now[i]) >> 1;
+    for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {
+      out[i] = row_of(entries[i]) >> 1;
     }
-    if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(list.size);
+    if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(size);
   }
 
   const WalkTaskCuda& task_;
@@ -491,7 +498,7 @@ class Walker {
 };
 
 template <int kWarps>
-__global__ void __launch_bounds__(kWarps * 32)
+__global__ void __launch_bounds__(kWarps * 32, kWarps <= 2 ? 24 / kWarps : 1)
     walk_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) std::byte memory[];
   __shared__ typename Walker<kWarps>::Counts counts;
