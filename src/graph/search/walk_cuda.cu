@@ -63,6 +63,7 @@ class Walker {
     int doubles[2];
     int first;  // no place of the beam before it is unopened
     int opened;
+    uint32_t bound;                     // of the keys of the nearest cells
     uint32_t places[kWalkLargestStep];  // that are opened
   };
 
@@ -121,6 +122,7 @@ class Walker {
     if (thread() == 0) {
       counts_.fresh[0] = counts_.fresh[1] = counts_.doubles[0] = counts_.doubles[1] = 0;
       counts_.first = 0;
+      counts_.bound = 0xFFFFFFFFU;
     }
   }
 
@@ -165,24 +167,24 @@ class Walker {
 
   // Calls use(number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one lane of
   // the warp. All lanes call it.
-  template <typename NumberOf, typename Use>
+  template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     constexpr uint32_t kNone = 0xFFFFFFFFU;
     const int group = lane() / kCodeThreads;
     const int part = lane() % kCodeThreads;
     const auto* const query = at<uint4>(task_.layout.query);
-    for (int first = 0; first < count; first += kCodesOfWarp * kCodesAhead) {
-      uint32_t numbers[kCodesAhead];
-      uint32_t sums[kCodesAhead] = {};
+    for (int first = 0; first < count; first += kCodesOfWarp * kAhead) {
+      uint32_t numbers[kAhead];
+      uint32_t sums[kAhead] = {};
       KITH_UNROLL
-      for (int i = 0; i < kCodesAhead; ++i) {
+      for (int i = 0; i < kAhead; ++i) {
         const int n = first + i * kCodesOfWarp + group;
         numbers[i] = n < count ? number_of(n) : kNone;
       }
       for (int chunk = part; chunk < chunks_; chunk += kCodeThreads) {
-        uint4 loaded[kCodesAhead] = {};
+        uint4 loaded[kAhead] = {};
         KITH_UNROLL
-        for (int i = 0; i < kCodesAhead; ++i) {
+        for (int i = 0; i < kAhead; ++i) {
           if (numbers[i] != kNone) {
             loaded[i] = __ldg(reinterpret_cast<const uint4*>(codes + int64_t{numbers[i]} * task_.stride) + chunk);
           }
@@ -190,15 +192,15 @@ class Walker {
         const uint4 low = bytes_ ? query[chunk] : query[2 * chunk];
         const uint4 high = bytes_ ? low : query[2 * chunk + 1];
         KITH_UNROLL
-        for (int i = 0; i < kCodesAhead; ++i) sums[i] += part_of_key(loaded[i], low, high);
+        for (int i = 0; i < kAhead; ++i) sums[i] += part_of_key(loaded[i], low, high);
       }
       KITH_UNROLL
-      for (int i = 0; i < kCodesAhead; ++i) sums[i] = warp_sum<kCodeThreads>(sums[i]);
+      for (int i = 0; i < kAhead; ++i) sums[i] = warp_sum<kCodeThreads>(sums[i]);
       // Each of the first lanes of a group has one of its codes.
       uint32_t number = kNone;
       uint32_t sum = 0;
       KITH_UNROLL
-      for (int i = 0; i < kCodesAhead; ++i) {
+      for (int i = 0; i < kAhead; ++i) {
         if (part == i) {
           number = numbers[i];
           sum = sums[i];
@@ -332,6 +334,46 @@ class Walker {
     list.next = before;
     list.size = after;
   }
+  // The nearest cells of one of few queries: all keys at once. In each warp of threads with some keys each, the
+  // kNearCells-th of their least keys bounds the keys that are wanted. False where too many are within the bound, as of
+  // equal centres.
+  KITH_DEVICE_INLINE bool rank_cells_at_once(SortedList& near) {
+    constexpr int kAhead = 8;
+    auto* const keys = at<uint32_t>(task_.layout.cell_keys);
+    const int each = (task_.cells + kWarps - 1) / kWarps;
+    const int first = warp() * each;
+    compare<kAhead>(
+        task_.centres, max(0, min(each, task_.cells - first)), [&](int i) { return static_cast<uint32_t>(first + i); },
+        [&](uint32_t cell, uint32_t key) { keys[cell] = key; });
+    sync();
+    uint32_t least = 0xFFFFFFFFU;
+    for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
+    int before = 0;
+    KITH_UNROLL
+    for (int i = 0; i < 32; ++i) {
+      const uint32_t other = __shfl_sync(kAllLanes, least, i);
+      before += other < least || (other == least && i < lane()) ? 1 : 0;
+    }
+    if (before == kNearCells - 1) atomicMin(&counts_.bound, least);
+    sync();
+    const uint32_t bound = counts_.bound;
+    const FreshEntries to = fresh();
+    for (int i = thread(); i < task_.cells; i += kThreads) {
+      if (keys[i] > bound) continue;
+      const int place = atomicAdd(to.count, 1);
+      if (place < kWalkRound) to.entries[place] = pack_neighbor(keys[i], static_cast<uint32_t>(i) << 1);
+    }
+    sync();
+    if (*to.count <= kWalkRound) {
+      enter(near, to, false);
+      return true;
+    }
+    sync();
+    if (thread() == 0) *to.count = 0;
+    sync();
+    return false;
+  }
+
   // The nearest cells, where no kernel before has found them.
   KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
     // Small rounds first: they bound those after them.
@@ -362,7 +404,7 @@ class Walker {
       near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
       if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;
       sync();
-    } else {
+    } else if (kWarps < kWalkMostWarps || task_.cells > kMostWalkCells || !rank_cells_at_once(near)) {
       rank_cells(near);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "core/divide.hpp"
 #include "core/host_device.hpp"
+#include "graph/search/walk_cells.hpp"
 #include "graph/search/walk_view.hpp"
 #include "rows/device_rows.hpp"
 
@@ -63,6 +64,7 @@ struct WalkLayout {
         fresh_kept(take(kept_places > 0 ? kWalkRound * 8 : 0)),
         ranks(take(kWalkRound * 4)),
         staged(take(int64_t{warps} * 32 * 4)),
+        cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
         query(take(stride * 2)),
         seen(take(table.bytes())) {}
 
@@ -74,7 +76,8 @@ struct WalkLayout {
   int64_t fresh_kept = 0;
   int64_t ranks = 0;   // of the fresh entries
   int64_t staged = 0;  // places of each warp
-  int64_t query = 0;   // bytes or words
+  int64_t cell_keys = 0;  // of all cells, where queries are few
+  int64_t query = 0;      // bytes or words
   int64_t seen = 0;
 
  private:
