@@ -20,11 +20,24 @@ namespace {
 
 constexpr int kCompareThreads = 128;
 constexpr int kCompareRows = kCompareThreads / kRowThreads;
+constexpr int kRankedAtOnce = 256;  // candidates
 
 int64_t compare_room(int64_t candidates, int64_t k) { return candidates + k + kCompareThreads; }
 int64_t compare_bytes(int64_t cols, int64_t candidates, int64_t k) {
   return 8 * (padded_cols(cols) + compare_room(candidates, k));
 }
+
+// Stored bytes, four columns in one load; columns are a multiple of four.
+template <typename X>
+class BytesReader {
+ public:
+  __device__ BytesReader(const CodecView&, const uint8_t*) {}
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const auto bytes = load_vector<Four<X>>(code + first);
+    return {{static_cast<float>(bytes.values[0]), static_cast<float>(bytes.values[1]),
+             static_cast<float>(bytes.values[2]), static_cast<float>(bytes.values[3])}};
+  }
+};
 
 // The rows at a place: `first` of rows[], or itself.
 struct RowsAtPlace {
@@ -132,13 +145,25 @@ __global__ void __launch_bounds__(kCompareThreads)
     taken += total;
   }
   __syncthreads();
-  sort_in_place(list, have);
-  __syncthreads();
-  for (int i = thread; i < k; i += kCompareThreads) {
-    const uint64_t neighbor = i < have ? list[i] : kPadding;
+  const auto write = [&](int i, uint64_t neighbor) {
     task.ids[query * k + i] = task.exit.id(neighbor);
     task.distances[query * k + i] = task.exit.distance(neighbor);
+  };
+  if (have <= kRankedAtOnce) {
+    // Rows are different: each counts those before it, sooner than a sort whose steps wait for each other.
+    for (int i = thread; i < have; i += kCompareThreads) {
+      const uint64_t neighbor = list[i];
+      int rank = 0;
+#pragma unroll 8
+      for (int j = 0; j < have; ++j) rank += list[j] < neighbor ? 1 : 0;
+      if (rank < k) write(rank, neighbor);
+    }
+  } else {
+    sort_in_place(list, have);
+    __syncthreads();
+    for (int i = thread; i < min(k, have); i += kCompareThreads) write(i, list[i]);
   }
+  for (int i = have + thread; i < k; i += kCompareThreads) write(i, kPadding);
   if (thread != 0) return;
   task.failed[query] = count < task.fewest || have < task.fewest_rows ? 1 : 0;
   if (query != 0) return;
@@ -151,12 +176,17 @@ __global__ void __launch_bounds__(kCompareThreads)
 void launch_graph_compare(const GraphCompareTask& task, const InlineQueries& given, cudaStream_t stream) {
   const int64_t bytes = compare_bytes(task.codec.format.cols, task.candidates, task.k);
   const auto room = static_cast<int>(compare_room(task.candidates, task.k));
-  visit_reader(task.codec.format, [&](auto tag) {
-    const auto kernel = graph_compare_kernel<typename decltype(tag)::type>;
+  const auto launch_with = [&](auto* kernel) {
     allow_all_shared_memory(kernel);
     launch(kernel, Grid::of(task.queries.count, kCompareThreads).with_shared(bytes).chained(), stream, task, given,
            room);
-  });
+  };
+  const CodeFormat& format = task.codec.format;
+  if (format.stores_values() && size_of(format.dtype) == 1 && format.cols % 4 == 0) {
+    if (format.dtype == DType::u8) return launch_with(graph_compare_kernel<BytesReader<uint8_t>>);
+    return launch_with(graph_compare_kernel<BytesReader<int8_t>>);
+  }
+  visit_reader(format, [&](auto tag) { launch_with(graph_compare_kernel<typename decltype(tag)::type>); });
 }
 
 }  // namespace kith

@@ -2,13 +2,14 @@
 // code, the nearest cells, their entries, and step after step until all places of the beam were opened. The host is not
 // asked on the way.
 //
-// A step: every warp takes some of the edges of the places that are opened, asks the seen table, and compares the codes
-// of the others, eight threads a code, 16 bytes a load, four bytes a multiply-add. What is nearer than the last of the
+// A step: every warp finds what is opened next, takes some of the edges, asks the seen table, and compares the codes of
+// the others, eight threads a code, 16 bytes a load, four bytes a multiply-add. What is nearer than the last of the
 // beam is fresh. Then every entry of the beam and every fresh one counts how many are before it, and moves there, into
-// the beam's other half; a place that was there already is left out.
+// the beam's other half. Where one is there twice (the table has forgotten it) that is noticed, and done again with
+// care.
 //
-// Cost of a step: two loads that wait for each other (lists, codes), and some ten waits of the block. The lists of
-// fresh places that are likely to be opened next are asked for while the beam is made.
+// Cost of a step: two loads that wait for each other (lists, codes), and two waits of the block. The lists of fresh
+// places that are likely to be opened next are asked for while the beam is made.
 #include "graph/search/walk_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -28,7 +29,8 @@ namespace {
 constexpr int kCodeThreads = 8;                  // that compare a code together
 constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
 constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
-constexpr uint32_t kTwice = 0xFFFFFFFFU;         // the rank of a fresh entry that is there already
+constexpr int kBeamBit = 1;                      // for the beam, in Counts::twice
+constexpr int kKeptBit = 2;
 constexpr uint64_t kOpenedBit = 1;
 constexpr int kShortList = 128;  // up to which warps look through a list
 static_assert(kWalkRound % 32 == 0);
@@ -45,12 +47,20 @@ struct SortedList {
   __device__ uint64_t bound() const { return size < capacity ? kPadding : now[capacity - 1] & ~kOpenedBit; }
 };
 
+// Entries that want to enter a list.
 struct FreshEntries {
   uint64_t* entries;
   int* count;
-  int* doubles;
 
-  __device__ void add(uint64_t entry) const { entries[atomicAdd(count, 1)] = entry; }
+  // Of the lanes of a warp that want to; all lanes call it.
+  KITH_DEVICE_INLINE void add(bool wants, uint64_t entry) const {
+    const unsigned all = __ballot_sync(kAllLanes, wants);
+    if (all == 0) return;
+    int first = 0;
+    if (lane_index() == 0) first = atomicAdd(count, __popc(all));
+    first = __shfl_sync(kAllLanes, first, 0);
+    if (wants) entries[first + __popc(all & ((1U << lane_index()) - 1U))] = entry;
+  }
 };
 
 template <int kWarps>
@@ -58,13 +68,16 @@ class Walker {
  public:
   static constexpr int kThreads = kWarps * 32;
 
+  // What threads tell each other. Of two the one is used in a round while the other is made ready for the next.
   struct Counts {
-    int fresh[2];
-    int doubles[2];
-    int first;  // no place of the beam before it is unopened
+    int fresh[2][2];  // entries for the beam, and for the kept places
+    int first[2];     // the first place in the beam that an entry has taken
+    int twice[2];     // lists in which an entry was found twice: bits
+    int doubles;      // entries of a list that are there twice
     int opened;
+    int last;
     uint32_t bound;                     // of the keys of the nearest cells
-    uint32_t places[kWalkLargestStep];  // that are opened
+    uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds
   };
 
   __device__ Walker(const WalkTaskCuda& task, std::byte* memory, Counts& counts)
@@ -73,10 +86,10 @@ class Walker {
         counts_(counts),
         beam_(at<uint64_t>(task.layout.beam), task.beam),
         kept_(at<uint64_t>(task.layout.kept), task.kept),
-        staged_(at<uint32_t>(task.layout.staged) + warp() * 32),
+        staged_(at<uint32_t>(task.layout.staged) + warp() * (32 + kWalkOpened)),
         ranks_(at<uint32_t>(task.layout.ranks)),
-        seen_(at<uint16_t>(task.layout.seen)),
-        chunks_(static_cast<int>(task.stride / 16)) {}
+        chunks_(static_cast<int>(task.stride / 16)),
+        degree_inverse_((65536U + static_cast<uint32_t>(task.degree) - 1U) / static_cast<uint32_t>(task.degree)) {}
 
   KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
     clear();
@@ -108,22 +121,24 @@ class Walker {
   __device__ T* at(int64_t offset) const {
     return reinterpret_cast<T*>(memory_ + offset);
   }
-  __device__ FreshEntries fresh() const {
-    return {at<uint64_t>(task_.layout.fresh), &counts_.fresh[0], &counts_.doubles[0]};
-  }
+  __device__ FreshEntries fresh() const { return {at<uint64_t>(task_.layout.fresh), &counts_.fresh[0][turn_]}; }
   __device__ FreshEntries fresh_kept() const {
-    return {at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1], &counts_.doubles[1]};
+    return {at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1][turn_]};
   }
 
   KITH_DEVICE_INLINE void clear() {
     auto* const words = at<uint4>(task_.layout.seen);
-    const int count = (2 << task_.seen.slot_bits) / 16;
+    const auto count = static_cast<int>(task_.seen.bytes() / 16);
     for (int i = thread(); i < count; i += kThreads) words[i] = make_uint4(~0U, ~0U, ~0U, ~0U);
-    if (thread() == 0) {
-      counts_.fresh[0] = counts_.fresh[1] = counts_.doubles[0] = counts_.doubles[1] = 0;
-      counts_.first = 0;
-      counts_.bound = 0xFFFFFFFFU;
-    }
+    if (thread() != 0) return;
+    ready_turn(0);
+    ready_turn(1);
+    counts_.bound = 0xFFFFFFFFU;
+  }
+  __device__ void ready_turn(int turn) const {
+    counts_.fresh[0][turn] = counts_.fresh[1][turn] = 0;
+    counts_.first[turn] = 0x7FFFFFFF;
+    counts_.twice[turn] = 0;
   }
 
   // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
@@ -165,8 +180,8 @@ class Walker {
     return static_cast<uint32_t>(square) - 2U * static_cast<uint32_t>(product);
   }
 
-  // Calls use(number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one lane of
-  // the warp. All lanes call it.
+  // Calls use(true, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
+  // lane of the warp, and use(false, ...) on the others. All lanes call it.
   template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     constexpr uint32_t kNone = 0xFFFFFFFFU;
@@ -206,7 +221,7 @@ class Walker {
           sum = sums[i];
         }
       }
-      if (number != kNone) use(number, (sum + norm_) ^ kSignBit);
+      use(number != kNone, number, (sum + norm_) ^ kSignBit);
     }
   }
 
@@ -227,113 +242,201 @@ class Walker {
     uint64_t near;  // the lists of places before it are asked for
   };
   KITH_DEVICE_INLINE Bounds bounds() const {
-    const int soon = counts_.first + 2 * task_.width;
+    const int soon = last_ + 1 + task_.width;
     return {beam_.bound(), task_.kept_bits == nullptr ? 0 : kept_.bound(),
             soon < beam_.size ? beam_.now[soon] : kPadding};
   }
-  KITH_DEVICE_INLINE void offer(uint32_t place, uint32_t key, const Bounds& bounds) const {
+  KITH_DEVICE_INLINE void offer(bool there, uint32_t place, uint32_t key, const Bounds& bounds) const {
     const uint64_t entry = pack_neighbor(key, place << 1);
-    if (entry < bounds.beam) {
-      fresh().add(entry);
-      if (entry < bounds.near && place < task_.places) {
-        ptx::prefetch(task_.edges + int64_t{place} * task_.degree);
-      }
+    const bool enters = there && entry < bounds.beam;
+    if (enters && entry < bounds.near && place < task_.places) {
+      ptx::prefetch(task_.edges + int64_t{place} * task_.degree);
     }
-    if (entry < bounds.kept && filter_keeps(place)) fresh_kept().add(entry);
+    fresh().add(enters, entry);
+    if (task_.kept_bits == nullptr) return;
+    fresh_kept().add(there && entry < bounds.kept && filter_keeps(place), entry);
+  }
+
+  // Whether a place was not seen; now it is.
+  KITH_DEVICE_INLINE bool see(uint32_t place) const {
+    const uint32_t mixed = task_.seen.mixed(place);
+    if constexpr (kWarps > 1) {
+      return atomicExch(at<uint32_t>(task_.layout.seen) + task_.seen.slot(mixed), place) != place;
+    } else {
+      uint16_t* const slot = at<uint16_t>(task_.layout.seen) + task_.seen.slot(mixed);
+      const uint16_t tag = task_.seen.tag(mixed);
+      const bool is_new = *slot != tag;
+      *slot = tag;
+      return is_new;
+    }
   }
 
   // The unseen ones of up to 32 places, one a lane or kNoEdge, are compared and offered. All lanes call it.
   KITH_DEVICE_INLINE void compare_unseen(uint32_t place, const Bounds& bounds) const {
-    bool there = place != kNoEdge;
-    if (there) {
-      const uint32_t mixed = task_.seen.mixed(place);
-      uint16_t* const slot = seen_ + task_.seen.slot(mixed);
-      const uint16_t tag = task_.seen.tag(mixed);
-      there = *slot != tag;
-      *slot = tag;  // who writes last is remembered; places that two lanes have are told apart later
-    }
+    const bool there = place != kNoEdge && see(place);
     const unsigned unseen = __ballot_sync(kAllLanes, there);
     if (there) staged_[__popc(unseen & ((1U << lane()) - 1U))] = place;
     __syncwarp();
-    compare(
-        task_.codes, __popc(unseen), [&](int i) { return staged_[i]; },
-        [&](uint32_t number, uint32_t key) { offer(number, key, bounds); });
+    const auto number = [&](int i) { return staged_[i]; };
+    const auto use = [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); };
+    const int count = __popc(unseen);
+    if (kWarps > 1 && count <= 2 * kCodesOfWarp) {
+      compare<2>(task_.codes, count, number, use);
+    } else {
+      compare(task_.codes, count, number, use);
+    }
     __syncwarp();  // before the staged places are others
   }
 
-  // How many of the list are before each fresh entry, or that it is there already: in the list, or among the fresh ones
-  // before it. By threads: bisection.
-  KITH_DEVICE_INLINE void find_ranks(const SortedList& list, const FreshEntries& from, int count) const {
-    for (int i = thread(); i < count; i += kThreads) {
-      const uint64_t entry = from.entries[i];
-      int low = 0;
-      for (int high = list.size; low < high;) {
-        const int middle = (low + high) / 2;
-        if ((list.now[middle] & ~kOpenedBit) < entry) {
-          low = middle + 1;
-        } else {
-          high = middle;
-        }
+  // Where a fresh entry goes if no other is there twice; it takes that place, or notices that it is. By a thread.
+  KITH_DEVICE_INLINE void move_fresh(const SortedList& list, const FreshEntries& from, int count, int i,
+                                     int bit) const {
+    const uint64_t entry = from.entries[i];
+    int to = 0;
+    for (int high = list.size; to < high;) {
+      const int middle = (to + high) / 2;
+      if ((list.now[middle] & ~kOpenedBit) < entry) {
+        to = middle + 1;
+      } else {
+        high = middle;
       }
-      bool twice = low < list.size && (list.now[low] & ~kOpenedBit) == entry;
+    }
+    bool twice = false;
 #pragma unroll 4
-      for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
-      ranks_[i] = twice ? kTwice : static_cast<uint32_t>(low);
-      if (twice) atomicAdd(from.doubles, 1);
+    for (int j = 0; j < count; ++j) {
+      to += from.entries[j] < entry ? 1 : 0;
+      twice |= from.entries[j] == entry && j != i;
     }
+    put(list, entry, to, bit);
+    if (twice) atomicOr(&counts_.twice[turn_], bit);
   }
-  // The same by warps, which look at 32 entries at a time: sooner for short lists.
-  KITH_DEVICE_INLINE void find_ranks_by_warps(const SortedList& list, const FreshEntries& from, int count) const {
-    for (int i = warp(); i < count; i += kWarps) {
-      const uint64_t entry = from.entries[i];
-      int before = 0;
-      bool twice = false;
-      for (int start = 0; start < list.size; start += 32) {
-        const int j = start + lane();
-        const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
-        before += __popc(__ballot_sync(kAllLanes, other < entry));
-        twice |= other == entry;
-      }
-      for (int j = lane(); j < i; j += 32) twice |= from.entries[j] == entry;
-      twice = __any_sync(kAllLanes, twice);
-      if (lane() != 0) continue;
-      ranks_[i] = twice ? kTwice : static_cast<uint32_t>(before);
-      if (twice) atomicAdd(from.doubles, 1);
+  // The same by a warp, which looks at 32 entries at a time: sooner for short lists.
+  KITH_DEVICE_INLINE void move_fresh_by_warp(const SortedList& list, const FreshEntries& from, int count, int i,
+                                             int bit) const {
+    const uint64_t entry = from.entries[i];
+    int to = 0;
+    bool twice = false;
+    for (int start = 0; start < list.size; start += 32) {
+      const int j = start + lane();
+      const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
+      to += __popc(__ballot_sync(kAllLanes, other < entry));
     }
+    for (int start = 0; start < count; start += 32) {
+      const int j = start + lane();
+      const uint64_t other = j < count ? from.entries[j] : kPadding;
+      to += __popc(__ballot_sync(kAllLanes, other < entry));
+      twice |= other == entry && j != i;
+    }
+    twice = __any_sync(kAllLanes, twice);
+    if (lane() != 0) return;
+    put(list, entry, to, bit);
+    if (twice) atomicOr(&counts_.twice[turn_], bit);
+  }
+  __device__ void put(const SortedList& list, uint64_t entry, int to, int bit) const {
+    if (to >= list.capacity) return;
+    list.next[to] = entry;
+    if (bit == kBeamBit) atomicMin(&counts_.first[turn_], to);
   }
 
-  // Fresh entries enter the list. All threads call it, before and after a wait for each other.
-  KITH_DEVICE_INLINE void enter(SortedList& list, const FreshEntries& from, bool is_beam) {
+  // All entries of the list, and fresh ones, move to the other half. All threads, between two waits.
+  KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
     const int count = *from.count;
-    if (count == 0) return;
-    const uint64_t* const entries = from.entries;
-    if (kWarps >= 4 && list.size <= kShortList) {
-      find_ranks_by_warps(list, from, count);
-    } else {
-      find_ranks(list, from, count);
-    }
-    sync();
-    const int size = list.size;
-    const int after = min(list.capacity, size + count - *from.doubles);
-    if (thread() == 0) *from.count = 0;
-    for (int i = thread(); i < count + size; i += kThreads) {
-      const bool is_fresh = i < count;
-      if (is_fresh && ranks_[i] == kTwice) continue;
-      const uint64_t entry = is_fresh ? entries[i] : list.now[i - count];
-      int to = is_fresh ? static_cast<int>(ranks_[i]) : i - count;
+    const int opened = bit == kBeamBit ? last_ : -1;
+    for (int i = thread(); i < list.size; i += kThreads) {
+      const uint64_t entry = list.now[i] & ~kOpenedBit;
+      int to = i;
+      bool twice = false;
 #pragma unroll 4
-      for (int j = 0; j < count; ++j) to += ranks_[j] != kTwice && entries[j] < entry ? 1 : 0;
-      if (to >= list.capacity) continue;
-      list.next[to] = entry;
-      if (is_fresh && is_beam) atomicMin(&counts_.first, to);
+      for (int j = 0; j < count; ++j) {
+        to += from.entries[j] < entry ? 1 : 0;
+        twice |= from.entries[j] == entry;
+      }
+      if (to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
+      if (twice) atomicOr(&counts_.twice[turn_], bit);
     }
-    sync();
-    if (thread() == 0) *from.doubles = 0;
+    if (kWarps >= 4 && list.size <= kShortList) {
+      // Those warps first that have no entries of the list.
+      for (int i = kWarps - 1 - warp(); i < count; i += kWarps) move_fresh_by_warp(list, from, count, i, bit);
+    } else {
+      for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
+    }
+  }
+  __device__ void swap(SortedList& list, int size) const {
     uint64_t* const before = list.now;
     list.now = list.next;
     list.next = before;
-    list.size = after;
+    list.size = min(list.capacity, size);
   }
+
+  // The same where entries may be there twice: which are is found first. All threads.
+  KITH_DEVICE_INLINE void enter_with_care(SortedList& list, const FreshEntries& from, int bit) {
+    const int count = *from.count;
+    const int opened = bit == kBeamBit ? last_ : -1;
+    sync();
+    if (thread() == 0) counts_.doubles = 0;
+    sync();
+    for (int i = thread(); i < count; i += kThreads) {
+      const uint64_t entry = from.entries[i];
+      bool twice = false;
+      for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
+      for (int j = 0; j < list.size; ++j) twice |= (list.now[j] & ~kOpenedBit) == entry;
+      ranks_[i] = twice ? 1 : 0;
+      if (twice) atomicAdd(&counts_.doubles, 1);
+    }
+    sync();
+    for (int i = thread(); i < count + list.size; i += kThreads) {
+      const bool is_fresh = i < count;
+      if (is_fresh && ranks_[i] != 0) continue;
+      uint64_t entry = is_fresh ? from.entries[i] : list.now[i - count];
+      int to = is_fresh ? 0 : i - count;
+      for (int j = 0; j < count; ++j) to += ranks_[j] == 0 && from.entries[j] < entry ? 1 : 0;
+      for (int j = 0; is_fresh && j < list.size; ++j) to += list.now[j] < entry ? 1 : 0;
+      if (!is_fresh && i - count <= opened) entry |= kOpenedBit;
+      if (to < list.capacity) list.next[to] = entry;
+    }
+    sync();
+    swap(list, list.size + count - counts_.doubles);
+  }
+
+  // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
+  // other when it returns.
+  KITH_DEVICE_INLINE void enter_all() {
+    const bool filtered = task_.kept_bits != nullptr;
+    const FreshEntries to_beam = fresh();
+    const FreshEntries to_kept = fresh_kept();
+    move_all(beam_, to_beam, kBeamBit);
+    if (filtered) move_all(kept_, to_kept, kKeptBit);
+    if (thread() == 0) ready_turn(1 - turn_);
+    sync();
+    const int twice = counts_.twice[turn_];
+    // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.
+    first_ = (twice & kBeamBit) != 0 ? 0 : min(counts_.first[turn_], last_ + 1);
+    if ((twice & kBeamBit) != 0) {
+      enter_with_care(beam_, to_beam, kBeamBit);
+    } else {
+      swap(beam_, beam_.size + *to_beam.count);
+    }
+    if (filtered) {
+      if ((twice & kKeptBit) != 0) {
+        enter_with_care(kept_, to_kept, kKeptBit);
+      } else {
+        swap(kept_, kept_.size + *to_kept.count);
+      }
+    }
+    turn_ = 1 - turn_;
+    last_ = -1;
+  }
+  // Into the list of cells, none of which is there twice.
+  KITH_DEVICE_INLINE void enter_cells(SortedList& near) {
+    const FreshEntries from = fresh();
+    sync();
+    move_all(near, from, 0);
+    if (thread() == 0) ready_turn(1 - turn_);
+    sync();
+    swap(near, near.size + *from.count);
+    turn_ = 1 - turn_;
+  }
+
   // The nearest cells of one of few queries: all keys at once. In each warp of threads with some keys each, the
   // kNearCells-th of their least keys bounds the keys that are wanted. False where too many are within the bound, as of
   // equal centres.
@@ -344,7 +447,9 @@ class Walker {
     const int first = warp() * each;
     compare<kAhead>(
         task_.centres, max(0, min(each, task_.cells - first)), [&](int i) { return static_cast<uint32_t>(first + i); },
-        [&](uint32_t cell, uint32_t key) { keys[cell] = key; });
+        [&](bool there, uint32_t cell, uint32_t key) {
+          if (there) keys[cell] = key;
+        });
     sync();
     uint32_t least = 0xFFFFFFFFU;
     for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
@@ -365,7 +470,7 @@ class Walker {
     }
     sync();
     if (*to.count <= kWalkRound) {
-      enter(near, to, false);
+      enter_cells(near);
       return true;
     }
     sync();
@@ -386,14 +491,12 @@ class Walker {
         const int from = first + start;
         compare(
             task_.centres, min(16, some - start), [&](int i) { return static_cast<uint32_t>(from + i); },
-            [&](uint32_t cell, uint32_t key) {
+            [&](bool there, uint32_t cell, uint32_t key) {
               const uint64_t entry = pack_neighbor(key, cell << 1);
-              if (entry < bound) to.add(entry);
+              to.add(there && entry < bound, entry);
             });
       }
-      sync();
-      enter(near, to, false);
-      sync();
+      enter_cells(near);
     }
   }
 
@@ -422,11 +525,12 @@ class Walker {
       n -= count;
     }
   }
-  // The n-th edge of the places that are opened, from the first-th of these on; kNoEdge where there is none.
-  __device__ uint32_t edge_at(int first, int n) const {
-    const uint32_t from = counts_.places[first + n / task_.degree];
+  // The n-th edge of these places; kNoEdge where there is none.
+  __device__ uint32_t edge_at(const uint32_t* opened, int n) const {
+    const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);  // n / degree, n being small
+    const uint32_t from = opened[list];
     if (from >= task_.places) return kNoEdge;  // of the tail
-    return __ldg(task_.edges + int64_t{from} * task_.degree + n % task_.degree);
+    return __ldg(task_.edges + int64_t{from} * task_.degree + (n - list * task_.degree));
   }
 
   // Compares rows of the tail, from the first-th on.
@@ -435,37 +539,43 @@ class Walker {
     for (int start = warp() * 16; start < some; start += kWarps * 16) {
       compare(
           task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
-          [&](uint32_t number, uint32_t key) { offer(static_cast<uint32_t>(task_.places) + number, key, now); });
+          [&](bool there, uint32_t number, uint32_t key) {
+            offer(there, static_cast<uint32_t>(task_.places) + number, key, now);
+          });
     }
   }
 
-  // Chooses what is opened next; false where all were opened.
-  KITH_DEVICE_INLINE bool open() {
+  // Chooses what is opened next, up to the width, and puts it where `to` is; returns how many. last_ is where the last
+  // of them stands: all up to there are opened, and marked when the beam moves. By a warp.
+  KITH_DEVICE_INLINE int open(uint32_t* to) {
+    int opened = 0;
+    for (int start = first_; start < beam_.size && opened < task_.width; start += 32) {
+      const int i = start + lane();
+      const uint64_t entry = i < beam_.size ? beam_.now[i] : kOpenedBit;
+      const bool closed = (entry & kOpenedBit) == 0;
+      const unsigned all = __ballot_sync(kAllLanes, closed);
+      const int number = opened + __popc(all & ((1U << lane()) - 1U));
+      const bool chosen = closed && number < task_.width;
+      if (chosen) to[number] = row_of(entry) >> 1;
+      const unsigned some = __ballot_sync(kAllLanes, chosen);
+      if (some != 0) last_ = start + 31 - __clz(static_cast<int>(some));
+      opened += __popc(some);
+    }
+    __syncwarp();
+    return opened;
+  }
+  // The same where a step takes several rounds: one warp chooses for all.
+  KITH_DEVICE_INLINE int open_for_all() {
     if (warp() == 0) {
-      const int from = counts_.first;
-      int opened = 0;
-      int first = beam_.size;
-      for (int start = from; start < beam_.size && opened < task_.width; start += 32) {
-        const int i = start + lane();
-        const uint64_t entry = i < beam_.size ? beam_.now[i] : kOpenedBit;
-        const bool closed = (entry & kOpenedBit) == 0;
-        const unsigned all = __ballot_sync(kAllLanes, closed);
-        const int place = opened + __popc(all & ((1U << lane()) - 1U));
-        if (closed && place < task_.width) {
-          counts_.places[place] = row_of(entry) >> 1;
-          beam_.now[i] = entry | kOpenedBit;
-        }
-        if (opened == 0 && all != 0) first = start + __ffs(static_cast<int>(all)) - 1;
-        opened += __popc(all);
-      }
-      __syncwarp();
+      const int opened = open(counts_.places);
       if (lane() == 0) {
-        counts_.opened = min(opened, task_.width);
-        counts_.first = first;
+        counts_.opened = opened;
+        counts_.last = last_;
       }
     }
     sync();
-    return counts_.opened > 0;
+    last_ = counts_.last;
+    return counts_.opened;
   }
 
   // Rounds until all places of the beam were opened: entries first, then the tail, then edges.
@@ -474,7 +584,9 @@ class Walker {
     find_cells(near, query);
     int entries = 0;
     for (int i = 0; i < near.size; ++i) entries += entries_of(near, i);
-    const int lists = kWalkRound / task_.degree;  // of a round
+    const int lists = min(kWalkRound / task_.degree, kWalkOpened);  // of a round
+    const bool by_itself = task_.width <= lists;                    // every warp knows what is opened
+    uint32_t* const own = staged_ + 32;
     int entry = 0;
     int64_t tail = 0;
     int opened = 0;
@@ -483,11 +595,9 @@ class Walker {
       const bool enters = entry < entries;
       const bool has_tail = !enters && tail < task_.tail_places;
       if (!enters && !has_tail && opened >= open_count) {
-        if (!open()) return;
+        open_count = by_itself ? open(own) : open_for_all();
+        if (open_count == 0) return;
         opened = 0;
-        open_count = counts_.opened;
-      } else {
-        sync();
       }
       const Bounds now = bounds();
       if (has_tail) {
@@ -496,10 +606,11 @@ class Walker {
       } else {
         const int some = enters ? min(kWalkRound, entries - entry) : min(lists, open_count - opened) * task_.degree;
         const int each = min(32, (some + kWarps - 1) / kWarps);
+        const uint32_t* const from = by_itself ? own : counts_.places + opened;
         for (int start = warp() * each; start < some; start += kWarps * each) {
           const int i = start + lane();
           uint32_t place = kNoEdge;
-          if (lane() < each && i < some) place = enters ? entry_at(near, entry + i) : edge_at(opened, i);
+          if (lane() < each && i < some) place = enters ? entry_at(near, entry + i) : edge_at(from, i);
           compare_unseen(place, now);
         }
         if (enters) {
@@ -509,8 +620,7 @@ class Walker {
         }
       }
       sync();
-      enter(beam_, fresh(), true);
-      if (task_.kept_bits != nullptr) enter(kept_, fresh_kept(), false);
+      enter_all();
     }
   }
 
@@ -533,8 +643,11 @@ class Walker {
   SortedList kept_;
   uint32_t* const staged_;
   uint32_t* const ranks_;
-  uint16_t* const seen_;
   const int chunks_;
+  const uint32_t degree_inverse_;  // to divide by the degree
+  int turn_ = 0;                   // of the counts
+  int first_ = 0;                  // no place of the beam before it is unopened
+  int last_ = -1;                  // places of the beam up to it are opened in this round
   bool bytes_ = true;  // the query's values are bytes; else words
   uint32_t norm_ = 0;  // squared, of the query
 };
@@ -561,7 +674,7 @@ void launch_with(const WalkTaskCuda& task, const InlineQueries& given, cudaStrea
 void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiprocessors, cudaStream_t stream) {
   const int warps = walk_warps(task.queries.count, multiprocessors);
   if (task.near_cells != nullptr) launch_rank_cells(task, given, stream);
-  task.seen = SeenTable::of(task.places, task.beam, task.degree, warps == kWalkMostWarps);
+  task.seen = SeenTable::of(task.places, task.beam, task.degree, warps > 1);
   task.layout = WalkLayout(task.beam, task.kept, task.stride, warps, task.seen);
   switch (warps) {
     case 1: return launch_with<1>(task, given, stream);

@@ -19,32 +19,40 @@ namespace kith {
 inline constexpr int kWalkRound = 256;            // places whose keys are computed before they enter the beam
 inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
 inline constexpr int kWalkMostWarps = 8;          // of a query
+inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
 
-// Which places a walk remembers to have seen: a direct-mapped table whose slots forget (seen_places.hpp), of two bytes
-// each. A place times an odd number, modulo a power of two above all places, is another number for every place: its
-// upper bits are the slot, and the lower ones, which the slot keeps, tell the place. No place is taken for another.
+// Which places a walk remembers to have seen: a direct-mapped table whose slots forget (seen_places.hpp).
+//
+// Where a block has several warps a slot is the place itself, exchanged at once, so that two warps that come to a place
+// together seldom both compare it. A single warp, of which a processor has many, has slots of two bytes: a place times
+// an odd number, modulo a power of two above all places, is another number for every place; its upper bits are the
+// slot, and the lower ones, which the slot keeps, tell the place. No place is taken for another.
 struct SeenTable {
   int slot_bits = 0;
   int tag_bits = 0;
+  bool whole = false;  // slots of four bytes
 
   static constexpr int kMostTagBits = 15;  // a slot has one more value: nothing
   static constexpr int kFewestSlotBits = 11;
-  static constexpr int kMostSlotBits = 14;
+  static constexpr int kMostSlotBits = 13;
 
-  // `places`: of the graph. `roomy`: few queries share the memory of a processor.
-  static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool roomy) {
-    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (roomy ? 1 : 0);
+  // `places`: of the graph.
+  static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool whole) {
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : 0);
     const int bits = std::bit_width(static_cast<uint64_t>(places));
     SeenTable table;
-    table.slot_bits = std::max(std::clamp(likely, kFewestSlotBits, kMostSlotBits), bits - kMostTagBits);
-    table.tag_bits = std::max(bits - table.slot_bits, 0);
+    table.whole = whole;
+    table.slot_bits = std::clamp(likely, kFewestSlotBits, kMostSlotBits);
+    if (!whole) table.slot_bits = std::max(table.slot_bits, bits - kMostTagBits);
+    table.tag_bits = whole ? 32 - table.slot_bits : std::max(bits - table.slot_bits, 0);
     return table;
   }
-  int64_t bytes() const { return int64_t{2} << slot_bits; }
+  KITH_HOST_DEVICE int64_t bytes() const { return int64_t{whole ? 4 : 2} << slot_bits; }
 
   KITH_HOST_DEVICE uint32_t mixed(uint32_t place) const {
-    return (place * 0x9E3779B1U) & ((1U << (slot_bits + tag_bits)) - 1U);
+    const uint32_t product = place * 0x9E3779B1U;
+    return whole ? product : product & ((1U << (slot_bits + tag_bits)) - 1U);
   }
   KITH_HOST_DEVICE uint32_t slot(uint32_t mixed_place) const { return mixed_place >> tag_bits; }
   KITH_HOST_DEVICE uint16_t tag(uint32_t mixed_place) const {
@@ -63,7 +71,7 @@ struct WalkLayout {
         fresh(take(kWalkRound * 8)),
         fresh_kept(take(kept_places > 0 ? kWalkRound * 8 : 0)),
         ranks(take(kWalkRound * 4)),
-        staged(take(int64_t{warps} * 32 * 4)),
+        staged(take(int64_t{warps} * (32 + kWalkOpened) * 4)),
         cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
         query(take(stride * 2)),
         seen(take(table.bytes())) {}
@@ -75,7 +83,7 @@ struct WalkLayout {
   int64_t fresh = 0;  // entries that want to enter the beam
   int64_t fresh_kept = 0;
   int64_t ranks = 0;   // of the fresh entries
-  int64_t staged = 0;  // places of each warp
+  int64_t staged = 0;  // of each warp: places to be compared, and those that are opened
   int64_t cell_keys = 0;  // of all cells, where queries are few
   int64_t query = 0;      // bytes or words
   int64_t seen = 0;
@@ -143,10 +151,13 @@ inline int walk_warps(int64_t queries, int multiprocessors) {
   return each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
 }
 
-// Whether a block has room for such a walk.
+// Whether a block has room for such a walk, whatever its warps.
 inline bool suits_walk_cuda(int64_t places, int64_t beam, int64_t kept, int64_t degree, int64_t stride) {
-  const SeenTable table = SeenTable::of(places, beam, degree, true);
-  return WalkLayout(beam, kept, stride, kWalkMostWarps, table).bytes <= kWalkShared;
+  const auto fits = [&](bool whole) {
+    const SeenTable table = SeenTable::of(places, beam, degree, whole);
+    return WalkLayout(beam, kept, stride, kWalkMostWarps, table).bytes <= kWalkShared;
+  };
+  return fits(true) && fits(false);
 }
 
 }  // namespace kith
