@@ -33,7 +33,6 @@ constexpr int kBeamBit = 1;                      // for the beam, in Counts::twi
 constexpr int kKeptBit = 2;
 constexpr uint64_t kOpenedBit = 1;
 constexpr int kShortList = 128;  // up to which warps look through a list
-static_assert(kWalkRound % 32 == 0);
 
 // Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
 struct SortedList {
@@ -67,6 +66,7 @@ template <int kWarps>
 class Walker {
  public:
   static constexpr int kThreads = kWarps * 32;
+  static constexpr int kRound = walk_round(kWarps);
 
   // What threads tell each other. Of two the one is used in a round while the other is made ready for the next.
   struct Counts {
@@ -466,10 +466,10 @@ class Walker {
     for (int i = thread(); i < task_.cells; i += kThreads) {
       if (keys[i] > bound) continue;
       const int place = atomicAdd(to.count, 1);
-      if (place < kWalkRound) to.entries[place] = pack_neighbor(keys[i], static_cast<uint32_t>(i) << 1);
+      if (place < kRound) to.entries[place] = pack_neighbor(keys[i], static_cast<uint32_t>(i) << 1);
     }
     sync();
-    if (*to.count <= kWalkRound) {
+    if (*to.count <= kRound) {
       enter_cells(near);
       return true;
     }
@@ -483,7 +483,7 @@ class Walker {
   KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
     // Small rounds first: they bound those after them.
     int round = 32;
-    for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kWalkRound)) {
+    for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kRound)) {
       const int some = min(round, task_.cells - first);
       const uint64_t bound = near.bound();
       const FreshEntries to = fresh();
@@ -533,9 +533,37 @@ class Walker {
     return __ldg(task_.edges + int64_t{from} * task_.degree + (n - list * task_.degree));
   }
 
+  // An edge that is likely to be looked at in the next step, and the place that it is of.
+  struct NextEdge {
+    uint32_t from = kNoEdge;
+    uint32_t to = kNoEdge;
+  };
+  // The n-th edge of these places, as edge_at(). In `next` is the lane's guess of it, which becomes that of the next
+  // step: the same edge of the places that are opened then if nothing nearer comes. Its list is loaded while codes are.
+  __device__ uint32_t edge_at(const uint32_t* opened, int n, const uint32_t* later, int later_count,
+                              NextEdge& next) const {
+    const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);
+    const uint32_t from = opened[list];
+    const uint32_t edge = from == next.from ? next.to : edge_at(opened, n);
+    next.from = list < later_count ? later[list] : kNoEdge;
+    next.to = kNoEdge;
+    if (next.from < task_.places) {
+      next.to = __ldg(task_.edges + int64_t{next.from} * task_.degree + (n - list * task_.degree));
+    }
+    return edge;
+  }
+  // Asks for the code of that edge, where it was not seen.
+  __device__ void ask_for(const NextEdge& next) const {
+    if (next.to == kNoEdge || at<uint32_t>(task_.layout.seen)[task_.seen.slot(task_.seen.mixed(next.to))] == next.to) {
+      return;
+    }
+    const int8_t* const code = task_.codes + int64_t{next.to} * task_.stride;
+    for (int at_byte = 0; at_byte < task_.stride; at_byte += 128) ptx::prefetch(code + at_byte);
+  }
+
   // Compares rows of the tail, from the first-th on.
   KITH_DEVICE_INLINE void compare_tail(int64_t first, const Bounds& now) const {
-    const int some = static_cast<int>(min(static_cast<int64_t>(kWalkRound), task_.tail_places - first));
+    const int some = static_cast<int>(min(static_cast<int64_t>(kRound), task_.tail_places - first));
     for (int start = warp() * 16; start < some; start += kWarps * 16) {
       compare(
           task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
@@ -545,29 +573,31 @@ class Walker {
     }
   }
 
-  // Chooses what is opened next, up to the width, and puts it where `to` is; returns how many. last_ is where the last
-  // of them stands: all up to there are opened, and marked when the beam moves. By a warp.
-  KITH_DEVICE_INLINE int open(uint32_t* to) {
-    int opened = 0;
-    for (int start = first_; start < beam_.size && opened < task_.width; start += 32) {
+  // Chooses what is opened next, up to the width, and puts it where `to` is, with up to `more` that are next after it;
+  // returns how many are opened. last_ is where the last of these stands: all up to there are opened, and marked when
+  // the beam moves. By a warp.
+  KITH_DEVICE_INLINE int open(uint32_t* to, int more, int& chosen_count) {
+    chosen_count = 0;
+    for (int start = first_; start < beam_.size && chosen_count < task_.width + more; start += 32) {
       const int i = start + lane();
       const uint64_t entry = i < beam_.size ? beam_.now[i] : kOpenedBit;
       const bool closed = (entry & kOpenedBit) == 0;
       const unsigned all = __ballot_sync(kAllLanes, closed);
-      const int number = opened + __popc(all & ((1U << lane()) - 1U));
-      const bool chosen = closed && number < task_.width;
-      if (chosen) to[number] = row_of(entry) >> 1;
-      const unsigned some = __ballot_sync(kAllLanes, chosen);
+      const int number = chosen_count + __popc(all & ((1U << lane()) - 1U));
+      if (closed && number < task_.width + more) to[number] = row_of(entry) >> 1;
+      const unsigned some = __ballot_sync(kAllLanes, closed && number < task_.width);
       if (some != 0) last_ = start + 31 - __clz(static_cast<int>(some));
-      opened += __popc(some);
+      chosen_count += __popc(all);
     }
     __syncwarp();
-    return opened;
+    chosen_count = min(chosen_count, task_.width + more);
+    return min(chosen_count, task_.width);
   }
   // The same where a step takes several rounds: one warp chooses for all.
   KITH_DEVICE_INLINE int open_for_all() {
     if (warp() == 0) {
-      const int opened = open(counts_.places);
+      int all = 0;
+      const int opened = open(counts_.places, 0, all);
       if (lane() == 0) {
         counts_.opened = opened;
         counts_.last = last_;
@@ -584,37 +614,54 @@ class Walker {
     find_cells(near, query);
     int entries = 0;
     for (int i = 0; i < near.size; ++i) entries += entries_of(near, i);
-    const int lists = min(kWalkRound / task_.degree, kWalkOpened);  // of a round
+    const int lists = min(kRound / task_.degree, kWalkOpened);      // of a round
     const bool by_itself = task_.width <= lists;                    // every warp knows what is opened
+    // Few queries have the memory to themselves: lists and codes of the next step are asked for before it is known.
+    // Each lane has one edge of a step then.
+    const bool guesses =
+        kWarps == kWalkMostWarps && 2 * task_.width <= kWalkOpened && task_.width * task_.degree <= kThreads;
     uint32_t* const own = staged_ + 32;
+    NextEdge next;
     int entry = 0;
     int64_t tail = 0;
     int opened = 0;
     int open_count = 0;
+    int chosen = 0;  // opened, and guessed to be next
     for (;;) {
       const bool enters = entry < entries;
       const bool has_tail = !enters && tail < task_.tail_places;
       if (!enters && !has_tail && opened >= open_count) {
-        open_count = by_itself ? open(own) : open_for_all();
+        open_count = by_itself ? open(own, guesses ? task_.width : 0, chosen) : open_for_all();
         if (open_count == 0) return;
         opened = 0;
       }
       const Bounds now = bounds();
       if (has_tail) {
         compare_tail(tail, now);
-        tail += kWalkRound;
+        tail += kRound;
       } else {
-        const int some = enters ? min(kWalkRound, entries - entry) : min(lists, open_count - opened) * task_.degree;
-        const int each = min(32, (some + kWarps - 1) / kWarps);
+        const int some = enters ? min(kRound, entries - entry) : min(lists, open_count - opened) * task_.degree;
+        // Guesses are of the same lane in every step.
+        const int spread = guesses && !enters ? task_.width * task_.degree : some;
+        const int each = min(32, (spread + kWarps - 1) / kWarps);
         const uint32_t* const from = by_itself ? own : counts_.places + opened;
         for (int start = warp() * each; start < some; start += kWarps * each) {
           const int i = start + lane();
           uint32_t place = kNoEdge;
-          if (lane() < each && i < some) place = enters ? entry_at(near, entry + i) : edge_at(from, i);
+          if (lane() < each && i < some) {
+            if (enters) {
+              place = entry_at(near, entry + i);
+            } else if (guesses) {
+              place = edge_at(from, i, own + task_.width, chosen - task_.width, next);
+            } else {
+              place = edge_at(from, i);
+            }
+          }
           compare_unseen(place, now);
         }
+        if (guesses && !enters) ask_for(next);
         if (enters) {
-          entry += kWalkRound;
+          entry += kRound;
         } else {
           opened += lists;
         }

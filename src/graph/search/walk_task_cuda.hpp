@@ -16,7 +16,9 @@
 
 namespace kith {
 
-inline constexpr int kWalkRound = 256;            // places whose keys are computed before they enter the beam
+// Places whose keys are computed before they enter the beam: less for blocks of one warp, of which a processor has
+// many.
+constexpr int walk_round(int warps) { return warps == 1 ? 128 : 256; }
 inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
 inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
@@ -39,7 +41,7 @@ struct SeenTable {
 
   // `places`: of the graph.
   static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool whole) {
-    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : 0);
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : -1);
     const int bits = std::bit_width(static_cast<uint64_t>(places));
     SeenTable table;
     table.whole = whole;
@@ -68,9 +70,9 @@ struct WalkLayout {
       : beam(take(2 * beam_places * 8)),
         kept(take(2 * kept_places * 8)),
         cells(take(2 * kNearCells * 8)),
-        fresh(take(kWalkRound * 8)),
-        fresh_kept(take(kept_places > 0 ? kWalkRound * 8 : 0)),
-        ranks(take(kWalkRound * 4)),
+        fresh(take(walk_round(warps) * 8)),
+        fresh_kept(take(kept_places > 0 ? walk_round(warps) * 8 : 0)),
+        ranks(take(walk_round(warps) * 4)),
         staged(take(int64_t{warps} * (32 + kWalkOpened) * 4)),
         cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
         query(take(stride * 2)),
