@@ -1,6 +1,6 @@
 // A block for each query: canonical keys of its candidates, four threads each, sorted in shared memory.
 //
-// Most places have one row. Rows are numbered through the places, 32 at a time; where there are more than the list has
+// Most places have one row. Rows are numbered through the places, 64 at a time; where there are more than the list has
 // room for (thousands of equal rows at one place) it is sorted and cut to the first k.
 #include "index/graph_compare_cuda.hpp"
 
@@ -18,11 +18,12 @@
 namespace kith {
 namespace {
 
-constexpr int kCompareThreads = 128;
+constexpr int kCompareThreads = 256;
 constexpr int kCompareRows = kCompareThreads / kRowThreads;
 constexpr int kRankedAtOnce = 256;  // candidates
+constexpr int kPlacesAtOnce = 64;
 
-int64_t compare_room(int64_t candidates, int64_t k) { return candidates + k + kCompareThreads; }
+int64_t compare_room(int64_t candidates, int64_t k) { return candidates + k + 256; }
 int64_t compare_bytes(int64_t cols, int64_t candidates, int64_t k) {
   return 8 * (padded_cols(cols) + compare_room(candidates, k));
 }
@@ -97,7 +98,8 @@ __global__ void __launch_bounds__(kCompareThreads)
     graph_compare_kernel(const __grid_constant__ GraphCompareTask task, const __grid_constant__ InlineQueries given,
                          int room) {
   extern __shared__ __align__(16) double compare_memory[];
-  __shared__ int ends[32];  // of the rows at each of 32 places
+  __shared__ int ends[kPlacesAtOnce];             // of the rows at each place
+  __shared__ uint32_t first_rows[kPlacesAtOnce];  // at each place
   const auto thread = static_cast<int>(threadIdx.x);
   const int64_t query = blockIdx.x;
   double* const values = compare_memory;
@@ -112,16 +114,32 @@ __global__ void __launch_bounds__(kCompareThreads)
   const uint32_t* const found = task.found + query * task.most;
   int have = 0;
   int64_t taken = 0;
-  for (int first = 0; first < places && taken < task.candidates; first += 32) {
+  for (int first = 0; first < places && taken < task.candidates; first += kPlacesAtOnce) {
     // Every warp counts the rows of these places, up to the last that is wanted.
-    const int mine = first + lane_index();
-    const int there = mine < places ? kept_at(rows_at(task.rows, found[mine]), task.kept_bits) : 0;
-    const int before = warp_inclusive(there) - there;
-    const int wanted = mine < places && taken + before < task.candidates ? there : 0;
-    const int end = warp_inclusive(wanted);
-    const int total = __shfl_sync(kAllLanes, end, 31);
+    int total = 0;
+    bool lone = true;  // each place has one row
+    int mine_ends[kPlacesAtOnce / 32];
+    uint32_t mine_rows[kPlacesAtOnce / 32];
+    KITH_UNROLL
+    for (int part = 0; part < kPlacesAtOnce / 32; ++part) {
+      const int mine = first + part * 32 + lane_index();
+      const RowsAtPlace rows = mine < places ? rows_at(task.rows, found[mine]) : RowsAtPlace{};
+      const int there = kept_at(rows, task.kept_bits);
+      mine_rows[part] = there > 0 ? kept_row(rows, 0, task.kept_bits) : 0;
+      const int before = warp_inclusive(there) - there;
+      const int wanted = taken + total + before < task.candidates ? there : 0;
+      const int end = total + warp_inclusive(wanted);
+      lone &= wanted <= 1;
+      mine_ends[part] = end;
+      total = __shfl_sync(kAllLanes, end, 31);
+    }
+    lone = __all_sync(kAllLanes, lone);
     __syncthreads();
-    if (thread < 32) ends[thread] = end;
+    KITH_UNROLL
+    for (int part = 0; part < kPlacesAtOnce / 32 && thread < 32; ++part) {
+      ends[part * 32 + thread] = mine_ends[part];
+      first_rows[part * 32 + thread] = mine_rows[part];
+    }
     __syncthreads();
     for (int start = 0; start < total;) {
       if (have == room) {
@@ -131,10 +149,13 @@ __global__ void __launch_bounds__(kCompareThreads)
       }
       const int some = min(total - start, room - have);
       for (int i = thread / kRowThreads; i < some; i += kCompareRows) {
-        int at = 0;
-        while (ends[at] <= start + i) ++at;
-        const RowsAtPlace rows = rows_at(task.rows, found[first + at]);
-        const uint32_t row = kept_row(rows, start + i - (at == 0 ? 0 : ends[at - 1]), task.kept_bits);
+        uint32_t row = lone ? first_rows[start + i] : 0;
+        if (!lone) {
+          int at = 0;
+          while (ends[at] <= start + i) ++at;
+          const RowsAtPlace rows = rows_at(task.rows, found[first + at]);
+          row = kept_row(rows, start + i - (at == 0 ? 0 : ends[at - 1]), task.kept_bits);
+        }
         const float key = code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr);
         if (thread % kRowThreads == 0) list[have + i] = pack_neighbor(ordered_key(key), row);
       }

@@ -70,8 +70,7 @@ int64_t GraphRowsOnGpu::bytes() const {
 
 bool suits_gpu_walk(const WalkCoder& coder, const GraphPlan& plan, int64_t places, int64_t degree, int64_t k) {
   if (!coder.has_codes()) return false;
-  const int64_t compared =
-      array_bytes<double>(coder.cols() + 16) + array_bytes<uint64_t>(plan.candidates + 2 * k + 128);
+  const int64_t compared = array_bytes<double>(coder.cols() + 16) + array_bytes<uint64_t>(plan.candidates + k + 256);
   return compared <= kCompareShared &&
          suits_walk_cuda(places, plan.walk.beam, plan.walk.kept, degree, code_stride(coder.cols()));
 }
