@@ -31,6 +31,7 @@ constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
 constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
 constexpr int kBeamBit = 1;                      // for the beam, in Counts::twice
 constexpr int kKeptBit = 2;
+constexpr uint16_t kNothingSeen = 0xFFFF;
 constexpr uint64_t kOpenedBit = 1;
 constexpr int kShortList = 128;  // up to which warps look through a list
 
@@ -259,16 +260,31 @@ class Walker {
 
   // Whether a place was not seen; now it is.
   KITH_DEVICE_INLINE bool see(uint32_t place) const {
-    const uint32_t mixed = task_.seen.mixed(place);
+    const SeenTable& seen = task_.seen;
+    const uint32_t mixed = seen.mixed(place);
+    const uint32_t own = seen.slot(mixed);
     if constexpr (kWarps > 1) {
-      return atomicExch(at<uint32_t>(task_.layout.seen) + task_.seen.slot(mixed), place) != place;
+      auto* const slots = at<uint32_t>(task_.layout.seen);
+      for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
+        const uint32_t before = atomicCAS(slots + seen.slot_after(own, probe), kNoEdge, place);
+        if (before == kNoEdge) return true;
+        if (before == place) return false;
+      }
+      slots[own] = place;
     } else {
-      uint16_t* const slot = at<uint16_t>(task_.layout.seen) + task_.seen.slot(mixed);
-      const uint16_t tag = task_.seen.tag(mixed);
-      const bool is_new = *slot != tag;
-      *slot = tag;
-      return is_new;
+      auto* const slots = at<uint16_t>(task_.layout.seen);
+      for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
+        uint16_t& slot = slots[seen.slot_after(own, probe)];
+        const uint16_t tag = seen.tag(mixed, probe);
+        const uint16_t before = slot;
+        if (before == tag) return false;
+        if (before != kNothingSeen) continue;
+        slot = tag;
+        return true;
+      }
+      slots[own] = seen.tag(mixed, 0);
     }
+    return true;
   }
 
   // The unseen ones of up to 32 places, one a lane or kNoEdge, are compared and offered. All lanes call it.

@@ -24,24 +24,28 @@ inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
 
-// Which places a walk remembers to have seen: a direct-mapped table whose slots forget (seen_places.hpp).
+// Which places a walk remembers to have seen: a hash table that looks at kProbes slots from a place's own on, and then
+// forgets what is in the first of them (seen_places.hpp). What is forgotten seldom matters, but a place that is in the
+// beam and comes again makes a step twice as long.
 //
-// Where a block has several warps a slot is the place itself, exchanged at once, so that two warps that come to a place
-// together seldom both compare it. A single warp, of which a processor has many, has slots of two bytes: a place times
-// an odd number, modulo a power of two above all places, is another number for every place; its upper bits are the
-// slot, and the lower ones, which the slot keeps, tell the place. No place is taken for another.
+// Where a block has several warps a slot is the place itself, taken by compare and swap, so that of two warps that come
+// to a place together one compares it. A single warp, of which a processor has many, has slots of two bytes: a place
+// times an odd number, modulo a power of two above all places, is another number for every place; its upper bits are
+// the slot, and the lower ones, which are kept there with the distance from it, tell the place. No place is taken for
+// another.
 struct SeenTable {
   int slot_bits = 0;
   int tag_bits = 0;
   bool whole = false;  // slots of four bytes
 
-  static constexpr int kMostTagBits = 15;  // a slot has one more value: nothing
+  static constexpr int kProbes = 4;
+  static constexpr int kMostTagBits = 13;  // beside the distance and a value for nothing
   static constexpr int kFewestSlotBits = 11;
   static constexpr int kMostSlotBits = 13;
 
   // `places`: of the graph.
   static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool whole) {
-    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : -1);
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : 0);
     const int bits = std::bit_width(static_cast<uint64_t>(places));
     SeenTable table;
     table.whole = whole;
@@ -57,8 +61,13 @@ struct SeenTable {
     return whole ? product : product & ((1U << (slot_bits + tag_bits)) - 1U);
   }
   KITH_HOST_DEVICE uint32_t slot(uint32_t mixed_place) const { return mixed_place >> tag_bits; }
-  KITH_HOST_DEVICE uint16_t tag(uint32_t mixed_place) const {
-    return static_cast<uint16_t>(mixed_place & ((1U << tag_bits) - 1U));
+  KITH_HOST_DEVICE uint32_t slot_after(uint32_t slot, int probe) const {
+    return (slot + static_cast<uint32_t>(probe)) & ((1U << slot_bits) - 1U);
+  }
+  // What a slot of two bytes holds.
+  KITH_HOST_DEVICE uint16_t tag(uint32_t mixed_place, int probe) const {
+    const uint32_t low = mixed_place & ((1U << tag_bits) - 1U);
+    return static_cast<uint16_t>(low * kProbes + static_cast<uint32_t>(probe));
   }
 };
 
