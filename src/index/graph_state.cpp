@@ -128,7 +128,7 @@ GraphState::GraphState(SharedState store, std::shared_ptr<const GraphVectors> ve
     : IndexState(store->content()),
       store_(std::move(store)),
       vectors_(std::move(vectors)),
-      front_(std::move(front)),
+      front_(std::move(front).with_own_copies()),
       params_(params),
       degree_(degree) {}
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -27,8 +28,17 @@ struct GraphFront {
   std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
   std::shared_ptr<const HostArray<std::byte>> tail;  // codes of the rows behind those of the graph
   std::shared_ptr<const BeamTable> table;            // there where a graph is
-  // Copies of graphs on GPUs: those made of `graph` count.
+  // Copies of the graph on GPUs.
   std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
+
+  // Without copies that are of another graph: of one that this one has grown out of.
+  GraphFront with_own_copies() && {
+    for (const Device& device : on_gpus->devices()) {
+      const auto foreign = [&](const WalkGraphOnGpu& copy) { return copy.source != graph; };
+      if (on_gpus->find(device, foreign) != nullptr) return {graph, tail, table};
+    }
+    return std::move(*this);
+  }
 
   int64_t tail_rows() const { return tail == nullptr ? 0 : tail->size() / graph->coder.place_bytes(); }
   int64_t rows() const { return graph == nullptr ? 0 : graph->rows() + tail_rows(); }
