@@ -102,9 +102,8 @@ class GraphKind final : public IndexKind {
     if (!parts.graph) return made(std::move(store), {}, resources);
     GraphParts& own = *parts.graph;
     const auto vectors = std::make_shared<const GraphVectors>(*store, resources);
-    const bool coded = !own.scale.empty();
-    const WalkCoder coder(params_.metric, vectors->dtype(), store->content().cols, coded ? own.scale[0] : 1.0F,
-                          std::vector<float>(own.scale.begin() + (coded ? 1 : 0), own.scale.end()));
+    const WalkCoder coder =
+        WalkCoder::from_scale(params_.metric, vectors->dtype(), store->content().cols, own.scale);
     std::vector<BeamRecall> measured;
     for (size_t i = 0; i + 1 < own.table.size(); i += 2) {
       measured.push_back({static_cast<int64_t>(own.table[i]), static_cast<double>(own.table[i + 1])});
@@ -163,7 +162,7 @@ class GraphKind final : public IndexKind {
     GraphFront front;
     front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wish(), resources);
     const int64_t lost = front.graph->facts.lost;
-    if (lost > 0 && lost >= count / kLostWarning) {
+    if (lost * kLostWarning > count) {
       resources.log(LogLevel::warning,
                     fmt::format("{} of {} vectors are not found by a short walk over the graph; search with a wider "
                                 "beam, or build it with a larger degree than Graph{}",

@@ -93,7 +93,7 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
 // The bytes of a place in a graph: a code, or a row as it is.
 int64_t walk_place_bytes(const IndexParts& parts) {
   const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
-  return WalkCoder(parts.metric, dtype, parts.stored_cols(), 1, {}).place_bytes();
+  return WalkCoder::from_scale(parts.metric, dtype, parts.stored_cols(), parts.graph->scale).place_bytes();
 }
 
 void add_graph(ContainerWriter& writer, const IndexParts& parts) {
@@ -272,8 +272,8 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
 void read_graph(PartsReader& reader, IndexParts& parts) {
   GraphParts& graph = *parts.graph;
   check_graph_counts(parts);
-  const int64_t each = walk_place_bytes(parts);
   if (reader.has("graph.scale")) graph.scale = reader.vector("graph.scale", {parts.stored_cols() + 1});
+  const int64_t each = walk_place_bytes(parts);
   graph.codes = reader.array<std::byte>("graph.codes", SectionType::u8, {graph.places, each});
   graph.edges = reader.array<uint32_t>("graph.edges", SectionType::u32, {graph.places, graph.degree});
   graph.place_offsets = reader.array<uint32_t>("graph.place_offsets", SectionType::u32, {graph.places + 1});

@@ -181,8 +181,8 @@ void check_graph(const IndexParts& parts, const Resources& resources) {
   check_graph_counts(parts);
   const GraphParts& graph = *parts.graph;
   const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
-  const WalkCoder coder(parts.metric, dtype, parts.stored_cols(), 1, {});
-  require_size(std::ssize(graph.scale), coder.has_codes() ? parts.stored_cols() + 1 : 0, "graph.scale");
+  const WalkCoder coder = WalkCoder::from_scale(parts.metric, dtype, parts.stored_cols(), graph.scale);
+  require_size(std::ssize(graph.scale), graph.scale.empty() ? 0 : parts.stored_cols() + 1, "graph.scale");
   require_finite(graph.scale, "graph.scale");
   require(graph.scale.empty() || graph.scale[0] > 0, "graph.scale", "the step is not above 0");
   require_size(graph.codes.size(), saturating_multiply(graph.places, coder.place_bytes()), "graph.codes");

@@ -3,6 +3,7 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/parallel_for.hpp"
+#include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "graph/search/link_places.hpp"
 #include "graph/search/walk_cells.hpp"
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -20,33 +22,51 @@ namespace {
 constexpr int64_t kFewestCandidates = 64;
 constexpr double kCandidateRecall = 0.95;
 
-// Rows as the build compares them: those that are walked among or, for products, floats with one more column.
+// Rows as the build compares them: as walks do or, for products, as floats of another form.
+enum class ProductForm : uint8_t {
+  directions,  // of length 1: which cell a row belongs to
+  inverted,    // x / |x|^2: whose neighbours a row has
+};
+
 class BuildRows {
  public:
-  BuildRows(const WalkRows& walked, const Resources& resources) : rows_(walked) {
+  BuildRows(const WalkCoder& coder, const std::byte* codes, int64_t count, ProductForm form, const Resources& resources)
+      : rows_(coder.rows_of(codes, count)) {
+    const WalkRows walked = rows_;
     if (walked.kind != WalkKind::products) return;
-    const int64_t cols = walked.values.cols() + 1;
-    own_ = HostArray<float>(walked.count() * cols, "rows with one more column", resources);
+    const int64_t cols = walked.values.cols();
+    own_ = HostArray<float>(walked.count() * cols, "the rows of a graph as it is built", resources);
     rows_ = {WalkKind::canonical, KeyKind::squared_l2, MatrixView(own_.data(), walked.count(), cols)};
-    if (!only_counts(resources)) fill(walked.values);
+    if (!only_counts(resources)) fill(coder, walked.values, form);
   }
 
   const WalkRows& rows() const { return rows_; }
 
  private:
-  void fill(const MatrixView& values) {
+  // Of the values that codes stand for, in steps: products are with the vectors as they are.
+  void fill(const WalkCoder& coder, const MatrixView& values, ProductForm form) {
     const int64_t cols = values.cols();
     double longest = 0;
     for (int64_t i = 0; i < values.rows(); ++i) {
-      float* const row = own_.data() + i * (cols + 1);
+      float* const row = own_.data() + i * cols;
       widen_row(values, i, row);
+      for (int64_t c = 0; c < cols; ++c) row[c] += coder.offsets()[static_cast<size_t>(c)] / coder.step();
       longest = std::max(longest, canonical_squared_norm_cpu(row, cols));
     }
     for (int64_t i = 0; i < values.rows(); ++i) {
-      float* const row = own_.data() + i * (cols + 1);
-      row[cols] = static_cast<float>(std::sqrt(std::max(0.0, longest - canonical_squared_norm_cpu(row, cols))));
+      float* const row = own_.data() + i * cols;
+      const double square = canonical_squared_norm_cpu(row, cols);
+      if (square < kShortestSquare) {  // no answer to any query: far from all, where rows are inverted
+        std::fill(row, row + cols, 0.0F);
+        row[0] = form == ProductForm::directions ? 1.0F : static_cast<float>(std::sqrt(longest / kShortestSquare));
+        continue;
+      }
+      const double factor = form == ProductForm::directions ? 1 / std::sqrt(square) : std::sqrt(longest) / square;
+      for (int64_t c = 0; c < cols; ++c) row[c] = static_cast<float>(static_cast<double>(row[c]) * factor);
     }
   }
+
+  static constexpr double kShortestSquare = 1.0 / 1024;  // of codes, whose steps are 1
 
   WalkRows rows_;
   HostArray<float> own_;
@@ -81,17 +101,35 @@ Neighbors candidates_of(const WalkRows& rows, int64_t degree, uint64_t seed, con
   return nearest;
 }
 
-// Centres of the build's rows as walks compare them: codes, without the column that the build has more.
+// Centres of cells as walks compare them: codes. Directions are scaled alike, so that their products with a query are in
+// the order of its angles, less their mean, which adds the same to all products.
 HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, const Resources& resources) {
-  const WalkRows built = cells.centres();
   if (coder.kind() != WalkKind::products) return std::move(cells).take_centres();
+  const MatrixView built = cells.centres().values;
+  const int64_t cols = coder.cols();
   HostArray<std::byte> centres(cells.count() * coder.place_bytes(), "the centres of a graph's cells", resources);
+  if (only_counts(resources)) return centres;
   std::fill(centres.begin(), centres.end(), std::byte{0});
-  for (int64_t i = 0; i < cells.count() && !only_counts(resources); ++i) {
-    const auto* const from = reinterpret_cast<const float*>(built.values.row(i));
+  std::vector<double> directions(static_cast<size_t>(cells.count() * cols));
+  std::vector<double> mean(static_cast<size_t>(cols), 0.0);
+  for (int64_t i = 0; i < cells.count(); ++i) {
+    const auto* const from = typed_row<float>(built, i);
+    const double length = std::sqrt(canonical_squared_norm_cpu(from, cols));
+    for (int64_t c = 0; c < cols; ++c) {
+      const double value = length > 0 ? static_cast<double>(from[c]) / length : 0.0;
+      directions[static_cast<size_t>(i * cols + c)] = value;
+      mean[static_cast<size_t>(c)] += value / static_cast<double>(cells.count());
+    }
+  }
+  double largest = 0;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    if (cells.count() > 1) directions[i] -= mean[i % mean.size()];
+    largest = std::max(largest, std::abs(directions[i]));
+  }
+  for (int64_t i = 0; i < cells.count() && largest > 0; ++i) {
     auto* const to = reinterpret_cast<int8_t*>(centres.data() + i * coder.place_bytes());
-    for (int64_t c = 0; c < coder.cols(); ++c) {
-      to[c] = static_cast<int8_t>(std::clamp(std::nearbyint(from[c]), -128.0F, 127.0F));
+    for (int64_t c = 0; c < cols; ++c) {
+      to[c] = static_cast<int8_t>(std::nearbyint(directions[static_cast<size_t>(i * cols + c)] * 127 / largest));
     }
   }
   return centres;
@@ -107,30 +145,31 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   WalkFacts facts;
   HostArray<std::byte> of_rows(count * coder.place_bytes(), "the graph's codes", resources);
   facts.clipped = coder.encode_all(rows, of_rows.data(), resources);
-  auto built_rows = std::make_unique<BuildRows>(coder.rows_of(of_rows.data(), count), resources);
-  WalkCells cells(built_rows->rows(), wish.seed, resources);
-  built_rows.reset();
+  auto in_cells =
+      std::make_unique<BuildRows>(coder, of_rows.data(), count, ProductForm::directions, resources);
+  WalkCells cells(in_cells->rows(), wish.seed, resources);
   PlaceOrder order(of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
   HostArray<std::byte> codes = in_order(order, of_rows.data(), coder.place_bytes(), resources);
-  of_rows = {};
   const HostArray<uint32_t> place_cells = cells_in_order(order, cells.labels(), resources);
-  const BuildRows built(coder.rows_of(codes.data(), order.places()), resources);
+  const int64_t cell_count = cells.count();
+  HostArray<std::byte> centres = walked_centres(std::move(cells), coder, resources);
+  in_cells.reset();
+  of_rows = {};
   HostArray<uint32_t> edges;
   {
+    const BuildRows built(coder, codes.data(), order.places(), ProductForm::inverted, resources);
     Neighbors candidates = candidates_of(built.rows(), wish.degree, wish.seed, resources);
     edges = link_places(built.rows(), candidates.view(), wish.degree, resources);
   }
   WalkView view;
-  view.rows = built.rows();
-  view.tail = view.rows.with(view.rows.values.slice(0, 0));
+  view.rows = coder.rows_of(codes.data(), order.places());
+  view.tail = coder.rows_of(nullptr, 0);
   view.edges = edges.data();
   view.degree = wish.degree;
-  view.centres = cells.centres();
-  WalkEntries entries = find_entries(view, place_cells.data(), resources);
+  view.centres = coder.rows_of(centres.data(), cell_count);
+  WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), resources);
   facts.parts = entries.parts;
   facts.lost = entries.lost;
-  const int64_t cell_count = cells.count();
-  HostArray<std::byte> centres = walked_centres(std::move(cells), coder, resources);
   return std::make_shared<const WalkGraph>(WalkGraph{std::move(coder), wish.degree, std::move(order), std::move(codes),
                                                      std::move(edges), cell_count, std::move(centres),
                                                      std::move(entries.offsets), std::move(entries.places), facts});

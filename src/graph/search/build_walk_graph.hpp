@@ -1,8 +1,11 @@
 // Builds a graph for walks over rows: codes, cells, places, candidates (knn_graph), pruning and linking, entries.
 //
-// Deterministic: the same rows, degree and seed give the same bytes for any number of threads. For inner_product the
-// graph is built in one more column, sqrt(longest^2 - |row|^2), with which nearest by l2 is largest by product
-// (Bachrach et al., 2014); walks do not see it.
+// Deterministic: the same rows, degree and seed give the same bytes for any number of threads.
+//
+// For inner_product rows are joined as neighbours by l2 of x / |x|^2: rows that are the best answers to similar queries
+// are neighbours there (Zhou et al., "Moebius Transformation for Fast Inner Product Search on Graph", 2019). With one
+// more column that makes all rows equally long, the neighbours of long rows are short ones, and walks end there: a
+// recall of 0.62 where this has 0.99 (30,000 Gaussian rows of 24 columns, beam 64). Cells are of directions.
 //
 // Time: that of knn_graph() for 2 x degree neighbours (at least 64), as much again for pruning, and a small walk for
 // each row. Memory: 12 bytes for each of these candidates, beside the graph.

@@ -1,5 +1,7 @@
 #include "graph/search/walk_coder.hpp"
 
+#include <kith/knn.hpp>
+
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "core/within_limits.hpp"
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace kith {
@@ -22,6 +25,10 @@ constexpr int64_t kClippedOf = 1000;  // one of so many sampled values may be cl
 constexpr double kLargestCode = 127;
 constexpr double kMostSum = 2147483647.0;
 constexpr int64_t kWidestWord = 16383;
+constexpr int64_t kJudgedRows = 256;
+constexpr int64_t kJudgedNear = 11;   // a row, and its 10 nearest
+constexpr int64_t kJudgedFirst = 40;  // that a search compares again
+constexpr double kJudgedShare = 0.97;
 
 WalkKind kind_for(Metric metric) {
   switch (metric) {
@@ -33,6 +40,27 @@ WalkKind kind_for(Metric metric) {
   }
 }
 
+// By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped, up
+// to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all others
+// are not to make codes of the others coarse.
+float widening(const float* begin, const float* end, float spread) {
+  float best = 1;
+  double least = 0;
+  for (const float factor : {1.0F, 1.125F, 1.25F, 1.5F, 1.75F, 2.0F}) {
+    const double largest = static_cast<double>(spread * factor);
+    double error = static_cast<double>(end - begin) * (largest / kLargestCode) * (largest / kLargestCode) / 12;
+    for (const float* value = begin; value != end; ++value) {
+      const double beyond = std::max(0.0, static_cast<double>(*value) - largest);
+      error += beyond * beyond;
+    }
+    if (factor == 1.0F || error < least) {
+      least = error;
+      best = factor;
+    }
+  }
+  return best;
+}
+
 // A word b and a code c differ by at most widest + 128, and `cols` such squares are summed.
 int64_t widest_word(int64_t cols) {
   const double most = std::floor(std::sqrt(kMostSum / static_cast<double>(cols))) - 128;
@@ -42,8 +70,9 @@ int64_t widest_word(int64_t cols) {
 }  // namespace
 
 WalkCoder::WalkCoder(Metric metric, DType dtype, int64_t cols, float step, std::vector<float> offsets)
-    : kind_(kind_for(metric)),
-      key_(key_kind(metric)),
+    : kind_(offsets.empty() ? WalkKind::canonical : kind_for(metric)),
+      // Squares are in the order of their roots, and have means.
+      key_(metric == Metric::l2 ? KeyKind::squared_l2 : key_kind(metric)),
       unit_length_(metric == Metric::cosine),
       dtype_(dtype),
       cols_(cols),
@@ -53,16 +82,23 @@ WalkCoder::WalkCoder(Metric metric, DType dtype, int64_t cols, float step, std::
 
 WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed, const Resources& resources) {
   const int64_t cols = rows.cols();
-  WalkCoder coder(metric, rows.dtype(), cols, 1, {});
-  if (!coder.has_codes()) return coder;
   const auto columns = static_cast<size_t>(cols);
-  coder.offsets_.assign(columns, rows.dtype() == DType::u8 ? 128.0F : 0.0F);
+  const WalkCoder without(metric, rows.dtype(), cols, 1, {});
+  WalkCoder coder(metric, rows.dtype(), cols, 1,
+                  std::vector<float>(columns, rows.dtype() == DType::u8 ? 128.0F : 0.0F));
+  if (!coder.has_codes()) return without;
   if (coder.takes_values()) return coder;
   const int64_t most = std::clamp(kSampleValues / cols, kFewestSampleRows, kMostSampleRows);
   const std::vector<uint32_t> sample = drawn_rows(CounterRng(seed, kWalkSampleStream), rows.rows(), most, resources);
   const auto count = static_cast<int64_t>(sample.size());
   HostArray<float> values(count * cols, "a sample for the codes of a graph", resources);
-  if (only_counts(resources)) return coder;
+  HostArray<float> apart(count * cols, "a sample for the codes of a graph", resources);
+  const MatrixView sampled(values.data(), count, cols);
+  if (only_counts(resources)) {
+    // Which it will be is not known yet.
+    (void)coder.tells_apart(sampled, resources);
+    return coder.may_have_none() ? without : coder;
+  }
   std::vector<double> sums(columns, 0.0);
   for (int64_t i = 0; i < count; ++i) {
     float* const row = values.data() + i * cols;
@@ -71,14 +107,60 @@ WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed
   }
   for (size_t c = 0; c < columns; ++c) coder.offsets_[c] = static_cast<float>(sums[c] / static_cast<double>(count));
   for (int64_t i = 0; i < count * cols; ++i) {
-    values[i] = std::abs(values[i] - coder.offsets_[static_cast<size_t>(i % cols)]);
+    apart[i] = std::abs(values[i] - coder.offsets_[static_cast<size_t>(i % cols)]);
   }
-  float* const cut = values.begin() + (count * cols - 1 - count * cols / kClippedOf);
-  std::nth_element(values.begin(), cut, values.end());
-  const float spread = *cut > 0 ? *cut : *std::max_element(values.begin(), values.end());
+  float spread = 0;
+  if (coder.kind_ == WalkKind::products) {
+    // The longest rows are the answers: none is clipped.
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      widen_row(rows, i, apart.data());
+      for (size_t c = 0; c < columns; ++c) {
+        spread = std::max(spread, std::abs(apart[static_cast<int64_t>(c)] - coder.offsets_[c]));
+      }
+    }
+  } else {
+    float* const cut = apart.begin() + (count * cols - 1 - count * cols / kClippedOf);
+    std::nth_element(apart.begin(), cut, apart.end());
+    spread = *cut > 0 ? *cut * widening(apart.begin(), apart.end(), *cut) : *std::max_element(cut, apart.end());
+  }
   if (spread > 0) coder.step_ = static_cast<float>(static_cast<double>(spread) / kLargestCode);
   if (!(coder.step_ > 0)) coder.step_ = 1;  // all rows alike, or apart by less than a float tells
-  return coder;
+  return coder.may_have_none() && !coder.tells_apart(sampled, resources) ? without : coder;
+}
+
+// Whether of some rows of a sample nearly all of the kJudgedNear nearest are among the first by codes that a search
+// compares again. Of rows whose distances differ by decades they are not: one step is too coarse for the short ones.
+bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources) const {
+  const int64_t count = sample.rows();
+  const int64_t judged = std::min(kJudgedRows, count);
+  const int64_t near = std::min(kJudgedNear, count);
+  HostArray<std::byte> codes(count * place_bytes(), "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> numbers(count, "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> keys(count, "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> sorted(count, "a sample for the codes of a graph", resources);
+  HostArray<float> floats(judged * cols_, "a sample for the codes of a graph", resources);
+  Neighbors nearest(judged, near, resources);
+  for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
+    std::memcpy(floats.data() + i * cols_, sample.row(i * count / judged), static_cast<size_t>(cols_) * sizeof(float));
+  }
+  const KnnParams params{.k = near, .metric = Metric::sqeuclidean, .check_finite = false};
+  call_or_count(resources, [&](const Resources& used) {
+    knn(MatrixView(floats.data(), judged, cols_), sample, nearest.view(), params, used);
+  });
+  if (only_counts(resources)) return true;
+  const WalkCoder coder(Metric::sqeuclidean, DType::f32, cols_, step_, offsets_);
+  coder.encode_all(sample, codes.data(), resources);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  const WalkRows rows = rows_of(codes.data(), count);
+  int64_t right = 0;
+  for (int64_t i = 0; i < judged; ++i) {
+    walk_keys(rows, query_of_place(rows, i * count / judged, nullptr), numbers.data(), count, keys.data());
+    std::copy(keys.begin(), keys.end(), sorted.begin());
+    uint32_t* const last = sorted.begin() + std::min(kJudgedFirst, count) - 1;
+    std::nth_element(sorted.begin(), last, sorted.end());
+    right += std::count_if(nearest.ids(i), nearest.ids(i) + near, [&](int64_t id) { return keys[id] <= *last; });
+  }
+  return static_cast<double>(right) >= kJudgedShare * static_cast<double>(judged * near);
 }
 
 int64_t WalkCoder::place_bytes() const { return has_codes() ? code_stride(cols_) : cols_ * size_of(dtype_); }

@@ -2,11 +2,12 @@
 //
 //   u8, i8            their values (u8 less 128, which changes no order), for l2, sqeuclidean and inner_product
 //   other dtypes      (x - offset) / step, rounded: one step for all columns, since an error of l2 counts alike in
-//   each,
-//                     and an offset for each, the mean. The step lets 99.9 % of a sample's values fit; others are
-//                     clipped, and counted
+//                     each, and an offset for each, the mean. The step lets 99.9 % of a sample's values fit, or more
+//                     where that makes the error smaller; others are clipped, and counted. For inner_product, whose
+//                     answers are the longest rows, all values fit
 //   cosine            the same of rows of length 1, compared by squares
-//   other metrics     no codes: rows as they are, compared by canonical keys
+//   other metrics     no codes: rows as they are, compared by canonical keys; and so by l2 and sqeuclidean where codes
+//                     do not tell the rows of a sample apart
 //
 // A query is rounded with the rows' step, to words where it lies far outside the rows, so that it is not clipped;
 // farther than sums can hold, it is moved towards the offset. For inner_product, where the rows' offset adds the same
@@ -37,8 +38,13 @@ class WalkCoder {
  public:
   // For rows like these, in host memory, of which a sample is drawn by the seed.
   static WalkCoder choose(const MatrixView& rows, Metric metric, uint64_t seed, const Resources& resources);
-  // As a file has it: step and offsets are those of the coder that was saved.
+  // As a file has it: step and offsets are those of the coder that was saved; no offsets where there are no codes.
   WalkCoder(Metric metric, DType dtype, int64_t cols, float step, std::vector<float> offsets);
+  // `scale`: the step and the offsets, one after the other, or nothing.
+  static WalkCoder from_scale(Metric metric, DType dtype, int64_t cols, const std::vector<float>& scale) {
+    if (scale.empty()) return {metric, dtype, cols, 1, {}};
+    return {metric, dtype, cols, scale[0], std::vector<float>(scale.begin() + 1, scale.end())};
+  }
 
   WalkKind kind() const { return kind_; }
   KeyKind key() const { return key_; }
@@ -71,6 +77,9 @@ class WalkCoder {
 
  private:
   bool takes_values() const { return has_codes() && !unit_length_ && (dtype_ == DType::u8 || dtype_ == DType::i8); }
+  // Whether floats of such a metric may turn out to have no codes.
+  bool may_have_none() const { return kind_ == WalkKind::squares && !unit_length_; }
+  bool tells_apart(const MatrixView& sample, const Resources& resources) const;
   void load(const MatrixView& rows, int64_t row, float* floats) const;
 
   WalkKind kind_;

@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kMostRepairs = 8;
 constexpr int kRepairRounds = 3;
 constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
+constexpr int64_t kNearLost = 12;    // places that are asked for room
+constexpr int64_t kRepairEdges = 2;  // to a lost place
 
 // The smallest place of each connected part, for every place of it.
 class ConnectedParts {
@@ -97,57 +99,96 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
   entries.offsets[std::ssize(lists)] = at;
 }
 
-bool finds(const Walk& walk, uint32_t place) {
-  for (int64_t i = 0; i < walk.beam().size(); ++i) {
-    if (walk.beam().place(i) == place) return true;
+// A place that a walk towards it has not found, and the nearest places that the walk has opened.
+struct LostPlace {
+  uint32_t place = 0;
+  uint32_t near[kNearLost] = {};
+  int64_t count = 0;
+};
+
+// Whether the place is in the beam, or would not be: by products a place need not be near to itself.
+bool finds(const WalkView& graph, const Walk& walk, uint32_t place) {
+  const Beam& beam = walk.beam();
+  for (int64_t i = 0; i < beam.size(); ++i) {
+    if (beam.place(i) == place) return true;
   }
-  return false;
+  if (graph.rows.kind != WalkKind::products) return false;
+  uint32_t own = 0;
+  walk_keys(graph.rows, query_of_place(graph.rows, place, nullptr), &place, 1, &own);
+  return !beam.would_take(own, place);
 }
 
-// Those of `places` that a walk towards them does not find.
-std::vector<uint32_t> lost_of(const WalkView& graph, const std::vector<uint32_t>& places, const Resources& resources) {
+// Those of `places` that a walk towards them does not find, in their order.
+std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t>& places, const Resources& resources) {
   const auto count = static_cast<int64_t>(places.size());
   const int64_t floats = graph.rows.values.cols() * static_cast<int64_t>(sizeof(float));
   WalkSearch search(kSelfWalk, graph.degree, floats, count, resources);
-  HostArray<uint8_t> found(count, "the places that were found", resources);
+  std::vector<std::vector<LostPlace>> found(static_cast<size_t>(search.slots()));
   ProgressMeter meter("find rows", count, resources);
   search.run(
       graph, nullptr, count, meter, resources,
       [&](int64_t i, std::byte* memory) {
         return query_of_place(graph.rows, places[static_cast<size_t>(i)], reinterpret_cast<float*>(memory));
       },
-      [&](int64_t i, const Walk& walk, int) { found[i] = finds(walk, places[static_cast<size_t>(i)]) ? 1 : 0; });
+      [&](int64_t i, const Walk& walk, int slot) {
+        LostPlace lost{.place = places[static_cast<size_t>(i)]};
+        if (finds(graph, walk, lost.place)) return;
+        lost.count = std::min(kNearLost, walk.beam().size());
+        for (int64_t b = 0; b < lost.count; ++b) lost.near[b] = walk.beam().place(b);
+        found[static_cast<size_t>(slot)].push_back(lost);
+      });
   meter.finish();
-  std::vector<uint32_t> lost;
-  for (int64_t i = 0; i < count && !only_counts(resources); ++i) {
-    if (found[i] == 0) lost.push_back(places[static_cast<size_t>(i)]);
-  }
+  std::vector<LostPlace> lost;
+  for (const auto& some : found) lost.insert(lost.end(), some.begin(), some.end());
+  std::sort(lost.begin(), lost.end(), [](const LostPlace& a, const LostPlace& b) { return a.place < b.place; });
   return lost;
+}
+
+// Whether a list had room for the place.
+bool add_edge(uint32_t* list, int64_t degree, uint32_t place) {
+  uint32_t* const end = list + degree;
+  uint32_t* const room = std::find(list, end, kNoEdge);
+  if (room == end) return false;
+  *room = place;
+  return true;
 }
 
 }  // namespace
 
-WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, const Resources& resources) {
+WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, const Resources& resources) {
   const ConnectedParts parts(graph, resources);
   CellLists lists = nearest_of_parts(graph, cells, parts, resources);
   WalkEntries entries;
   entries.parts = parts.count();
-  std::vector<uint32_t> lost(static_cast<size_t>(graph.rows.count()));
-  std::iota(lost.begin(), lost.end(), 0U);
+  std::vector<uint32_t> sought(static_cast<size_t>(graph.rows.count()));
+  std::iota(sought.begin(), sought.end(), 0U);
   for (int round = 0;; ++round) {
     flatten(lists, entries, resources);
     WalkView with = graph;
     with.entry_offsets = entries.offsets.data();
     with.entries = entries.places.data();
-    lost = lost_of(with, lost, resources);
+    const std::vector<LostPlace> lost = lost_of(with, sought, resources);
+    entries.lost = std::ssize(lost);
     if (lost.empty() || round == kRepairRounds) break;
+    // What is mended for one place may hide another near by.
+    std::vector<bool> touched(lists.size(), false);
     std::vector<int64_t> added(lists.size(), 0);
-    for (const uint32_t place : lost) {
-      const uint32_t cell = cells[place];
-      if (added[cell]++ < kMostRepairs) lists[cell].push_back(place);
+    for (const LostPlace& one : lost) {
+      const uint32_t cell = cells[one.place];
+      touched[cell] = true;
+      int64_t edges_there = 0;
+      for (int64_t i = 0; i < one.count && edges_there < kRepairEdges; ++i) {
+        if (!add_edge(edges + one.near[i] * graph.degree, graph.degree, one.place)) continue;
+        ++edges_there;
+        touched[cells[one.near[i]]] = true;
+      }
+      if (edges_there == 0 && added[cell]++ < kMostRepairs) lists[cell].push_back(one.place);
+    }
+    sought.clear();
+    for (int64_t place = 0; place < graph.rows.count(); ++place) {
+      if (touched[cells[place]]) sought.push_back(static_cast<uint32_t>(place));
     }
   }
-  entries.lost = static_cast<int64_t>(lost.size());
   return entries;
 }
 
