@@ -96,6 +96,10 @@ class GraphState::Comparer {
       for (int64_t i = 0; i < waiting; ++i) found[count++] = pack_neighbor(ordered_key(keys[i]), some[i]);
       waiting = 0;
     };
+    // Where a row lies is read in three steps; each asks for the memory of the next for all places at once.
+    const int64_t looked_at = std::min(places.size(), candidates);
+    for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_offset(places.place(i));
+    for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_row(places.place(i));
     int64_t taken = 0;
     for (int64_t i = 0; i < places.size() && taken < candidates; ++i) {
       rows.visit(places.place(i), [&](uint32_t row) {

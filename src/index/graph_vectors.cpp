@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kPrefetchedRowBytes = 256;
+constexpr int64_t kPrefetchedRowBytes = 512;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void GraphVectors::prefetch(uint32_t row) const {
     bytes = view.cols() * size_of(view.dtype());
     at = view.row(row - first_rows_[block]);
   }
-  for (int64_t i = 0; i < std::min(bytes, kPrefetchedRowBytes); i += 64) __builtin_prefetch(at + i);
+  for (int64_t i = 0; i < std::min(bytes, kPrefetchedRowBytes); i += 64) __builtin_prefetch(at + i, 0, 2);
 }
 
 void GraphVectors::keys(KeyKind kind, const CanonicalQuery& query, const uint32_t* rows, int64_t count, float* floats,

@@ -23,6 +23,7 @@ class Beam {
   int64_t size() const { return size_; }
   uint32_t place(int64_t i) const { return static_cast<uint32_t>(entries_[i]) >> 1; }
   uint32_t key(int64_t i) const { return ordered_of(entries_[i]); }
+  bool opened(int64_t i) const { return (entries_[i] & kOpened) != 0; }
 
   // No larger key is taken.
   uint32_t largest_key() const { return size_ < capacity_ ? 0xFFFFFFFFU : key(size_ - 1); }
@@ -35,7 +36,7 @@ class Beam {
   int64_t offer(uint32_t key, uint32_t place) {
     if (!would_take(key, place)) return -1;
     const uint64_t entry = pack_neighbor(key, place << 1);
-    uint64_t* const at = std::lower_bound(entries_, entries_ + size_, entry);
+    uint64_t* const at = entries_ + behind(entry);
     if (at != entries_ + size_ && (*at & ~kOpened) == entry) return -1;
     const int64_t number = at - entries_;
     size_ = std::min(size_ + 1, capacity_);
@@ -57,7 +58,18 @@ class Beam {
 
  private:
   static constexpr uint64_t kOpened = 1;
-  bool opened(int64_t i) const { return (entries_[i] & kOpened) != 0; }
+
+  // How many entries are before it. Nobody can foresee where it enters: there is no branch.
+  int64_t behind(uint64_t entry) const {
+    const uint64_t* first = entries_;
+    for (int64_t left = size_; left > 0;) {
+      const int64_t half = (left + 1) / 2;
+      first += first[half - 1] < entry ? half : 0;
+      left -= half;
+    }
+    return first - entries_;
+  }
+
 
   uint64_t* entries_;
   int64_t capacity_;

