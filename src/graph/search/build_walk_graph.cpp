@@ -19,7 +19,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kFewestCandidates = 64;
+constexpr int64_t kFewestCandidates = 96;
 constexpr double kCandidateRecall = 0.95;
 
 // Rows as the build compares them: as walks do or, for products, as floats of another form.

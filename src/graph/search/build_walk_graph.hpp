@@ -7,7 +7,7 @@
 // more column that makes all rows equally long, the neighbours of long rows are short ones, and walks end there: a
 // recall of 0.62 where this has 0.99 (30,000 Gaussian rows of 24 columns, beam 64). Cells are of directions.
 //
-// Time: that of knn_graph() for 2 x degree neighbours (at least 64), as much again for pruning, and a small walk for
+// Time: that of knn_graph() for 2 x degree neighbours (at least 96), as much again for pruning, and a small walk for
 // each row. Memory: 12 bytes for each of these candidates, beside the graph.
 #pragma once
 

@@ -18,7 +18,7 @@
 namespace kith {
 
 inline constexpr int64_t kRowsPerWalkCell = 300;
-inline constexpr int64_t kMostWalkCells = 2048;
+inline constexpr int64_t kMostWalkCells = 1024;
 
 // The metric that keys of such rows are of.
 Metric metric_of(const WalkRows& rows);
