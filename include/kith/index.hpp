@@ -21,6 +21,7 @@
 
 #include <kith/device.hpp>
 #include <kith/export.hpp>
+#include <kith/index_edges.hpp>
 #include <kith/knn.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
@@ -191,6 +192,10 @@ class KITH_EXPORT Index {
   std::vector<double> offset() const;
   const std::string& factory() const;
   const IndexParams& params() const;
+
+  // Between the rows of a graph index ("Graph32"), in their order, as save() would have them: rows that came after the
+  // graph was built have none, nor has an index of fewer than 4,096 rows. Unsupported for other kinds.
+  IndexEdges edges(const Resources& resources = Resources()) const;
 
   // Of one version, to a .kith file (docs/file-formats.md), written under another name and renamed.
   void save(const std::string& path, const Resources& resources = Resources()) const;

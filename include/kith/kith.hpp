@@ -13,7 +13,9 @@
 #include <kith/graph_merge.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
+#include <kith/hnswlib_file.hpp>
 #include <kith/index.hpp>
+#include <kith/index_edges.hpp>
 #include <kith/index_graph.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>

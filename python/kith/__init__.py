@@ -46,7 +46,7 @@ from kith._files import read_vectors, write_vectors
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRound
 from kith._index import Index
-from kith._index_files import load, read_faiss, write_faiss
+from kith._index_files import load, read_faiss, read_hnswlib, write_faiss, write_hnswlib
 from kith._index_info import IndexInfo
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
@@ -105,11 +105,13 @@ __all__ = [
     "pairwise_distances",
     "range_search",
     "read_faiss",
+    "read_hnswlib",
     "read_vectors",
     "recall",
     "refine_graph",
     "show",
     "write_faiss",
+    "write_hnswlib",
     "write_vectors",
 ]
 

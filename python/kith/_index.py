@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from kith import _index_searches, _kith
 from kith._arrays import Array, VectorsLike, as_vectors
@@ -316,6 +317,28 @@ class Index:
         refuse_unknown("save()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.save(path_bytes(path), options)
+
+    def edges(
+        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The edges of a graph index (``"Graph32"``), as a sparse matrix without values.
+
+        `threads` and `memory_limit` are as in `knn`.
+
+        Returns
+        -------
+        (offsets, rows)
+            The vector at row i, in the order in which vectors were added, is joined to
+            ``rows[offsets[i] : offsets[i + 1]]``: ``scipy.sparse.csr_array((values, rows, offsets))`` takes them. Vectors
+            that came after the graph was built have none, nor has an index of fewer than 4,096.
+
+        Raises
+        ------
+        NotImplementedError
+            The index has no graph.
+        """
+        with calling("cpu", threads, memory_limit) as options:
+            return self._index.edges(options)
 
     def to(
         self,

@@ -1,4 +1,4 @@
-"""Indexes in files: Kith's own, and FAISS's."""
+"""Indexes in files: Kith's own, FAISS's and hnswlib's."""
 
 from __future__ import annotations
 
@@ -134,3 +134,86 @@ def write_faiss(
         raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
     with calling("cpu", threads, memory_limit, progress=progress) as options:
         index._index.write_faiss(path_bytes(path), options)
+
+
+def read_hnswlib(
+    path: PathLike,
+    metric: str,
+    device: str = "auto",
+    *,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> Index:
+    """Read an index that ``hnswlib`` has saved, as a graph index.
+
+    The lists of its lowest layer are taken as they are, its labels become ids, and what it has marked as deleted is
+    removed. Below 4,096 vectors the index searches exactly.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    metric : {"l2", "sqeuclidean", "inner_product", "cosine"}
+        What the index was built for; the file does not say it. hnswlib's ``"l2"`` returns squares, as ``"sqeuclidean"``
+        does here, and its ``"ip"`` is 1 - inner_product.
+    device : str, default "auto"
+        Where searches run, as in `Index`.
+    threads, memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    NotImplementedError
+        Its lists are longer than 128.
+    CorruptFileError
+        The file is cut or damaged, or no such file. It has no checksum: only what would be read is checked.
+
+    Examples
+    --------
+    >>> index = kith.read_hnswlib("words.bin", "cosine")  # doctest: +SKIP
+    """
+    refuse_unknown("kith.read_hnswlib()", unknown)
+    with calling(check_device(device), threads, memory_limit, progress=progress) as options:
+        index = _kith.read_hnswlib(path_bytes(path), metric, options)
+    return Index._of(index, device)
+
+
+def write_hnswlib(
+    index: Index,
+    path: PathLike,
+    *,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> None:
+    """Write a graph index of float32 vectors to a file that hnswlib loads, searches and adds to.
+
+    Its ``M`` is half of the graph's degree: 16 for ``Graph32``. Ids are its labels. For ``"cosine"`` the vectors are
+    written at length 1, as hnswlib has them. Vectors of the upper layers are drawn by the index's seed.
+
+    Parameters
+    ----------
+    index : Index
+        The index.
+    path : str or path-like
+        The file.
+    threads, memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    NotImplementedError
+        hnswlib has no such index: no graph, another metric, codes or bytes.
+
+    Examples
+    --------
+    >>> kith.write_hnswlib(index, "for_hnswlib.bin")  # doctest: +SKIP
+    """
+    refuse_unknown("kith.write_hnswlib()", unknown)
+    if not isinstance(index, Index):
+        raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
+    with calling("cpu", threads, memory_limit, progress=progress) as options:
+        index._index.write_hnswlib(path_bytes(path), options)

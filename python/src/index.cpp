@@ -19,6 +19,7 @@
 #include "rows/knn_checks.hpp"
 
 #include <kith/faiss_file.hpp>
+#include <kith/hnswlib_file.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -355,6 +356,30 @@ void write_faiss(const BorrowingIndex& self, const nb::bytes& path, const CallOp
   call.run([&] { write_faiss_index(self.index, path_of(path), call.resources()); });
 }
 
+BorrowingIndex read_hnsw(const nb::bytes& path, const std::string& metric, const CallOptions& options) {
+  Call call(options);
+  std::optional<Index> index;
+  call.run([&] { index = read_hnswlib(path_of(path), parse_metric(metric), call.resources()); });
+  return {std::move(*index), {}};
+}
+
+void write_hnsw(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
+  Call call(options);
+  call.run([&] { write_hnswlib(self.index, path_of(path), call.resources()); });
+}
+
+nb::tuple edges(const BorrowingIndex& self, const CallOptions& options) {
+  Call call(options);
+  auto* const kept = new IndexEdges();
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<IndexEdges*>(pointer); });
+  call.run([&] { *kept = self.index.edges(call.resources()); });
+  const auto list = [&](int64_t* data, int64_t length) {
+    const size_t shape[] = {static_cast<size_t>(length)};
+    return nb::ndarray<nb::numpy, nb::ndim<1>>(data, 1, shape, owner, nullptr, nb::dtype<int64_t>()).cast();
+  };
+  return nb::make_tuple(list(kept->offsets(), kept->count() + 1), list(kept->rows(), kept->size()));
+}
+
 nb::list borrowed(const BorrowingIndex& self) {
   nb::list arrays;
   for (const nb::object& array : self.borrowed) arrays.append(array);
@@ -425,6 +450,11 @@ void bind_index(nb::module_& module) {
                    ") -> " KITH_PY_RANGE " | None"))
       .def("save", &save, nb::arg("path"), nb::arg("options"))
       .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
+      .def("write_hnswlib", &write_hnsw, nb::arg("path"), nb::arg("options"))
+      .def("edges", &edges, nb::arg("options"),
+           nb::sig("def edges(self, options: CallOptions) -> "
+                   "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
+           "(offsets, rows)")
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def_prop_ro("borrowed", &borrowed, nb::sig("def borrowed(self) -> list[" KITH_PY_VECTORS "]"),
                    "The arrays that are read in place.")
@@ -444,6 +474,7 @@ void bind_index(nb::module_& module) {
       .def_prop_ro("seed", [](const BorrowingIndex& self) { return self.index.params().seed; });
   module.def("load_index", &load, nb::arg("path"), nb::arg("options"), "The index of a .kith file.");
   module.def("read_faiss", &read_faiss, nb::arg("path"), nb::arg("options"));
+  module.def("read_hnswlib", &read_hnsw, nb::arg("path"), nb::arg("metric"), nb::arg("options"));
 }
 
 }  // namespace kith::python

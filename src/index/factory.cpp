@@ -123,7 +123,8 @@ FactorySpec parse_factory(std::string_view factory) {
   if (!spec.has_lists && parts[at].starts_with("HNSW")) {
     throw InvalidArgument(
         fmt::format("the index '{}' asks for an HNSW graph, which Kith does not build; Graph64 serves as "
-                    "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector",
+                    "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector. Graphs that "
+                    "hnswlib or FAISS have built are read by read_hnswlib and read_faiss",
                     factory));
   }
   if (Part graph = part(); !spec.has_lists && graph.take("Graph")) {

@@ -113,6 +113,10 @@ class GraphKind final : public IndexKind {
     front.table = std::make_shared<const BeamTable>(std::move(measured));
     const GraphState before(std::move(store), vectors, front, params_, degree_);
     if (front.rows() < before.content().rows) front = with_tail(before, resources);
+    if (front.table->empty()) {  // a graph that was made elsewhere
+      const GraphState unmeasured(before.store(), vectors, front, params_, degree_);
+      front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
+    }
     return with_front(before, std::move(front));
   }
 

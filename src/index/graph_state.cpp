@@ -307,13 +307,16 @@ void GraphState::describe(IndexInfo& info, const LiveRows& live) const {
 void GraphState::give_parts(IndexParts& parts, const Resources& resources) const {
   store_->give_parts(parts, resources);
   if (front_.graph == nullptr) return;
-  const std::shared_ptr<const WalkGraph>& graph = front_.graph;
+  parts.graph = parts_of(front_.graph, front_.table->measured());
+}
+
+GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::vector<BeamRecall>& measured) {
   const auto share = [&](const auto& array, int64_t count) {
     using T = std::remove_cvref_t<decltype(array[0])>;
     return PartArray<T>({array.data(), static_cast<size_t>(count)}, graph);
   };
   GraphParts own;
-  own.degree = degree_;
+  own.degree = graph->degree;
   own.places = graph->order.places();
   own.rows = graph->rows();
   own.cells = graph->cells;
@@ -321,23 +324,23 @@ void GraphState::give_parts(IndexParts& parts, const Resources& resources) const
   own.clipped = graph->facts.clipped;
   own.connected = graph->facts.parts;
   own.lost = graph->facts.lost;
-  own.beams = std::ssize(front_.table->measured());
+  own.beams = std::ssize(measured);
   if (graph->coder.has_codes()) {
     own.scale = {graph->coder.step()};
     own.scale.insert(own.scale.end(), graph->coder.offsets().begin(), graph->coder.offsets().end());
   }
   own.codes = share(graph->codes, own.places * graph->coder.place_bytes());
-  own.edges = share(graph->edges, own.places * degree_);
+  own.edges = share(graph->edges, own.places * own.degree);
   own.place_offsets = share(graph->order.offsets(), own.places + 1);
   own.place_rows = share(graph->order.rows(), own.rows);
   own.centres = share(graph->centres, graph->centres.size());
   own.entry_offsets = share(graph->entry_offsets, own.cells + 1);
   own.entries = share(graph->entries, own.entry_count);
-  for (const BeamRecall& one : front_.table->measured()) {
+  for (const BeamRecall& one : measured) {
     own.table.push_back(static_cast<float>(one.beam));
     own.table.push_back(static_cast<float>(one.recall));
   }
-  parts.graph = std::move(own);
+  return own;
 }
 
 BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {

@@ -106,6 +106,9 @@ class GraphState final : public IndexState {
   Placed<GraphRowsOnGpu> rows_on_gpus_;
 };
 
+// What a file holds of a graph, and of what its walks were measured to find; shared, not copied.
+GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::vector<BeamRecall>& measured);
+
 // The recall of the front by beam, on rows of its own: each is searched for as if its place were not in the graph, as
 // new queries are. (With it they find their neighbours through its list: 0.96 on SIFT where new queries have 0.88.)
 BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& resources);

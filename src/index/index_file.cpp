@@ -272,6 +272,7 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
 void read_graph(PartsReader& reader, IndexParts& parts) {
   GraphParts& graph = *parts.graph;
   check_graph_counts(parts);
+  if (graph.beams == 0) throw PartsProblem("about", "a graph that was not measured");
   if (reader.has("graph.scale")) graph.scale = reader.vector("graph.scale", {parts.stored_cols() + 1});
   const int64_t each = walk_place_bytes(parts);
   graph.codes = reader.array<std::byte>("graph.codes", SectionType::u8, {graph.places, each});

@@ -256,7 +256,7 @@ void check_graph_counts(const IndexParts& parts) {
   require(graph.places >= 1 && graph.places <= graph.rows, "about", fmt::format("a graph of {} places", graph.places));
   require(graph.cells >= 1 && graph.cells <= graph.rows, "about", fmt::format("a graph of {} cells", graph.cells));
   require(graph.entry_count >= 1 && graph.entry_count <= kMost, "about", "a graph without entries");
-  require(graph.beams >= 1 && graph.beams <= kWidestBeam, "about", "a graph that was not measured");
+  require(graph.beams >= 0 && graph.beams <= kWidestBeam, "about", fmt::format("{} measured beams", graph.beams));
   require(graph.clipped >= 0 && graph.connected >= 1 && graph.lost >= 0, "about", "a count is negative");
   require(parts.stored_cols() >= 1 && parts.stored_cols() <= kMostWalkColumns, "about", "a graph of too many columns");
 }

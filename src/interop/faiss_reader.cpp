@@ -6,6 +6,7 @@
 #include <kith/faiss_file.hpp>
 
 #include "core/divide.hpp"
+#include "index/graph_edges.hpp"
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "interop/faiss_parts.hpp"
@@ -190,6 +191,46 @@ IndexParts read_refined(FaissSource& source, int depth) {
   return parts;
 }
 
+// HNSW over vectors: the lists of its lowest layer. Upper layers only help to find where to begin, which cells do here.
+IndexParts read_graph(FaissSource& source, int depth) {
+  const FaissHeader header = read_faiss_header(source);
+  source.skip_array(sizeof(double), "the shares of levels");
+  const int64_t levels = source.count(sizeof(int32_t), "the lists of levels");
+  if (levels < 2) source.corrupt("a graph without levels");
+  const auto first = source.number<int32_t>("the lists of levels");
+  const int64_t width = int64_t{source.number<int32_t>("the lists of levels")} - first;
+  source.skip((levels - 2) * static_cast<int64_t>(sizeof(int32_t)), "the lists of levels");
+  if (first != 0 || width < 1) source.corrupt(fmt::format("lists of {} neighbours", width));
+  const int64_t degree = degree_for(width);
+  if (degree == 0) source.unsupported(fmt::format("lists of {} neighbours; a Graph index has up to 128", width));
+  source.skip_array(sizeof(int32_t), "the levels of vectors");
+  const HostArray<uint64_t> offsets = source.array<uint64_t>(header.rows + 1, "where lists begin");
+  for (int64_t i = 0; i < header.rows; ++i) {
+    const bool fits = offsets[i] <= offsets[i + 1] && offsets[i + 1] - offsets[i] >= static_cast<uint64_t>(width);
+    if (!fits) source.corrupt(fmt::format("the list of vector {} is too short", i));
+  }
+  if (offsets[header.rows] > static_cast<uint64_t>(source.left())) source.corrupt("lists are longer than the file");
+  const HostArray<int32_t> neighbors =
+      source.array<int32_t>(static_cast<int64_t>(offsets[header.rows]), "the neighbours");
+  source.skip(5 * sizeof(int32_t), "how the graph is searched");
+  HostArray<uint32_t> lists(saturating_multiply(header.rows, degree), "the neighbours", source.resources());
+  std::fill(lists.begin(), lists.end(), kNoEdge);
+  for (int64_t i = 0; i < header.rows; ++i) {
+    const int32_t* const list = neighbors.data() + offsets[i];
+    for (int64_t n = 0; n < width && list[n] >= 0; ++n) {
+      if (list[n] >= header.rows) source.corrupt(fmt::format("vector {} has a neighbour {}", i, list[n]));
+      lists[i * degree + n] = static_cast<uint32_t>(list[n]);
+    }
+  }
+  IndexParts parts = read_any(source, depth);
+  if (parts.cols != header.cols || parts.rows != header.rows)
+    source.corrupt("the vectors of a graph are of another shape");
+  if (parts.factory != "Flat")
+    source.unsupported(fmt::format("a graph over '{}'; Kith reads those over vectors", parts.factory));
+  if (parts.rows > 0) join_parts(parts, lists, degree, source.resources());
+  return parts;
+}
+
 IndexParts read_any(FaissSource& source, int depth) {
   if (depth > kMostNested) source.corrupt(fmt::format("indexes within each other, {} deep", depth));
   const std::string tag = source.tag();
@@ -199,6 +240,7 @@ IndexParts read_any(FaissSource& source, int depth) {
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);
+  if (tag == "IHNf") return read_graph(source, depth + 1);
   if (tag[0] == 'I' || tag == "null")
     source.unsupported(fmt::format("an index of FAISS's kind '{}', which Kith lacks", tag));
   source.corrupt("this is no FAISS index: it does not begin as one");

@@ -101,6 +101,31 @@ Neighbors candidates_of(const WalkRows& rows, int64_t degree, uint64_t seed, con
   return nearest;
 }
 
+// Lists between rows as lists between places: what the rows of a place point at, each once, the first `degree`.
+HostArray<uint32_t> placed_edges(const PlaceOrder& order, const uint32_t* of_rows, int64_t degree,
+                                 const Resources& resources) {
+  HostArray<uint32_t> edges(order.places() * degree, "the graph's edges", resources);
+  HostArray<uint32_t> place_of(order.row_count(), "the places of rows", resources);
+  if (only_counts(resources)) return edges;
+  const PlaceRows rows = order.view();
+  for (int64_t place = 0; place < order.places(); ++place) {
+    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
+  }
+  for (int64_t place = 0; place < order.places(); ++place) {
+    uint32_t* const list = edges.data() + place * degree;
+    uint32_t* end = list;
+    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) {
+      const uint32_t* const from = of_rows + row * degree;
+      for (int64_t i = 0; i < degree && from[i] != kNoEdge && end != list + degree; ++i) {
+        const uint32_t other = place_of[from[i]];
+        if (other != static_cast<uint32_t>(place) && std::find(list, end, other) == end) *end++ = other;
+      }
+    });
+    std::fill(end, list + degree, kNoEdge);
+  }
+  return edges;
+}
+
 // Centres of cells as walks compare them: codes. Directions are scaled alike, so that their products with a query are in
 // the order of its angles, less their mean, which adds the same to all products.
 HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, const Resources& resources) {
@@ -156,7 +181,9 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   in_cells.reset();
   of_rows = {};
   HostArray<uint32_t> edges;
-  {
+  if (wish.start != nullptr) {
+    edges = placed_edges(order, wish.start, wish.degree, resources);
+  } else {
     const BuildRows built(coder, codes.data(), order.places(), ProductForm::inverted, resources);
     Neighbors candidates = candidates_of(built.rows(), wish.degree, wish.seed, resources);
     edges = link_places(built.rows(), candidates.view(), wish.degree, resources);

@@ -26,6 +26,9 @@ struct WalkGraphWish {
   Metric metric = Metric::l2;
   int64_t degree = 32;
   uint64_t seed = 0;
+  // rows x degree row numbers, kNoEdge behind the last of each: lists that were made elsewhere and are taken as they
+  // are, as far as places have room. Null: lists are made.
+  const uint32_t* start = nullptr;
 };
 
 // Of rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
