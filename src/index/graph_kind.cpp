@@ -102,8 +102,7 @@ class GraphKind final : public IndexKind {
     if (!parts.graph) return made(std::move(store), {}, resources);
     GraphParts& own = *parts.graph;
     const auto vectors = std::make_shared<const GraphVectors>(*store, resources);
-    const WalkCoder coder =
-        WalkCoder::from_scale(params_.metric, vectors->dtype(), store->content().cols, own.scale);
+    const WalkCoder coder = WalkCoder::from_scale(params_.metric, vectors->dtype(), store->content().cols, own.scale);
     std::vector<BeamRecall> measured;
     for (size_t i = 0; i + 1 < own.table.size(); i += 2) {
       measured.push_back({static_cast<int64_t>(own.table[i]), static_cast<double>(own.table[i + 1])});

@@ -170,13 +170,15 @@ TEST(GraphIndex, InnerProductOfRowsOfAnyLength) {
     SCOPED_TRACE(decades);
     auto rows = make_floats(Shape::gaussian, count, 16, 1);
     for (int64_t i = 0; i < count; ++i) {
-      const double exponent = static_cast<double>(decades) * (static_cast<double>(i) / static_cast<double>(count) - 0.5);
+      const double exponent =
+          static_cast<double>(decades) * (static_cast<double>(i) / static_cast<double>(count) - 0.5);
       for (int64_t c = 0; c < 16; ++c) rows.row(i)[c] *= static_cast<float>(std::pow(10.0, exponent));
     }
     const Index index = graph_of(rows.view(), "Graph32", Metric::inner_product);
     EXPECT_EQ(index.info().clipped, 0);
     EXPECT_EQ(index.info().lost, 0);
-    EXPECT_GE(recall_of(index, index.search(queries.view(), {.beam = 48}, on_cpu()), queries.view(), rows.view()), 0.95);
+    EXPECT_GE(recall_of(index, index.search(queries.view(), {.beam = 48}, on_cpu()), queries.view(), rows.view()),
+              0.95);
     EXPECT_GE(recall_of(index, index.search(queries.view(), {}, on_cpu()), queries.view(), rows.view()), 0.93);
   }
 }

@@ -70,7 +70,6 @@ class Beam {
     return first - entries_;
   }
 
-
   uint64_t* entries_;
   int64_t capacity_;
   int64_t size_ = 0;

@@ -126,8 +126,8 @@ HostArray<uint32_t> placed_edges(const PlaceOrder& order, const uint32_t* of_row
   return edges;
 }
 
-// Centres of cells as walks compare them: codes. Directions are scaled alike, so that their products with a query are in
-// the order of its angles, less their mean, which adds the same to all products.
+// Centres of cells as walks compare them: codes. Directions are scaled alike, so that their products with a query are
+// in the order of its angles, less their mean, which adds the same to all products.
 HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, const Resources& resources) {
   if (coder.kind() != WalkKind::products) return std::move(cells).take_centres();
   const MatrixView built = cells.centres().values;
@@ -170,8 +170,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   WalkFacts facts;
   HostArray<std::byte> of_rows(count * coder.place_bytes(), "the graph's codes", resources);
   facts.clipped = coder.encode_all(rows, of_rows.data(), resources);
-  auto in_cells =
-      std::make_unique<BuildRows>(coder, of_rows.data(), count, ProductForm::directions, resources);
+  auto in_cells = std::make_unique<BuildRows>(coder, of_rows.data(), count, ProductForm::directions, resources);
   WalkCells cells(in_cells->rows(), wish.seed, resources);
   PlaceOrder order(of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
   HostArray<std::byte> codes = in_order(order, of_rows.data(), coder.place_bytes(), resources);

@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is read
 
-// Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the prefetches
-// themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk).
+// Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the
+// prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk).
 void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at, 0, 2);
 }

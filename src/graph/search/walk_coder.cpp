@@ -40,9 +40,9 @@ WalkKind kind_for(Metric metric) {
   }
 }
 
-// By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped, up
-// to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all others
-// are not to make codes of the others coarse.
+// By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped,
+// up to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all
+// others are not to make codes of the others coarse.
 float widening(const float* begin, const float* end, float spread) {
   float best = 1;
   double least = 0;
