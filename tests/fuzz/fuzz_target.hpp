@@ -23,8 +23,9 @@ void vecs(Input input);
 void idx(Input input);
 void hdf5(Input input);
 
-// The bytes are the file: a .kith file; an index of FAISS.
+// The bytes are the file: a .kith file; an index of FAISS; one of hnswlib.
 void kith_file(Input input);
 void faiss_file(Input input);
+void hnswlib_file(Input input);
 
 }  // namespace kith::fuzz

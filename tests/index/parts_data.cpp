@@ -190,6 +190,55 @@ float value_at(DType dtype, const uint8_t* from) {
   return dtype == DType::f16 ? static_cast<float>(Half{bits}) : static_cast<float>(BFloat16{bits});
 }
 
+// A ring of 19 places, the first with two rows, in two cells; the last three rows came later.
+void set_graph(IndexParts& parts, bool coded) {
+  constexpr int64_t kPlaces = 19;
+  const Resources resources;
+  GraphParts graph;
+  graph.degree = 16;
+  graph.places = kPlaces;
+  graph.rows = kPlaces + 1;
+  graph.cells = 2;
+  graph.entry_count = 3;
+  graph.beams = 2;
+  graph.clipped = coded ? 4 : 0;
+  graph.connected = 1;
+  graph.lost = 1;
+  if (coded) graph.scale = {0.125F, 0, 1, -1, 0.5F, 2, -3};
+  const int64_t place_bytes = coded ? 16 : kPartsCols * 4;
+  const auto bytes = [&](int64_t count) {
+    HostArray<std::byte> values(count * place_bytes, "codes", resources);
+    for (int64_t i = 0; i < values.size(); ++i) {
+      const bool padding = coded && i % place_bytes >= kPartsCols;
+      values[i] = padding ? std::byte{0} : static_cast<std::byte>(coded ? i * 7 % 251 : (i % 4 == 3 ? 63 : i * 7 % 128));
+    }
+    return values;
+  };
+  const auto numbers = [&](const std::vector<uint32_t>& values) {
+    HostArray<uint32_t> array(std::ssize(values), "numbers", resources);
+    std::copy(values.begin(), values.end(), array.begin());
+    return array;
+  };
+  graph.codes = bytes(kPlaces);
+  graph.centres = bytes(graph.cells);
+  std::vector<uint32_t> edges(static_cast<size_t>(kPlaces * graph.degree), UINT32_MAX);
+  std::vector<uint32_t> offsets = {0};
+  std::vector<uint32_t> rows = {0, 7};
+  for (uint32_t place = 0; place < kPlaces; ++place) {
+    edges[place * 16] = (place + 1) % kPlaces;
+    edges[place * 16 + 1] = (place + kPlaces - 1) % kPlaces;
+    offsets.push_back(place + 2);
+    if (place > 0) rows.push_back(place < 7 ? place : place + 1);
+  }
+  graph.edges = numbers(edges);
+  graph.place_offsets = numbers(offsets);
+  graph.place_rows = numbers(rows);
+  graph.entry_offsets = numbers({0, 1, 3});
+  graph.entries = numbers({0, 9, 18});
+  graph.table = {16, 0.75F, 32, 1};
+  parts.graph = std::move(graph);
+}
+
 }  // namespace
 
 std::vector<std::string> kinds_of_codecs() {
@@ -202,7 +251,7 @@ std::vector<std::string> kinds_of_parts() {
   return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
           "lists_f32", "lists_f16", "lists_u8", "lists_sq8",   "lists_sq4",        "lists_pq8", "lists_pq5",
           "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters", "lists_lsq", "lists_lsq_cqint8",
-          "lists_rq"};
+          "lists_rq",  "graph",     "graph_l1"};
 }
 
 IndexParts make_parts(const std::string& kind) {
@@ -257,6 +306,13 @@ IndexParts make_parts(const std::string& kind) {
     set_lists(parts, "pq4", 4, true);
     set_ids(parts);
     set_refine(parts, "sq8");
+  } else if (kind == "graph") {
+    parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
+    set_graph(parts, true);
+  } else if (kind == "graph_l1") {
+    parts.metric = Metric::l1;
+    parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
+    set_graph(parts, false);
   }
   return parts;
 }
@@ -376,6 +432,23 @@ void expect_same(const IndexParts& a, const IndexParts& b) {
     expect_same(a.lists->offsets, b.lists->offsets);
     expect_same(a.lists->codes, b.lists->codes);
     expect_same(a.lists->rows, b.lists->rows);
+  }
+  ASSERT_EQ(a.graph.has_value(), b.graph.has_value());
+  if (a.graph) {
+    const auto counts = [](const GraphParts& of) {
+      return std::vector<int64_t>{of.degree, of.places,  of.rows,      of.cells, of.entry_count,
+                                  of.beams,  of.clipped, of.connected, of.lost};
+    };
+    EXPECT_EQ(counts(*a.graph), counts(*b.graph));
+    EXPECT_EQ(a.graph->scale, b.graph->scale);
+    EXPECT_EQ(a.graph->table, b.graph->table);
+    expect_same(a.graph->codes, b.graph->codes);
+    expect_same(a.graph->centres, b.graph->centres);
+    expect_same(a.graph->edges, b.graph->edges);
+    expect_same(a.graph->place_offsets, b.graph->place_offsets);
+    expect_same(a.graph->place_rows, b.graph->place_rows);
+    expect_same(a.graph->entry_offsets, b.graph->entry_offsets);
+    expect_same(a.graph->entries, b.graph->entries);
   }
   ASSERT_EQ(a.refine.has_value(), b.refine.has_value());
   if (a.refine) {

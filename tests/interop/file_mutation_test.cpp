@@ -97,18 +97,27 @@ TEST(FileMutation, ChangedKithFilesAreReadOrAreTypedErrors) {
   }
 }
 
-TEST(FileMutation, ChangedFaissFilesAreReadOrAreTypedErrors) {
-  constexpr int kEach = 200;
-  const std::vector<Bytes> files = golden_files("faiss", ".faiss");
-  ASSERT_GE(files.size(), 40U);
+void expect_read_or_typed_errors(const std::vector<Bytes>& files, int each, void (*read)(fuzz::Input)) {
   for (size_t f = 0; f < files.size(); ++f) {
-    for (int i = 0; i < kEach; ++i) {
-      fuzz::Draws draws(f * kEach + static_cast<size_t>(i));
+    for (int i = 0; i < each; ++i) {
+      fuzz::Draws draws(f * static_cast<size_t>(each) + static_cast<size_t>(i));
       Bytes bytes = files[f];
       for (uint32_t changes = 1 + draws.below(3); changes > 0; --changes) fuzz::mutate(bytes, draws);
-      ASSERT_NO_THROW(fuzz::faiss_file(bytes)) << "file " << f << ", change " << i;
+      ASSERT_NO_THROW(read(bytes)) << "file " << f << ", change " << i;
     }
   }
+}
+
+TEST(FileMutation, ChangedFaissFilesAreReadOrAreTypedErrors) {
+  const std::vector<Bytes> files = golden_files("faiss", ".faiss");
+  ASSERT_GE(files.size(), 40U);
+  expect_read_or_typed_errors(files, 200, fuzz::faiss_file);
+}
+
+TEST(FileMutation, ChangedHnswlibFilesAreReadOrAreTypedErrors) {
+  const std::vector<Bytes> files = golden_files("hnswlib", ".bin");
+  ASSERT_GE(files.size(), 2U);
+  expect_read_or_typed_errors(files, 500, fuzz::hnswlib_file);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // hnswlib's files: what is written is read again with the same edges, whatever lies in them is checked, and edges()
 // tells what the files hold. That hnswlib itself reads them is tested in tests/python.
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 #include <kith/hnswlib_file.hpp>
 #include <kith/index.hpp>
 
@@ -115,6 +116,31 @@ TEST_F(HnswlibFile, OfFewRowsAndOfNone) {
     EXPECT_EQ(back.size(), count);
     if (count > 0) expect_exact(back, rows.view().slice(0, 1), numbers(count));
   }
+}
+
+// Made by hnswlib 0.8: 60 vectors i, i + 1, ..., i + 4, labels 100 + i, M = 4; in the second label 107 is deleted.
+TEST_F(HnswlibFile, OfHnswlibIsRead) {
+  const std::string folder = std::string(KITH_GOLDEN) + "/hnswlib/";
+  const Index whole = read_hnswlib(folder + "plain.bin", Metric::sqeuclidean, on_cpu());
+  EXPECT_EQ(whole.factory(), "Graph16");
+  EXPECT_EQ(whole.size(), 60);
+  EXPECT_EQ(whole.dimension(), 5);
+  const std::vector<float> row = reconstructed(whole, {107});
+  EXPECT_EQ(row, (std::vector<float>{7, 8, 9, 10, 11}));
+  const Index deleted = read_hnswlib(folder + "deleted.bin", Metric::l2, on_cpu());
+  EXPECT_EQ(deleted.size(), 59);
+  const MatrixView query(row.data(), 1, 5);
+  EXPECT_EQ(whole.search(query, {.k = 1}, on_cpu()).ids()[0], 107);
+  EXPECT_EQ(deleted.search(query, {.k = 1}, on_cpu()).ids()[0], 106);
+}
+
+// Made by FAISS 1.15: IndexHNSWFlat(5, 4) of the same vectors.
+TEST_F(HnswlibFile, OfFaissIsRead) {
+  const Index index = read_faiss_index(std::string(KITH_GOLDEN) + "/hnswlib/hnsw_flat.faiss", on_cpu());
+  EXPECT_EQ(index.factory(), "Graph16");
+  EXPECT_EQ(index.params().metric, Metric::sqeuclidean);
+  EXPECT_EQ(index.size(), 60);
+  EXPECT_EQ(reconstructed(index, {7}), (std::vector<float>{7, 8, 9, 10, 11}));
 }
 
 TEST_F(HnswlibFile, DamagedFilesAreRefused) {
