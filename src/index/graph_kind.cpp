@@ -1,13 +1,15 @@
 // "Graph32": a graph in front of vectors that another kind keeps, as they are or as scalar codes.
 //
 // How it grows: rows go to the kind behind; once all of an add are there, completed() gives them codes, with which
-// every walk compares them (the tail). When the tail is more than kTailShare of the rows that the graph joins, the
-// graph is built anew, of all rows. So it depends on the rows and on how they were added, never on threads or memory.
+// every walk compares them (the tail). When the tail is more than kTailShare of the rows that the graph joins, it is
+// linked into a copy of the graph or, where it is too many rows for that, the graph is built anew. So it depends on the
+// rows and on how they were added, never on threads or memory.
 // Dropping removed rows builds it anew too. Below kFewestWalkedRows rows there is no graph.
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
 #include "graph/search/build_walk_graph.hpp"
+#include "graph/search/extend_walk_graph.hpp"
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
 
@@ -19,9 +21,12 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kTailShare = 64;       // one of so many
-constexpr int64_t kShortTail = 1024;     // never a reason to build
+constexpr int64_t kTailShare = 2048;     // one of so many
+constexpr int64_t kShortTail = 256;      // never a reason to link
 constexpr int64_t kLostWarning = 10000;  // one of so many
+
+// Rows that a walk compares beside the graph.
+int64_t most_unlinked(const WalkGraph& graph) { return std::max(kShortTail, graph.rows() / kTailShare); }
 
 const GraphState* walked(const IndexState* state) { return static_cast<const GraphState*>(state); }
 const IndexState* store_of(const GraphState* state) { return state == nullptr ? nullptr : state->store().get(); }
@@ -70,10 +75,17 @@ class GraphKind final : public IndexKind {
     const GraphState& whole = *walked(state.get());
     const int64_t rows = whole.content().rows;
     if (rows < kFewestWalkedRows || whole.front().rows() == rows) return state;
-    const GraphFront& front = whole.front();
-    const bool grows =
-        front.graph != nullptr && rows - front.graph->rows() <= std::max(kShortTail, front.graph->rows() / kTailShare);
-    return with_front(whole, grows ? with_tail(whole, resources) : built(whole, resources));
+    const WalkGraph* const graph = whole.front().graph.get();
+    const int64_t behind = graph == nullptr ? rows : rows - graph->rows();
+    if (graph == nullptr || (behind > most_unlinked(*graph) && !can_extend(*graph, behind))) {
+      return with_front(whole, built(whole, resources));
+    }
+    GraphFront front = with_tail(whole, resources);
+    if (behind > most_unlinked(*graph)) {
+      front.graph = extend_walk_graph(*graph, front.tail->data(), behind, params_.seed, resources);
+      front.tail = nullptr;
+    }
+    return with_front(whole, std::move(front));
   }
   // Vectors that lie apart are joined for it, and codes decoded.
   Footprint completion_footprint(const RowsInfo& given, const Resources& resources) const override {

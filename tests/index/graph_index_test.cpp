@@ -275,15 +275,68 @@ TEST(GraphIndex, GrowsByPiecesAndSingleRows) {
   Index index = graph_of(rows.view().slice(0, count));
   for (int64_t i = 0; i < 20; ++i) index.add(rows.view().slice(count + i, 1), Ownership::copy, on_cpu());
   EXPECT_EQ(index.info().unlinked, 20);
-  index.add(rows.view().slice(count + 20, 500), Ownership::copy, on_cpu());
-  EXPECT_EQ(index.info().unlinked, 520);
-  const MatrixView added = rows.view().slice(count, 520);
+  index.add(rows.view().slice(count + 20, 200), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().unlinked, 220);
+  const MatrixView added = rows.view().slice(count, 220);
   const Neighbors own = index.search(added, {.k = 1}, on_cpu());
-  for (int64_t i = 0; i < 520; ++i) ASSERT_EQ(own.ids(i)[0], count + i);
-  index.add(rows.view().slice(count + 520, 480), Ownership::copy, on_cpu());
-  index.add(rows.view().slice(0, 100), Ownership::copy, on_cpu());  // too many: built anew
+  for (int64_t i = 0; i < 220; ++i) ASSERT_EQ(own.ids(i)[0], count + i);
+  index.add(rows.view().slice(count + 220, 780), Ownership::copy, on_cpu());  // linked with those before
   EXPECT_EQ(index.info().unlinked, 0);
+  index.add(rows.view().slice(0, 100), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().unlinked, 100);
   EXPECT_EQ(index.size(), count + 1100);
+}
+
+TEST(GraphIndex, AThousandAddsOfOneRow) {
+  const int64_t count = walked_rows();
+  const int64_t adds = reference::fewer_if_sanitized(1000, 300);
+  const auto rows = reference::make_kind("low_rank_24", count + adds, 1);
+  Index index = graph_of(rows.view().slice(0, count));
+  for (int64_t i = 0; i < adds; ++i) index.add(rows.view().slice(count + i, 1), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.size(), count + adds);
+  EXPECT_LE(index.info().unlinked, 256);
+  const MatrixView added = rows.view().slice(count, adds);
+  const Neighbors own = index.search(added, {.k = 1, .beam = 48}, on_cpu());
+  int64_t found = 0;
+  for (int64_t i = 0; i < adds; ++i) found += own.ids(i)[0] == count + i ? 1 : 0;
+  EXPECT_GE(found * 200, adds * 199);
+}
+
+// Rows that come later are linked into the graph: found as well as if it had been built of all, whatever the threads.
+TEST(GraphIndex, LinksRowsThatComeLater) {
+  const int64_t first = reference::fewer_if_sanitized(12000, 6000);
+  const int64_t piece = 1100;
+  const int64_t pieces = reference::fewer_if_sanitized(4, 1);
+  auto data = reference::make_kind("low_rank_24", first + piece * pieces + 200, 1);
+  std::copy_n(data.row(5), data.cols, data.row(first + 3));  // as one that is there
+  for (int64_t i = 10; i < 60; ++i) std::copy_n(data.row(first + 10), data.cols, data.row(first + i));
+  const MatrixView rows = data.view().slice(0, first + piece * pieces);
+  const MatrixView queries = data.view().slice(rows.rows(), 200);
+  for (const Metric metric : {Metric::l2, Metric::cosine, Metric::l1}) {
+    SCOPED_TRACE(name_of(metric));
+    const auto grown = [&](int threads) {
+      Index index = graph_of(rows.slice(0, first), "Graph32", metric, threads);
+      for (int64_t i = 0; i < pieces; ++i) {
+        index.add(rows.slice(first + i * piece, piece), Ownership::copy, on_cpu(kNoLimit, threads));
+      }
+      return index;
+    };
+    const Index index = grown(2);
+    EXPECT_EQ(index.info().unlinked, 0);
+    EXPECT_LE(index.info().lost * 1000, rows.rows());
+    const SearchParams params{.k = 10, .beam = 48};
+    const Neighbors found = index.search(queries, params, on_cpu());
+    const Index fresh = graph_of(rows, "Graph32", metric);
+    const double built = recall_of(fresh, fresh.search(queries, params, on_cpu()), queries, rows);
+    EXPECT_GE(recall_of(index, found, queries, rows), built - 0.02);
+    const Neighbors own = index.search(rows.slice(first, piece), {.k = 1, .beam = 48}, on_cpu());
+    int64_t missed = 0;
+    for (int64_t i = 0; i < piece; ++i) missed += own.distances(i)[0] > 1e-3F ? 1 : 0;
+    EXPECT_LE(missed, piece / 200);
+    EXPECT_EQ(own.ids(3)[0], 5);
+    EXPECT_EQ(own.ids(59)[0], first + 10);
+    if (metric == Metric::l2) expect_same(found, grown(8).search(queries, params, on_cpu()));
+  }
 }
 
 TEST(GraphIndex, RemovedRowsAreNeverFound) {

@@ -153,7 +153,31 @@ bool add_edge(uint32_t* list, int64_t degree, uint32_t place) {
   return true;
 }
 
+// Edges to a lost place from the nearest that have room; calls use(place) for each of them. Returns how many there are.
+template <typename Use>
+int64_t add_edges(const LostPlace& lost, uint32_t* edges, int64_t degree, const Use& use) {
+  int64_t added = 0;
+  for (int64_t i = 0; i < lost.count && added < kRepairEdges; ++i) {
+    if (!add_edge(edges + lost.near[i] * degree, degree, lost.place)) continue;
+    ++added;
+    use(lost.near[i]);
+  }
+  return added;
+}
+
 }  // namespace
+
+int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources) {
+  for (int round = 0;; ++round) {
+    const std::vector<LostPlace> lost = lost_of(graph, sought, resources);
+    if (lost.empty() || round == kRepairRounds) return std::ssize(lost);
+    sought.clear();
+    for (const LostPlace& one : lost) {
+      sought.push_back(one.place);
+      add_edges(one, edges, graph.degree, [](uint32_t) {});
+    }
+  }
+}
 
 WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, const Resources& resources) {
   const ConnectedParts parts(graph, resources);
@@ -176,12 +200,8 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     for (const LostPlace& one : lost) {
       const uint32_t cell = cells[one.place];
       touched[cell] = true;
-      int64_t edges_there = 0;
-      for (int64_t i = 0; i < one.count && edges_there < kRepairEdges; ++i) {
-        if (!add_edge(edges + one.near[i] * graph.degree, graph.degree, one.place)) continue;
-        ++edges_there;
-        touched[cells[one.near[i]]] = true;
-      }
+      const int64_t edges_there =
+          add_edges(one, edges, graph.degree, [&](uint32_t near) { touched[cells[near]] = true; });
       if (edges_there == 0 && added[cell]++ < kMostRepairs) lists[cell].push_back(one.place);
     }
     sought.clear();

@@ -16,6 +16,7 @@
 #include "graph/search/walk_view.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -28,5 +29,8 @@ struct WalkEntries {
 
 // `graph` has rows, edges and centres; `cells`: of each place, ascending; `edges`: those of the graph, to be added to.
 WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, const Resources& resources);
+
+// Searches for these places, and gives those that are lost edges where lists have room; returns how many stay lost.
+int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources);
 
 }  // namespace kith
