@@ -457,7 +457,7 @@ TEST(GraphIndex, SearchesRunWhileRowsComeAndGo) {
     });
   }
   for (int64_t i = 0; i < 5; ++i) {
-    index.add(rows.view().slice(i * 10, 10), Ownership::copy, on_cpu());
+    index.add(rows.view().slice(i * 100, 100), Ownership::copy, on_cpu());  // the third links them
     const std::vector<int64_t> gone = numbers(5, 100 + 5 * i);
     index.remove(view(gone), on_cpu());
   }
