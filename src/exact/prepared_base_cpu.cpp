@@ -61,13 +61,14 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
                       bytes + bytes_for(PanelFormat::rounded) <= most;
   PackedRows packed(kind, format, choose_origin(kind, base), base.rows(), resources);
   packed.set_scale(choose_scale(kind, base, packed.origin()));
-  ProgressMeter meter("prepare", beside ? 2 * base.rows() : base.rows(), resources);
+  ProgressMeter meter("prepare", base.rows(), resources);
   packed.pack(base, {options.check_finite, options.first_row, 1, true}, meter, resources);
   std::optional<PackedRows> rounded;
   if (beside) {
     rounded.emplace(kind, PanelFormat::rounded, packed.origin(), base.rows(), resources);
     rounded->set_scale(packed.scale());
-    rounded->pack(base, {false, options.first_row, 1, false}, meter, resources);
+    ProgressMeter quiet("prepare", base.rows(), resources.with_progress({}));  // rows are told of once
+    rounded->pack(base, {false, options.first_row, 1, false}, quiet, resources);
   }
   meter.finish();
   return std::make_shared<PreparedBaseCpu>(std::move(packed), std::move(rounded));

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/last_block.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/vector_access.hpp"
@@ -193,7 +194,6 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     screened_nearest_kernel(const __grid_constant__ ScreenedNearestTask task,
                             const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) double memory[];  // the rounded query; then, in the last block, the query and a list
-  __shared__ bool last;
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = lane_index();
   const int part = lane % kCodeThreads;
@@ -264,12 +264,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     uppers[blockIdx.x * kWarps + thread / 32] = least_upper;
     lowers[blockIdx.x * kWarps + thread / 32] = least_lower;
   }
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) last = atomicAdd(&task.words->arrived, 1u) == gridDim.x - 2;  // it began at -1
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // it began at -1
   auto* const list = vectors<uint64_t>(memory) + padded_cols(task.cols);
   const bool sure = query.facts.residual < HUGE_VALF;
   const int count = sure ? choose_candidates(task, list) : -1;
