@@ -26,13 +26,14 @@ thread_local int64_t new_calls = 0;
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: compilers would take malloc and free for a pair that does not match.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   ++new_calls;
   if (void* const block = std::malloc(std::max<size_t>(bytes, 1))) return block;
   throw std::bad_alloc();
 }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 
 namespace kith {
 namespace {
