@@ -67,7 +67,8 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
   if (beside) {
     rounded.emplace(kind, PanelFormat::rounded, packed.origin(), base.rows(), resources);
     rounded->set_scale(packed.scale());
-    ProgressMeter quiet("prepare", base.rows(), resources.with_progress({}));  // rows are told of once
+    const Resources unheard = resources.with_progress({});  // rows are told of once
+    ProgressMeter quiet("prepare", base.rows(), unheard);
     rounded->pack(base, {false, options.first_row, 1, false}, quiet, resources);
   }
   meter.finish();
