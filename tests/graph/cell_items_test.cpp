@@ -35,6 +35,7 @@ TEST(CellItems, CompareEveryProbingTileWithItsCellOnce) {
   const WaveTiles wave(layout, {257, 3, 1, 0});
   EXPECT_EQ(wave.cells, (std::vector<uint32_t>{0, 0, 2}));
   EXPECT_EQ(wave.first_slots[2], 512u);
+  EXPECT_EQ(wave.first_slots[1], kNoSlots);  // three rows probe a cell that has none: they take nobody's slots
   EXPECT_EQ(wave.pairs, 257 * 5 + 1000);
   const auto whole = tiles_of(layout, wave, {0, 3}, 100);
   EXPECT_EQ(whole.size(), 2u + 8u);

@@ -28,7 +28,7 @@ CellLayout::CellLayout(std::vector<int64_t> cell_sizes) : sizes(std::move(cell_s
 
 WaveTiles::WaveTiles(const CellLayout& layout, const std::vector<uint32_t>& probing) : first_slots(probing.size()) {
   for (size_t cell = 0; cell < probing.size(); ++cell) {
-    first_slots[cell] = static_cast<uint32_t>(slots());
+    first_slots[cell] = layout.sizes[cell] == 0 ? kNoSlots : static_cast<uint32_t>(slots());
     if (layout.sizes[cell] == 0) continue;
     cells.insert(cells.end(), static_cast<size_t>(divide_up(probing[cell], kQueryTile)), static_cast<uint32_t>(cell));
     pairs += int64_t{probing[cell]} * layout.sizes[cell];

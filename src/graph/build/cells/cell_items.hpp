@@ -20,10 +20,12 @@ struct CellLayout {
   int64_t places() const { return tiles() * kOperandTile; }
 };
 
-// Tiles of slots, one cell's after the other's; slots that no row fills are at the end of a cell's last tile.
+// Tiles of slots, one cell's after the other's; slots that no row fills are at the end of a cell's last tile. Who
+// probes a cell without rows is compared with nobody there, and has no slot.
+inline constexpr uint32_t kNoSlots = 0x80000000u;  // in the place of a first slot, and the next of such a cell after it
 struct WaveTiles {
   std::vector<uint32_t> cells;        // of each tile
-  std::vector<uint32_t> first_slots;  // of each cell
+  std::vector<uint32_t> first_slots;  // of each cell; kNoSlots
   int64_t pairs = 0;                  // of rows that are compared
 
   // `probing`: how many rows probe each cell.

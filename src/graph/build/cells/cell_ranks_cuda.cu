@@ -4,6 +4,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
+#include "graph/build/cells/cell_items.hpp"
 
 #include <algorithm>
 
@@ -105,7 +106,9 @@ __global__ void __launch_bounds__(kCountThreads) places_kernel(CellColumns colum
 __global__ void __launch_bounds__(kCountThreads)
     slots_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, const uint32_t* row_places, uint32_t* next,
                  uint32_t* slots) {
-  put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t slot) { slots[slot] = row_places[row]; });
+  put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t slot) {
+    if (slot < kNoSlots) slots[slot] = row_places[row];
+  });
 }
 
 __global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task) {

@@ -40,7 +40,8 @@ void launch_count_cells(const CellColumns& columns, int64_t cells, uint32_t* cou
 // `places`: the row at each place, kNoPlace before. `row_places`: each row's place.
 void launch_put_places(const CellColumns& columns, int64_t cells, uint32_t* next, uint32_t* places,
                        uint32_t* row_places, cudaStream_t stream);
-// Every row's place to the next free slot of each cell that it names. `slots` hold kNoPlace before.
+// Every row's place to the next free slot of each cell that it names, unless that begins with kNoSlots. `slots` hold
+// kNoPlace before.
 void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t* row_places, uint32_t* next,
                       uint32_t* slots, cudaStream_t stream);
 
