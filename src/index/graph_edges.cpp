@@ -15,18 +15,19 @@
 namespace kith {
 namespace {
 
-// Calls use(row, other) for each edge, row by row.
+// Calls use(row, other) for each edge, place by place. Rows of one place are a chain, and its edges come first: a
+// reader who keeps fewer still reaches them all.
 template <typename Use>
 void visit_edges(const PlaceRows& places, const uint32_t* edges, int64_t degree, const Use& use) {
   for (int64_t place = 0; place < places.places; ++place) {
     const uint32_t* const own = places.rows + places.offsets[place];
     const int64_t count = int64_t{places.offsets[place + 1]} - int64_t{places.offsets[place]};
     const uint32_t* const list = edges + place * degree;
-    for (int64_t i = 0; i < degree && list[i] != kNoEdge; ++i) use(own[0], places.rows[places.offsets[list[i]]]);
     for (int64_t i = 0; i < count; ++i) {
       if (i > 0) use(own[i], own[i - 1]);
       if (i + 1 < count) use(own[i], own[i + 1]);
     }
+    for (int64_t i = 0; i < degree && list[i] != kNoEdge; ++i) use(own[0], places.rows[places.offsets[list[i]]]);
   }
 }
 

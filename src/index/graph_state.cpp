@@ -271,7 +271,9 @@ RangeNeighbors GraphState::range_search(const MatrixView& queries, const RangeSe
   exact.probes = 0;
   const Device device = device_for(queries, params.result_space, resources);
   const Resources used = resources.with_device(device);
-  const SharedState state = device.kind == DeviceKind::cuda ? exact_on_gpu(device.index, used) : store_;
+  const bool on_gpu = device.kind == DeviceKind::cuda;
+  if (on_gpu) refuse_bad_queries(queries, used);
+  const SharedState state = on_gpu ? exact_on_gpu(device.index, used) : store_;
   return state->range_search(queries, exact, used);
 }
 

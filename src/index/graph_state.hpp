@@ -95,6 +95,8 @@ class GraphState final : public IndexState {
                            const Resources& resources) const;
   std::shared_ptr<const WalkGraphOnGpu> graph_on_gpu(int device, const Resources& resources) const;
   std::shared_ptr<const GraphRowsOnGpu> rows_on_gpu(int device, const Resources& resources) const;
+  // A copy there does not look at queries: these are looked at before.
+  void refuse_bad_queries(const MatrixView& queries, const Resources& resources) const;
   // What searches all rows there.
   SharedState exact_on_gpu(int device, const Resources& resources) const;
 

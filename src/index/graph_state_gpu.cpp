@@ -12,19 +12,16 @@
 #include <utility>
 
 namespace kith {
-namespace {
 
 // Rows of a file are read as one array: what lies on the host and is looked at there.
-void refuse_bad_queries(const MatrixView& queries, const IndexParams& params, const Resources& resources) {
+void GraphState::refuse_bad_queries(const MatrixView& queries, const Resources& resources) const {
   if (only_counts(resources)) return;
-  const bool chi_square = params.metric == Metric::chi_square;
-  if (!params.check_finite && !chi_square) return;
+  const bool chi_square = params_.metric == Metric::chi_square;
+  if (!params_.check_finite && !chi_square) return;
   const HostRows rows(queries, resources);
-  if (params.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+  if (params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
   if (chi_square) refuse_negative("query", rows.view(), {0}, resources);
 }
-
-}  // namespace
 
 std::shared_ptr<const WalkGraphOnGpu> GraphState::graph_on_gpu(int device, const Resources& resources) const {
   const Device there = Device::cuda(device);
@@ -80,7 +77,7 @@ bool GraphState::search_on_gpu(int device, const MatrixView& queries, const Neig
   }
   const SharedState exact = exact_on_gpu(device, resources);
   if (!walks) {
-    refuse_bad_queries(queries, params_, resources);
+    refuse_bad_queries(queries, resources);
     exact->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
     return true;
   }

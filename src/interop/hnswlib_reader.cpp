@@ -28,8 +28,8 @@ HnswlibHeader read_header(FaissSource& source) {
   const uint64_t lists = hnswlib_list_bytes(header.most_links_below);
   const bool fits = header.level_offset == 0 && header.count <= static_cast<uint64_t>(kMostFaissRows) &&
                     header.most_links_below <= kMostElementBytes && header.most_links <= kMostElementBytes &&
-                    header.vector_offset == lists &&
-                    header.element_bytes <= kMostElementBytes && header.label_offset > lists &&
+                    header.vector_offset == lists && header.element_bytes <= kMostElementBytes &&
+                    header.label_offset <= kMostElementBytes && header.label_offset > lists &&
                     header.label_offset + 8 == header.element_bytes && (header.label_offset - lists) % 4 == 0;
   if (!fits) source.corrupt("this is no index of floats that hnswlib has saved: its sizes do not fit each other");
   const auto bytes = static_cast<int64_t>(header.count * header.element_bytes);
