@@ -164,6 +164,13 @@ def search(
         return search_with(step, queries, number, out, options, searched)
 
 
+def _plain_count(asked: SupportsIndex | None) -> int | None:
+    """0 where nothing is asked; None for what is no plain number in range: the other way refuses it, in its words."""
+    if asked is None:
+        return 0
+    return asked if type(asked) is int and 1 <= asked < 2**62 else None
+
+
 def _search_tensors(
     self: Index, queries: Any, k: int, threads: int, probes: SupportsIndex | None, refine: SupportsIndex | None
 ) -> tuple[Any, Any] | None:
@@ -174,11 +181,9 @@ def _search_tensors(
     number = queries.get_device()
     if self._device not in ("auto", f"cuda:{number}") and (self._device != "cuda" or number != 0):
         return None
-    # What is no plain number in range is refused by the other way, in its words.
-    lists, times = 0 if probes is None else probes, 0 if refine is None else refine
-    for count, asked in ((lists, probes), (times, refine)):
-        if type(count) is not int or count >= 2**62 or (count < 1 and asked is not None):
-            return None
+    lists, times = _plain_count(probes), _plain_count(refine)
+    if lists is None or times is None:
+        return None
 
     def search(device: int, stream: int, ids: int, distances: int) -> None:
         self._index.search_tensors(given, k, device, threads, stream, ids, distances, lists, times)

@@ -115,7 +115,8 @@ def test_wrong_usage(kith, data, tmp_path):
     assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
     assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out
     wrong = ["index", "build", "--base", b, "--out", out, "--factory"]
-    assert "unknown part 'HNSW32'" in kith.fails(2, *wrong, "HNSW32")
+    assert "unknown part 'LSH32'" in kith.fails(2, *wrong, "LSH32")
+    assert "Graph64 serves as HNSW32 does" in kith.fails(2, *wrong, "HNSW32")
     assert "3000 training rows for 4000 centres" in kith.fails(2, *wrong, "IVF4000,Flat")
     assert "the same file" in kith.fails(2, "index", "build", "--base", b, "--factory", "Flat", "--out", b)
     assert "--factory" in kith.fails(2, *wrong, "")

@@ -26,12 +26,17 @@ thread_local int64_t new_calls = 0;
 
 }  // namespace
 
-// Not inlined: compilers would take malloc and free for a pair that does not match.
-[[gnu::noinline]] void* operator new(size_t bytes) {
+// Not inlined: compilers would take malloc and free for a pair that does not match. With all forms that the deletes
+// below serve: sanitizers have others of their own.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++new_calls;
-  if (void* const block = std::malloc(std::max<size_t>(bytes, 1))) return block;
+  return std::malloc(std::max<size_t>(bytes, 1));
+}
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  if (void* const block = operator new(bytes, std::nothrow)) return block;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 
