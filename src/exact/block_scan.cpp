@@ -191,7 +191,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
   void run() {
     for_panels(panels_.cols, [&](int64_t first, int64_t count) { scan_range(first, count); });
   }
-  // Of a ring, no more panels than it holds.
+  // Scans these panels alone: where they lie in a ring, no more of them than it holds.
   void run(int64_t first, int64_t count) {
     scan_range(first, count);
     checkpoint(count);

@@ -60,7 +60,7 @@ class BlockScan {
       checkpoint(count);
     }
   }
-  // So many panels are done.
+  // Tells the meter that so many panels were scanned, and throws where the search was cancelled.
   void checkpoint(int64_t panels) const {
     scanner_.meter().add(query_count_ * panels * packed_.rows_per_panel());
     scanner_.meter().checkpoint();

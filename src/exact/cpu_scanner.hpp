@@ -96,7 +96,7 @@ class CpuScanner {
   // else packs plan.panel_rows rows at a time, checking them.
   void scan_products(const PackedRows* ready, bool check_finite);
   void scan_packed(const PackedRows& rows, int64_t first_row);
-  // Of rows whose f32 panels are made as they are needed.
+  // The same for rows that are kept without f32 panels: each thread makes those that it needs (PanelRing).
   void scan_made_panels(const PackedRows& rows);
 
   const SearchTask task_;

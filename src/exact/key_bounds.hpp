@@ -20,7 +20,8 @@ class KeyBounds {
         query_error_(static_cast<float>(product_error(cols) * std::sqrt(query_squared_norm))),
         query_known_(query_squared_norm < kLargestSquaredNorm) {}
 
-  // Of `count` rows, by vectors; infinite where nothing is known. What a fact is: scan_rows_cpu.hpp.
+  // Bounds the keys of `count` rows from below and above; a bound is infinite where nothing is known of its row.
+  // scan_rows_cpu.hpp says what a fact is.
   void bound(const float* values, const float* facts, int64_t count, float* lower, float* upper) const {
     switch (kind_) {
       case KeyKind::inner_product:

@@ -1,6 +1,7 @@
 // A second look at candidates on a GPU gives the bytes of that on the host: every code of the vectors, metric and place
 // of queries and results, vectors in several blocks, and candidates too many for it.
 #include "cuda/device_data.hpp"
+#include "cuda/index_parity.hpp"
 #include "cuda/parity.hpp"
 #include "reference/data.hpp"
 
@@ -19,27 +20,6 @@ using reference::Shape;
 
 class CudaIndexRefineSmall : public OnCuda {};
 
-// Wherever queries and results lie.
-void expect_as_on_host(const Index& index, const MatrixView& queries, const SearchParams& params,
-                       const std::string& what) {
-  const Neighbors expected = index.search(queries, params, on_cpu());
-  const auto count = static_cast<size_t>(expected.queries() * expected.k());
-  const auto same = [&](const int64_t* ids, const float* distances, const char* where) {
-    EXPECT_EQ(std::memcmp(ids, expected.ids(), count * sizeof(int64_t)), 0) << what << ", " << where;
-    EXPECT_EQ(std::memcmp(distances, expected.distances(), count * sizeof(float)), 0) << what << ", " << where;
-  };
-  const Neighbors found = index.search(queries, params, on_cuda());
-  same(found.ids(), found.distances(), "queries on the host");
-  const DeviceMatrix there(queries);
-  const DeviceResult result(expected.queries(), expected.k());
-  index.search(there.view(), result.view, params, on_cuda());
-  std::vector<int64_t> ids(count);
-  std::vector<float> distances(count);
-  result.ids.read(ids.data());
-  result.distances.read(distances.data());
-  same(ids.data(), distances.data(), "queries and results on the device");
-}
-
 TEST_F(CudaIndexRefineSmall, EveryCodeAndMetric) {
   const auto base = make_floats(Shape::gaussian, 2500, 24, 1);
   const auto queries = make_floats(Shape::gaussian, 45, 24, 2);
@@ -53,11 +33,11 @@ TEST_F(CudaIndexRefineSmall, EveryCodeAndMetric) {
       index.add(base.view().slice(0, 1900), Ownership::copy, on_cpu());
       index.add(base.view().slice(1900, 500), Ownership::copy, on_cpu());
       index.add(base.view().slice(2400, 100), Ownership::copy, on_cpu());
-      expect_as_on_host(index, queries.view(), {.k = 10, .probes = 3}, what);
+      expect_as_on_cpu(index, queries.view(), {.k = 10, .probes = 3}, what);
       EXPECT_GT(index.bytes().device, 2500 * 12) << what;  // the vectors came too
-      expect_as_on_host(index, queries.view(), {.k = 1, .probes = 2, .refine = 60}, what);
+      expect_as_on_cpu(index, queries.view(), {.k = 1, .probes = 2, .refine = 60}, what);
       index.remove({gone.data(), 3, {}}, on_cpu());  // so that rows are not their own ids
-      expect_as_on_host(index, queries.view(), {.k = 20, .probes = 3, .refine = 2}, what);
+      expect_as_on_cpu(index, queries.view(), {.k = 20, .probes = 3, .refine = 2}, what);
     }
   }
 }
@@ -68,10 +48,10 @@ TEST_F(CudaIndexRefineSmall, BytesAndMoreCandidatesThanABlockSorts) {
   Index index("IVF12,PQ8,RFlat", {.metric = Metric::sqeuclidean});
   index.train(base.view(), on_cpu());
   index.add(base.view(), Ownership::copy, on_cpu());
-  expect_as_on_host(index, queries.view(), {.k = 15, .probes = 4}, "bytes");
-  expect_as_on_host(index, queries.view(), {.k = 1024, .probes = 12, .refine = 4}, "4,096 candidates");
-  expect_as_on_host(index, queries.view(), {.k = 1500, .probes = 12, .refine = 4}, "all rows");
-  expect_as_on_host(index, queries.view(), {.k = 400, .probes = 1, .refine = 4}, "few in the lists");
+  expect_as_on_cpu(index, queries.view(), {.k = 15, .probes = 4}, "bytes");
+  expect_as_on_cpu(index, queries.view(), {.k = 1024, .probes = 12, .refine = 4}, "4,096 candidates");
+  expect_as_on_cpu(index, queries.view(), {.k = 1500, .probes = 12, .refine = 4}, "all rows");
+  expect_as_on_cpu(index, queries.view(), {.k = 400, .probes = 1, .refine = 4}, "few in the lists");
 }
 
 // Equal distances, of vectors of which the codes say other things.
@@ -88,7 +68,7 @@ TEST_F(CudaIndexRefineSmall, TiesGoToTheSmallerRow) {
   Index index("IVF4,PQ4x4,RFlat");
   index.train(rows, on_cpu());
   index.add(rows, Ownership::copy, on_cpu());
-  expect_as_on_host(index, base.view(), {.k = 25, .probes = 4, .refine = 3}, "repeated rows");
+  expect_as_on_cpu(index, base.view(), {.k = 25, .probes = 4, .refine = 3}, "repeated rows");
 }
 
 // Where the vectors find no room the second look is the host's.

@@ -43,7 +43,8 @@ class BuildRows {
   const WalkRows& rows() const { return rows_; }
 
  private:
-  // Of the values that codes stand for, in steps: products are with the vectors as they are.
+  // The rows become the values that their codes stand for, in steps, with the offsets added again: inner products are
+  // of the vectors as they are.
   void fill(const WalkCoder& coder, const MatrixView& values, ProductForm form) {
     const int64_t cols = values.cols();
     double longest = 0;

@@ -4,6 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/host_copy.hpp"
 #include "ivf/search/long_lists_cuda.hpp"
 
 #include <cstdint>
@@ -19,19 +20,12 @@ constexpr int64_t kFewOfList = 32;     // as those of a list are,
 constexpr int64_t kShortList = 16384;  // and as a list is
 constexpr std::string_view kPurpose = "queries that products leave";
 
-template <typename T>
-HostArray<T> on_host(const T* from, int64_t count, const DeviceContext& context, const Resources& resources) {
-  HostArray<T> values(count, kPurpose, resources);
-  context.copy_values(values.data(), from, count);
-  context.synchronize();
-  return values;
-}
-
 std::vector<LongList> long_lists(const IvfSearchTask& task, const IvfSearchShape& shape,
                                  const HostArray<uint32_t>& left, const DeviceContext& context,
                                  const Resources& resources) {
-  const HostArray<int64_t> offsets = on_host(task.lists.offsets, shape.lists + 1, context, resources);
-  const HostArray<uint64_t> probes = on_host(task.probes, shape.queries * shape.slots, context, resources);
+  const HostArray<int64_t> offsets = copied_to_host(task.lists.offsets, shape.lists + 1, kPurpose, context, resources);
+  const HostArray<uint64_t> probes =
+      copied_to_host(task.probes, shape.queries * shape.slots, kPurpose, context, resources);
   std::vector<LongList> found(static_cast<size_t>(shape.lists));
   for (const uint32_t query : left) {
     for (int64_t slot = 0; slot < shape.slots; ++slot) {
@@ -68,7 +62,8 @@ void search_left_queries(const IvfSearchTask& task, const IvfSearchShape& shape,
   const cudaStream_t stream = context->stream();
   if (count < kFewQueries) return launch_ivf_direct(task, shape, plan, memory, stream);
   try {
-    const HostArray<uint32_t> left = on_host(left_queries(memory, shape, plan), int64_t{count}, *context, beyond);
+    const HostArray<uint32_t> left =
+        copied_to_host(left_queries(memory, shape, plan), int64_t{count}, kPurpose, *context, beyond);
     const std::vector<LongList> apart = long_lists(task, shape, left, *context, beyond);
     if (apart.empty()) return launch_ivf_direct(task, shape, plan, memory, stream);
     const DeviceArray<uint64_t> fewer = probes_without(apart, task, shape, context, beyond);

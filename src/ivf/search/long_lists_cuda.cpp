@@ -4,6 +4,7 @@
 #include <kith/row_filter.hpp>
 
 #include "core/host_array.hpp"
+#include "cuda/host_copy.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
@@ -31,14 +32,6 @@ bool may_have_lists_apart(const IvfSearchTask& task, const IvfSearchShape& shape
          plan.batch >= shape.queries;
 }
 
-template <typename T>
-HostArray<T> values_of(const T* from, int64_t count, const DeviceContext& context, const Resources& resources) {
-  HostArray<T> values(count, kLongLists, resources);
-  context.copy_values(values.data(), from, count);
-  context.synchronize();
-  return values;
-}
-
 std::vector<LongList> find_lists_apart(const IvfSearchTask& task, const IvfSearchShape& shape,
                                        const std::shared_ptr<const DeviceContext>& context,
                                        const Resources& resources) {
@@ -46,8 +39,10 @@ std::vector<LongList> find_lists_apart(const IvfSearchTask& task, const IvfSearc
   context->fill(counts.data(), 0, shape.lists);
   launch_count_probing(task.probes, shape.queries * shape.slots, task.lists, kLongList, counts.data(),
                        context->stream());
-  const HostArray<int64_t> offsets = values_of(task.lists.offsets, shape.lists + 1, *context, resources);
-  const HostArray<uint32_t> probing = values_of<uint32_t>(counts.data(), shape.lists, *context, resources);
+  const HostArray<int64_t> offsets =
+      copied_to_host(task.lists.offsets, shape.lists + 1, kLongLists, *context, resources);
+  const HostArray<uint32_t> probing =
+      copied_to_host<uint32_t>(counts.data(), shape.lists, kLongLists, *context, resources);
   std::vector<LongList> apart;
   for (int64_t list = 0; list < shape.lists; ++list) {
     const int64_t length = offsets[list + 1] - offsets[list];
