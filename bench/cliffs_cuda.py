@@ -11,12 +11,11 @@ Needs the packages kith (with CUDA) and torch. `--case` keeps the cases whose na
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
+from cuda_timing import median_milliseconds
 
 import kith
 
@@ -184,17 +183,6 @@ def clusters() -> Iterator[Case]:
     yield fit(100_000, 784, 100, given=True)
 
 
-def milliseconds(call: Callable[[], object], runs: int) -> float:
-    times = []
-    for _ in range(runs + 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[2:])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kith beside torch on a GPU")
     parser.add_argument("--case", default="", help="only cases whose names contain this")
@@ -208,8 +196,8 @@ def main() -> None:
         for case in group():
             if options.case not in case.name:
                 continue
-            ours = milliseconds(case.kith, options.runs)
-            theirs = milliseconds(case.torch, options.runs)
+            ours = median_milliseconds(case.kith, options.runs)
+            theirs = median_milliseconds(case.torch, options.runs)
             ratio = theirs / ours
             print(f"{case.name:56} {ours:9.3f} {theirs:9.3f} {ratio:7.2f} {case.goal:5.1f}", flush=True)
             if worst is None or ratio / case.goal < worst[0]:

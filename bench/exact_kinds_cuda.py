@@ -10,11 +10,10 @@ the device's memory. Each line: the time, over that of plain data of the same sh
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
+from cuda_timing import median_milliseconds
 
 import kith
 
@@ -135,18 +134,6 @@ def by_metric() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], str]]:
     }
 
 
-def milliseconds(call: Callable[[], object], runs: int) -> float:
-    call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="exact search on hard data")
     parser.add_argument("--only", default="")
@@ -159,7 +146,7 @@ def main() -> None:
             if options.only not in name and name != "plain":
                 continue
             queries, rows = make()
-            spent = milliseconds(lambda: kith.knn(queries, rows, 10), options.runs)  # noqa: B023
+            spent = median_milliseconds(lambda: kith.knn(queries, rows, 10), options.runs)  # noqa: B023
             base = base or spent
             print(f"{shape + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
             del queries, rows
@@ -168,7 +155,7 @@ def main() -> None:
         if options.only not in name and "plain" not in name:
             continue
         queries, rows = make()
-        spent = milliseconds(lambda: kith.knn(queries, rows, 10, metric=metric), options.runs)  # noqa: B023
+        spent = median_milliseconds(lambda: kith.knn(queries, rows, 10, metric=metric), options.runs)  # noqa: B023
         base = spent if "plain" in name else base
         print(f"{'10,000 queries in 1,000,000 x 128, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {3 * base:7.1f}", flush=True)
         del queries, rows
@@ -177,7 +164,7 @@ def main() -> None:
         if options.only not in name and name != "plain":
             continue
         x = make_rows()
-        spent = milliseconds(lambda: kith.knn_graph(x, 10, method="exact"), options.runs)  # noqa: B023
+        spent = median_milliseconds(lambda: kith.knn_graph(x, 10, method="exact"), options.runs)  # noqa: B023
         base = base or spent
         print(f"{'graph of 500,000 x 64, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
 

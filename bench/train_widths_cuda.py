@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from cuda_timing import milliseconds
 
 import kith
 
@@ -66,14 +66,6 @@ def cases(x: torch.Tensor) -> dict[str, Callable[[], object]]:
         "k-means, without history": lambda: kith.KMeans(1024, iterations=20, tol=0, init=some, history=False).fit(x),
         "k-means": lambda: kith.KMeans(1024, iterations=20, tol=0).fit(x),
     }
-
-
-def milliseconds(run: Callable[[], object]) -> float:
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    run()
-    torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - begin)
 
 
 def print_profile(run: Callable[[], object]) -> None:

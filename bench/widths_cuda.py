@@ -29,11 +29,11 @@ Needs the packages kith (with CUDA) and torch.
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 
 import torch
+from cuda_timing import median_milliseconds
 
 import kith
 
@@ -70,19 +70,6 @@ def mixture(rows: int, cols: int, seed: int) -> Rows:
     return x
 
 
-def milliseconds(call: Callable[[], object], runs: int) -> float:
-    for _ in range(2):
-        call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times)
-
-
 def print_kernels(call: Callable[[], object], most: int = 8) -> None:
     """What one call runs on the device, the longest first."""
     from torch.profiler import ProfilerActivity, profile
@@ -116,12 +103,12 @@ def lists(options: argparse.Namespace, cols: int) -> None:
         def many() -> object:
             return index.search(queries, options.k, probes=options.probes)  # noqa: B023
 
-        spent = milliseconds(many, options.runs)
+        spent = median_milliseconds(many, options.runs)
 
         def single() -> object:
             return index.search(one, options.k, probes=options.probes)  # noqa: B023
 
-        alone = milliseconds(single, 8 * options.runs)
+        alone = median_milliseconds(single, 8 * options.runs)
         goals = LIST_GOALS.get((code, cols), (float("nan"), float("nan")))
         each = 1000 * spent / options.queries
         found = f"{each:8.3f} us ({goals[0]:.2f})  one {alone:7.3f} ms ({goals[1]:.2f})"
@@ -170,7 +157,7 @@ def odd(options: argparse.Namespace, cols: int) -> None:
         shapes = [(count, k) for count in dict.fromkeys((options.queries, 100, 1)) for k in (10, 100)]
 
         def spent(call: Callable[[Rows, int], object], count: int, k: int) -> float:
-            return milliseconds(lambda: call(queries[:count], k), options.runs)  # noqa: B023
+            return median_milliseconds(lambda: call(queries[:count], k), options.runs)  # noqa: B023
 
         exact = [spent(lambda x, k: kith.knn(x, rows, k, options.metric), *shape) for shape in shapes]  # noqa: B023
         for lists in dict.fromkeys([options.lists, *options.counts]):
@@ -202,7 +189,7 @@ def exact(options: argparse.Namespace, cols: int) -> None:
             return kith.knn(of, base, options.k, options.metric)  # noqa: B023
 
         goal = EXACT_GOALS.get(cols, float("nan"))
-        print(f"exact {cols:5} {name} {milliseconds(call, options.runs):8.2f} ms ({goal:.0f})", flush=True)
+        print(f"exact {cols:5} {name} {median_milliseconds(call, options.runs):8.2f} ms ({goal:.0f})", flush=True)
         if options.profile:
             print_kernels(call, 9)
 
@@ -284,7 +271,7 @@ def sweep(options: argparse.Namespace) -> None:
             break
         for metric in METRICS:
             for task, call in sweep_calls(options.tasks, cols, metric).items():
-                found.setdefault((task, metric), {})[cols] = milliseconds(call, options.runs)
+                found.setdefault((task, metric), {})[cols] = median_milliseconds(call, options.runs)
         torch.cuda.empty_cache()
     for (task, metric), times in found.items():
         widths = list(times)
