@@ -32,7 +32,9 @@ void check_different(const NamedPath& output, const NamedPath& other) {
 
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    for (const NamedPath& input : inputs) check_different(outputs[i], input);
+    for (const NamedPath& input : inputs) {
+      for (const std::string& file : files_of(input.path)) check_different(outputs[i], {input.name, file});
+    }
     for (size_t j = 0; j < i; ++j) check_different(outputs[i], outputs[j]);
   }
 }

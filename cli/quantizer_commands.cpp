@@ -7,6 +7,7 @@
 #include "file_report.hpp"
 #include "output_paths.hpp"
 #include "row_pieces.hpp"
+#include "rows/naming_files.hpp"
 #include "stopwatch.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +58,7 @@ void pass_through(const VectorFile& in, VectorFileWriter& out, DType dtype, int6
     const MutableMatrixView made = to.mutable_view().slice(0, count);
     resources.check_cancelled();
     in.read(done, rows);
-    step(rows, made);
+    naming_files({{"data", in}}, [&] { naming_rows("data", [&] { step(rows, made); }, done); });
     out.append(made);
     resources.report({stage, done + count, in.rows()});
   }

@@ -1,4 +1,4 @@
-// All vectors of a file at once: mapped where that can be, else read.
+// All vectors of a file, or of several, at once: mapped where that can be, else read.
 #pragma once
 
 #include <kith/file_info.hpp>
@@ -8,17 +8,19 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kith::cli {
 
 class WholeVectors {
  public:
   WholeVectors(const std::string& path, const Resources& resources) {
-    const std::string format = file_info(path).format;
-    if (format == "hdf5" || format == "idx") {  // which may be compressed
+    const std::vector<std::string> files = files_of(path);
+    const std::string format = files.size() == 1 ? file_info(files.front()).format : "";
+    if (files.size() > 1 || format == "hdf5" || format == "idx") {  // which may be compressed
       read_ = read_vectors(path, {}, resources);
     } else {
-      mapped_.emplace(path, resources);
+      mapped_.emplace(files.front(), resources);
     }
   }
 

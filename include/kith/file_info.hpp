@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kith {
 
@@ -34,5 +35,8 @@ KITH_EXPORT DType dtype_in(const std::string& path, DType otherwise);
 
 // The path without the dataset that may stand behind an HDF5 file's name. Takes any path.
 KITH_EXPORT std::string file_of(const std::string& path);
+
+// The files that VectorFile(path) reads: the path, or, of a pattern, all that match, in the order of their names.
+KITH_EXPORT std::vector<std::string> files_of(const std::string& path);
 
 }  // namespace kith

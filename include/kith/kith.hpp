@@ -11,6 +11,7 @@
 #include <kith/file_info.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_merge.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/hnswlib_file.hpp>
@@ -33,6 +34,7 @@
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 #include <kith/row_labels.hpp>
+#include <kith/row_reader.hpp>
 #include <kith/scalar_quantizer.hpp>
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>

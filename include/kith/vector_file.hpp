@@ -16,11 +16,13 @@
 #include <kith/file_info.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_reader.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace kith {
 
@@ -28,18 +30,30 @@ namespace kith {
 // counts against a limit for as long as this lives. Functions that are given a file and Resources keep one themselves.
 using ReadMemory = std::shared_ptr<const void>;
 
-// A file of vectors, open for reading.
+// Vectors in a file, or in several that are read as one: rows are numbered through, in the order of the files. All have
+// the same dtype and the same columns; files without rows may be among them. Any number of files needs few descriptors:
+// all are looked at when this is made, and opened again where they are read.
 class KITH_EXPORT VectorFile {
  public:
+  // A path, or, where no file has that name, a pattern with *, ? or [...]: all files that match, in the order of their
+  // names ("part-*.npy", "part-??.hdf5::train").
   explicit VectorFile(const std::string& path);
+  // Rows from elsewhere.
+  explicit VectorFile(std::shared_ptr<const RowReader> rows);
+  // Files, or patterns, in the order given.
+  static VectorFile of_files(const std::vector<std::string>& paths);
   ~VectorFile();
   VectorFile(VectorFile&&) noexcept;
   VectorFile& operator=(VectorFile&&) noexcept;
 
+  // Of several files the pattern, or the first and how many more.
   const std::string& path() const;
   DType dtype() const;
   int64_t rows() const;
   int64_t cols() const;
+  int64_t files() const;
+  // The file that a row lies in, and its number there.
+  RowPlace place_of(int64_t row) const;
 
   // Fills `out`, which has this file's columns, with the rows from `first` on. Where its dtype is another, values are
   // converted: exactly, or rounded to nearest. One that the dtype cannot hold (1e9 in f16, 3.5 in u8) is
@@ -111,7 +125,7 @@ class KITH_EXPORT IdFileWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// A whole file, or `count` rows from `first` on (count -1: to the end).
+// A whole file, or several by a pattern, or `count` rows from `first` on (count -1: to the end).
 struct RowRange {
   int64_t first = 0;
   int64_t count = -1;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex, cast
@@ -19,6 +18,7 @@ from kith._metrics import Metric
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
+from kith._sources import SourceLike, array_of, as_source
 
 
 class Index:
@@ -121,7 +121,7 @@ class Index:
 
     def train(
         self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -137,21 +137,22 @@ class Index:
         Parameters
         ----------
         x : array_like, (rows, dimension), or path
-            The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. Some 40 for
+            The vectors, as in `knn`, or files of vectors, which may be larger than memory: a path, a pattern or a list. Some 40 for
             each list, and for each of a code's 256 words, are enough; 256 are all that is used.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
         refuse_unknown("train()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            if isinstance(x, (str, os.PathLike)):
-                self._index.train_file(path_bytes(x), options)
+            source = as_source(x)
+            if source is not None:
+                self._index.train_file(source, options)
             else:
-                self._index.train(as_vectors(x, "x", options.stream)[0], options)
+                self._index.train(as_vectors(array_of(x), "x", options.stream)[0], options)
 
     def add(
         self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         ids: IdsLike | None = None,
         *,
         copy: bool = True,
@@ -166,7 +167,7 @@ class Index:
         Parameters
         ----------
         x : array_like, (rows, dimension), or path
-            The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. The first
+            The vectors, as in `knn`, or files of vectors, which may be larger than memory: a path, a pattern or a list. The first
             training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or
             all in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they
             are float64 or wide integers, what is subtracted from all vectors and queries before they are rounded to
@@ -184,12 +185,13 @@ class Index:
         borrow = not flag(copy, "copy")
         names = None if ids is None else as_ids(ids)[0]
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            if isinstance(x, (str, os.PathLike)):
+            source = as_source(x)
+            if source is not None:
                 if borrow:
                     raise ValueError("copy=False refers to an array, and x is a path: add a copy")
-                self._index.add_file(path_bytes(x), names, options)
+                self._index.add_file(source, names, options)
                 return
-            rows, copied = as_vectors(x, "x", options.stream)
+            rows, copied = as_vectors(array_of(x), "x", options.stream)
             narrowed = rows.dtype == "float64" or self._index.subtracts
             if borrow and (copied or narrowed):
                 raise ValueError(

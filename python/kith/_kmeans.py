@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsIndex, Union, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +13,17 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_numbers, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device, on_device
-from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import TORCH, library_of
 from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._search import tensor_place
+from kith._sources import SourceLike, array_of, as_source
 from kith._typing import HostLike, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 
@@ -208,7 +206,7 @@ class KMeans:
 
     def fit(
         self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         sample_weight: npt.ArrayLike | None = None,
         *,
         threads: SupportsIndex = 0,
@@ -221,7 +219,7 @@ class KMeans:
         Parameters
         ----------
         x : array_like (rows, dimension), or path
-            The vectors, or a file of them (see `read_vectors`), which may be larger than `memory_limit`: it is read in
+            The vectors, or files of them as in `Index.train`, which may be larger than `memory_limit`: they are read in
             pieces, once for each iteration, with the same result.
         sample_weight : array_like (rows,), optional
             How much each vector counts; not negative.
@@ -235,10 +233,11 @@ class KMeans:
         """
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            if isinstance(x, (str, os.PathLike)):
-                self._model.fit_file(path_bytes(x), weights, self._given, options)
+            source = as_source(x)
+            if source is not None:
+                self._model.fit_file(source, weights, self._given, options)
             else:
-                self._model.fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
+                self._model.fit(as_vectors(array_of(x), "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -273,7 +272,7 @@ class KMeans:
     ) -> Array: ...
     def predict(
         self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -311,7 +310,7 @@ class KMeans:
     ) -> tuple[Array, Array]: ...
     def assign(
         self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -325,13 +324,14 @@ class KMeans:
             return labels, distances
 
     def _assigned(
-        self, x: VectorsLike | PathLike, options: CallOptions, *, wants_distances: bool
+        self, x: VectorsLike | SourceLike, options: CallOptions, *, wants_distances: bool
     ) -> tuple[Array, Array | None]:
         """Labels and distances, in a GPU's memory where the vectors lie there."""
         model = self._model
-        if isinstance(x, (str, os.PathLike)):
-            return model.predict_file(path_bytes(x), options)
-        rows = as_vectors(x, "x", options.stream)[0]
+        source = as_source(x)
+        if source is not None:
+            return model.predict_file(source, options)
+        rows = as_vectors(array_of(x), "x", options.stream)[0]
         library = library_of(x)
         if isinstance(rows, _kith.DeviceArray):
             count = 1 if len(rows.shape) == 1 else rows.shape[0]
@@ -375,7 +375,7 @@ class KMeans:
             return library_of(x).from_host(model.transform(rows, options, None), x)
 
     def fit_predict(
-        self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
+        self, x: VectorsLike | SourceLike, sample_weight: npt.ArrayLike | None = None, **options: Any
     ) -> Array:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_vectors
-from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, whole_number
@@ -18,13 +16,14 @@ from kith._search import (
     Neighbors,
     Output,
     as_neighbors,
-    file_pair,
+    source_pair,
     neighbors_of_tensors,
     plain_neighbors,
     search_with,
     tensor_place,
     writable_output,
 )
+from kith._sources import SourceLike, array_of
 from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 @overload
 def knn(
     queries: HostLike,
-    base: VectorsLike | PathLike,
+    base: VectorsLike | SourceLike,
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
@@ -66,8 +65,8 @@ def knn(  # type: ignore[overload-cannot-match,unused-ignore]
 ) -> Neighbors: ...
 
 def knn(
-    queries: VectorsLike | PathLike,
-    base: VectorsLike | PathLike,
+    queries: VectorsLike | SourceLike,
+    base: VectorsLike | SourceLike,
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
@@ -94,8 +93,11 @@ def knn(
         other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted before
         they are rounded, where that keeps more precision and the metric allows it.
     base : array_like, (rows, dimension)
-        The vectors to search in; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a
-        path too, and both are read in pieces that fit `memory_limit`.
+        The vectors to search in; the same kinds of array. Or files of vectors
+        (see `read_vectors`): a path, a pattern (``"part-*.npy"``, in the order of names), a list of these, ``.parquet``
+        files with a column of fixed-size lists (``"x.parquet::vectors"``, through pyarrow), or an object with shape, dtype
+        and slices (h5py, zarr). Then `queries` are such too, or an array beside sliced rows, and both are read in pieces
+        that fit `memory_limit`.
     k : int, default 10
         How many neighbours. If the base has fewer rows, results are padded with id -1 at distance inf (-inf for
         ``inner_product``).
@@ -175,11 +177,12 @@ def knn(
     rows = as_filter(filter)
     arrays = (queries, base, *(out if isinstance(out, tuple) else ()))
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
-        if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
-            files = file_pair(queries, base)
+        files = source_pair(queries, base)
+        if files is not None:
             given = None if out is None else writable_output(out, axes=2)
             return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
 
+        queries, base = array_of(queries), array_of(base)
         base_matrix, _ = as_vectors(base, "base", options.stream)
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:

@@ -17,6 +17,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
+from kith._sources import SourceLike, array_of, as_source
 from kith._spanning_tree import SpanningTree
 
 if TYPE_CHECKING:
@@ -436,7 +437,7 @@ class KnnGraph:
 
 
 def knn_graph(
-    x: VectorsLike,
+    x: VectorsLike | SourceLike,
     k: SupportsIndex = 15,
     metric: Metric = "l2",
     method: str = "auto",
@@ -467,7 +468,7 @@ def knn_graph(
     Parameters
     ----------
     x : array_like, (rows, dimension)
-        Vectors, as in `knn`, on the host or in a GPU's memory.
+        Vectors, as in `knn`, on the host or in a GPU's memory; or files of vectors, as there, which are read into memory.
     k : int, default 15
         How many neighbours. Where there are fewer other rows, the rest is id -1 at distance inf (-inf for
         ``inner_product``).
@@ -530,9 +531,14 @@ def knn_graph(
         iterations=iterations, delta=delta, update=update,
     )  # fmt: skip
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        source = as_source(x)
+        if source is not None:
+            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options)
+            return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
+        x = array_of(x)
         rows, _ = as_vectors(x, "x", options.stream)
 
-        told: dict[str, Any] = {}
+        told = {}
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import GenericAlias
@@ -13,14 +12,14 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
-from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._kith import DeviceArray
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, whole_number
 from kith._progress import Progress
-from kith._search import Neighbors, file_pair
+from kith._search import Neighbors, source_pair
+from kith._sources import SourceLike, array_of
 from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
 
 RangeArrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
@@ -163,7 +162,7 @@ def as_range_neighbors(found: RangeArrays, queries: object = None) -> RangeNeigh
 @overload
 def range_search(
     queries: HostLike,
-    base: VectorsLike | PathLike,
+    base: VectorsLike | SourceLike,
     radius: SupportsFloat,
     metric: Metric = "l2",
     *,
@@ -194,8 +193,8 @@ def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
     **settings: Unpack[CallSettings],
 ) -> RangeNeighbors: ...
 def range_search(
-    queries: VectorsLike | PathLike,
-    base: VectorsLike | PathLike,
+    queries: VectorsLike | SourceLike,
+    base: VectorsLike | SourceLike,
     radius: SupportsFloat,
     metric: Metric = "l2",
     *,
@@ -215,7 +214,7 @@ def range_search(
     Parameters
     ----------
     queries, base : array_like
-        As in `knn`; or two paths.
+        As in `knn`; or files, as there.
     radius : float
         In the metric's unit, and included: all rows at a distance of at most `radius`, or with an inner product of at
         least `radius`. It is rounded to float32, as the distances are.
@@ -262,9 +261,10 @@ def range_search(
     finite = flag(check_finite, "check_finite")
     rows = as_filter(filter)
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(queries, base)) as options:
-        if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
-            files = file_pair(queries, base)
+        files = source_pair(queries, base)
+        if files is not None:
             return as_range_neighbors(_kith.range_search_files(*files, reach, name, finite, rows, others, options))
+        queries, base = array_of(queries), array_of(base)
         base_matrix, _ = as_vectors(base, "base", options.stream)
         matrix, _ = as_queries(queries, options.stream)
         search = partial(_kith.range_search, matrix, base_matrix, reach, name, finite, rows, others, options)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, refuse_kith_file, share_memory
 from kith._device_arrays import on_device, writable_on_device
-from kith._files import PathLike, path_bytes
 from kith._kith import CallOptions, DeviceArray, check_result_size
 from kith._libraries import TORCH, TensorPlace, library_of
+from kith._sources import SlicedRows, Source, SourceLike, as_source, wrapped
 
 # (ids, distances), the caller's.
 Output = tuple[Array, Array]
@@ -64,13 +64,22 @@ class Neighbors(_Neighbors[IdsArray, DistancesArray]):
     __slots__ = ()
 
 
-def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> tuple[bytes, bytes]:
-    """The paths of queries and base, of which one at least is a path."""
+def source_pair(queries: VectorsLike | SourceLike, base: VectorsLike | SourceLike) -> tuple[Source, Source] | None:
+    """Queries and base to be read piece by piece, where both or one of them are; None for two arrays.
+
+    Beside rows that are sliced an array of numpy's is taken too; other arrays make those an array, as numpy does.
+    """
     for given, name in ((queries, "queries"), (base, "base")):
         if isinstance(given, (str, os.PathLike)):
             refuse_kith_file(given, name)
-    if isinstance(queries, (str, os.PathLike)) and isinstance(base, (str, os.PathLike)):
-        return path_bytes(queries), path_bytes(base)
+    sources = as_source(queries), as_source(base)
+    if sources[0] is not None and sources[1] is not None:
+        return sources[0], sources[1]
+    if sources[0] is None and sources[1] is None:
+        return None
+    if all(source is None or isinstance(source, SlicedRows) for source in sources):
+        pair = wrapped(queries), wrapped(base)
+        return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
     raise TypeError("an array and a path; pass two paths, or read the file with kith.read_vectors(path)")
 
 

@@ -9,10 +9,10 @@ from typing import Any, Generic, SupportsIndex, TypeVar, Union
 
 from kith import _kith
 from kith._arrays import VectorsLike, as_vectors
-from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._options import calling, check_device
 from kith._progress import Progress
+from kith._sources import SourceLike, array_of, as_source
 
 PathLike = Union[str, "os.PathLike[str]"]
 Compiled = TypeVar(
@@ -42,7 +42,7 @@ class Trainable(Generic[Compiled]):
 
     def train(
         self: Self,
-        x: VectorsLike | PathLike,
+        x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -54,7 +54,7 @@ class Trainable(Generic[Compiled]):
         Parameters
         ----------
         x : array_like (rows, dimension), or path
-            Vectors like those that will come, or a file of them (see `read_vectors`).
+            Vectors like those that will come, or files of them, as in `Index.train`.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
@@ -63,10 +63,11 @@ class Trainable(Generic[Compiled]):
         This object.
         """
         with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            if isinstance(x, (str, os.PathLike)):
-                self._compiled.train_file(path_bytes(x), options)
+            source = as_source(x)
+            if source is not None:
+                self._compiled.train_file(source, options)
             else:
-                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
+                self._compiled.train(as_vectors(array_of(x), "x", options.stream)[0], options)
         return self
 
     def _calling(

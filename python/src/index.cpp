@@ -14,6 +14,7 @@
 #include "range_output.hpp"
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
+#include "vector_source.hpp"
 
 #include "core/within_limits.hpp"
 #include "rows/knn_checks.hpp"
@@ -88,8 +89,8 @@ void train(BorrowingIndex& self, const VectorArray& x, const CallOptions& option
   call.run([&] { self.index.train(view, call.resources()); });
 }
 
-void train_file(BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(path_of(path));
+void train_file(BorrowingIndex& self, const nb::object& source, const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
   Call call(options);
   call.run([&] { self.index.train(file, call.resources()); });
 }
@@ -122,9 +123,9 @@ void add(BorrowingIndex& self, const nb::object& x, const std::optional<ConstIdL
   }
 }
 
-void add_file(BorrowingIndex& self, const nb::bytes& path, const std::optional<ConstIdList>& ids,
+void add_file(BorrowingIndex& self, const nb::object& source, const std::optional<ConstIdList>& ids,
               const CallOptions& options) {
-  const VectorFile file(path_of(path));
+  const VectorFile file = vector_file_of(source);
   Call call(options);
   call.run([&] { self.index.add(file, ids_of(ids), call.resources()); });
 }
@@ -401,7 +402,7 @@ void bind_index(nb::module_& module) {
                    " | None, borrow: bool, options: CallOptions) -> None"),
            "With borrow x is read in place and kept alive; it must not change.")
       .def("add_file", &add_file, nb::arg("path"), nb::arg("ids").noconvert().none(), nb::arg("options"),
-           nb::sig("def add_file(self, path: bytes, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
+           nb::sig("def add_file(self, path: object, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
       .def("remove", &remove, nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
       .def("compact", &compact, nb::arg("options"))

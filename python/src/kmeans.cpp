@@ -6,6 +6,7 @@
 #include "matrix_output.hpp"
 #include "module.hpp"
 #include "tensor_place.hpp"
+#include "vector_source.hpp"
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/host_array.hpp"
@@ -88,9 +89,9 @@ void fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centr
   call.run([&] { self.fit(rows, input, call.resources()); });
 }
 
-void fit_file(KMeans& self, const nb::bytes& path, const Weights& weights, const Centres& centres,
+void fit_file(KMeans& self, const nb::object& source, const Weights& weights, const Centres& centres,
               const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
+  const VectorFile file = vector_file_of(source);
   const KMeansInput input = input_of(weights, centres);
   Call call(options);
   call.run([&] { self.fit(file, input, call.resources()); });
@@ -144,8 +145,8 @@ void predict_tensor(const KMeans& self, const TensorPlace& x, int device, int th
   call.run([&] { self.predict(rows, found, VectorView<float>(), call.resources()); });
 }
 
-std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
+std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::object& source, const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
   Call call(options);
   const int64_t rows = file.rows();
   using Found = std::pair<nb::object, nb::object>;
@@ -278,7 +279,7 @@ void bind_kmeans(nb::module_& module) {
                    " | None, options: CallOptions) -> None"))
       .def("fit_file", &fit_file, nb::arg("path"), nb::arg("weights").noconvert().none(),
            nb::arg("centres").noconvert().none(), nb::arg("options"),
-           nb::sig("def fit_file(self, path: bytes, weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
+           nb::sig("def fit_file(self, path: object, weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
                    " | None, options: CallOptions) -> None"))
       .def("partial_fit", &partial_fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
            nb::arg("centres").noconvert().none(), nb::arg("options"),
@@ -296,7 +297,7 @@ void bind_kmeans(nb::module_& module) {
            "the "
            "other, and the address of as many int32.")
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
-           nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
+           nb::sig("def predict_file(self, path: object, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
       .def("transform", &transform, nb::arg("x").noconvert(), nb::arg("options"), nb::arg("out").noconvert().none(),
            nb::sig("def transform(self, x: " KITH_PY_VECTORS ", options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES

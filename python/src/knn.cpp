@@ -8,6 +8,7 @@
 #include "plain_array.hpp"
 #include "row_filter.hpp"
 #include "tensor_place.hpp"
+#include "vector_source.hpp"
 
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
@@ -85,10 +86,10 @@ void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k,
   call.run([&] { knn(query_view, base_view, found, params, call.resources()); });
 }
 
-Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, const std::string& metric,
+Found knn_files(const nb::object& queries, const nb::object& base, int64_t k, const std::string& metric,
                 bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
-  const VectorFile query_file(std::string(queries.c_str(), queries.size()));
-  const VectorFile base_file(std::string(base.c_str(), base.size()));
+  const VectorFile query_file = vector_file_of(queries);
+  const VectorFile base_file = vector_file_of(base);
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
   (void)check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
@@ -139,7 +140,7 @@ void bind_knn(nb::module_& module) {
              "other, and the addresses of int64 ids and float32 distances, queries x k.");
   module.def("knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
              nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
-             nb::sig("def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, "
+             nb::sig("def knn_files(queries: object, base: object, k: int, metric: str, check_finite: bool, "
                      "filter: " KITH_PY_FILTER ", options: CallOptions, "
                      "out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "The same between two files of vectors, named by their paths' bytes.");

@@ -1,5 +1,6 @@
-// The k-NN graph of an array, in the caller's arrays or fresh ones; and what the library makes of a graph.
+// The k-NN graph of an array or of files, in the caller's arrays or fresh ones; and what the library makes of a graph.
 #include <kith/graph_file.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
 
@@ -9,6 +10,7 @@
 #include "graph_params.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
+#include "vector_source.hpp"
 
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
@@ -28,8 +30,8 @@ namespace {
   "numpy.typing.NDArray[numpy.float32]]"
 #define KITH_PY_PAIR "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]]"
 
-nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
-                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out) {
+KnnGraphParams params_of(int64_t k, const std::string& metric, const std::string& method, bool check_finite,
+                         const nb::dict& wish) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
@@ -37,18 +39,35 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
   params.check_finite = check_finite;
   put_wish(wish, params);
   params.validate();
-  const MatrixView view = view_of(x, "x");
-  check_result_size(view.rows(), k);
+  return params;
+}
+
+// Of rows that lie somewhere, or of files.
+template <typename Rows>
+nb::tuple graph_of(const Rows& rows, const KnnGraphParams& params, const CallOptions& options, const GivenOutput& out) {
+  check_result_size(rows.rows(), params.k);
   Call call(options);
-  check_search(RowsInfo(view), RowsInfo(view), params.metric);
+  check_search(RowsInfo(rows), RowsInfo(rows), params.metric);
   GraphReport report;
   const auto found = within_limits("the graph", call.resources(), [&](const Resources& resources) {
-    NeighborsOutput output(view.rows(), k, out, resources);
-    call.run([&] { report = knn_graph(view, output.view(), params, resources); });
+    NeighborsOutput output(rows.rows(), params.k, out, resources);
+    call.run([&] { report = knn_graph(rows, output.view(), params, resources); });
     return output.take();
   });
-  if (!out) report.peak_host_bytes += footprint_of<Neighbors>(call.resources(), view.rows(), k).host;
+  if (!out) report.peak_host_bytes += footprint_of<Neighbors>(call.resources(), rows.rows(), params.k).host;
   return nb::make_tuple(found, report_dict(report));
+}
+
+nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
+                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out) {
+  const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
+  return graph_of(view_of(x, "x"), params, options, out);
+}
+
+nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& metric, const std::string& method,
+                     bool check_finite, const nb::dict& wish, const CallOptions& options) {
+  const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
+  return graph_of(vector_file_of(source), params, options, std::nullopt);
 }
 
 void make_given(GivenGraph* self, const std::variant<DeviceArray, ConstIdArray>& ids,
@@ -141,6 +160,12 @@ void bind_knn_graph(nb::module_& module) {
                      "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
                      ", dict[str, typing.Any]]"),
              "Returns (ids, distances), or None after filling out, and the report.");
+  module.def("knn_graph_file", &graph_file, nb::arg("x"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
+             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"),
+             nb::sig("def knn_graph_file(x: object, k: int, metric: str, method: str, check_finite: bool, "
+                     "wish: dict[str, typing.Any], options: CallOptions) -> tuple[" KITH_PY_PAIR
+                     ", dict[str, typing.Any]]"),
+             "Returns (ids, distances) and the report.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),
              nb::sig("def load_graph(ids: bytes, distances: bytes, metric: str, options: CallOptions) -> " KITH_PY_PAIR),
              "Read-only arrays of a graph that is one, mapped where the files lie so.");

@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
+#include "vector_source.hpp"
 
 #include <kith/metric.hpp>
 #include <kith/vector_file.hpp>
@@ -36,8 +37,8 @@ void train(Quantizer& self, const VectorArray& x, const CallOptions& options) {
 }
 
 template <typename Quantizer>
-void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
+void train_file(Quantizer& self, const nb::object& source, const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
   Call call(options);
   call.run([&] { self.train(file, call.resources()); });
 }
@@ -91,7 +92,7 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
       .def("train", &train<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
            nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
       .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
-           nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
+           nb::sig("def train_file(self, path: object, options: CallOptions) -> None"))
       .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"), nb::arg("out").none(),
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
                    ", options: CallOptions, out: DeviceArray | None) -> "

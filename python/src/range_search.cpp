@@ -6,6 +6,7 @@
 #include "module.hpp"
 #include "range_output.hpp"
 #include "row_filter.hpp"
+#include "vector_source.hpp"
 
 #include "exact/search_footprint.hpp"
 
@@ -60,10 +61,10 @@ std::optional<RangeArrays> range_arrays(const VectorArray& queries, const Vector
   return range_arrays_of(std::move(found));
 }
 
-RangeArrays range_files(const nb::bytes& queries, const nb::bytes& base, float radius, const std::string& metric,
+RangeArrays range_files(const nb::object& queries, const nb::object& base, float radius, const std::string& metric,
                         bool check_finite, const FilterArray* filter, bool without_self, const CallOptions& options) {
-  const VectorFile query_file(std::string(queries.c_str(), queries.size()));
-  const VectorFile base_file(std::string(base.c_str(), base.size()));
+  const VectorFile query_file = vector_file_of(queries);
+  const VectorFile base_file = vector_file_of(base);
   if (without_self) check_self_join(query_file.rows(), base_file.rows());
   const RangeParams params = make_params(radius, metric, check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
@@ -95,7 +96,7 @@ void bind_range_search(nb::module_& module) {
              "in the memory where the queries lie.");
   module.def("range_search_files", &range_files, nb::arg("queries"), nb::arg("base"), nb::arg("radius"),
              nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("without_self"), nb::arg("options"),
-             nb::sig("def range_search_files(queries: bytes, base: bytes, radius: float, metric: str, "
+             nb::sig("def range_search_files(queries: object, base: object, radius: float, metric: str, "
                      "check_finite: bool, filter: " KITH_PY_FILTER
                      ", without_self: bool, options: CallOptions) -> " KITH_PY_RANGE),
              "The same between two files of vectors, named by their paths' bytes.");

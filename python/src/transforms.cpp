@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
+#include "vector_source.hpp"
 
 #include <kith/vector_file.hpp>
 
@@ -43,8 +44,8 @@ void train(VectorTransform& self, const VectorArray& x, const CallOptions& optio
   call.run([&] { self.train(rows, call.resources()); });
 }
 
-void train_file(VectorTransform& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
+void train_file(VectorTransform& self, const nb::object& source, const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
   Call call(options);
   call.run([&] { self.train(file, call.resources()); });
 }
@@ -130,7 +131,7 @@ void bind_transforms(nb::module_& module) {
       .def("train", &train, nb::arg("x").noconvert(), nb::arg("options"),
            nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
       .def("train_file", &train_file, nb::arg("path"), nb::arg("options"),
-           nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
+           nb::sig("def train_file(self, path: object, options: CallOptions) -> None"))
       .def("apply", &apply, nb::arg("x").noconvert(), nb::arg("options"), nb::arg("out").noconvert().none(),
            nb::sig("def apply(self, x: " KITH_PY_VECTORS ", options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES
                    ") -> " KITH_PY_DISTANCES " | None"))

@@ -15,6 +15,7 @@
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
@@ -316,7 +317,7 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& given, const Resourc
   };
   state_->model.publish(within_limits("k-means", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
-    return fit_kmeans(params(), rows_of(rows), input, resources);
+    return naming_files({{"data", rows}}, [&] { return fit_kmeans(params(), rows_of(rows), input, resources); });
   }));
 }
 
@@ -363,20 +364,20 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   within_limits("the labels", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
     std::vector<float> distances;
-    assign_kmeans(
-        {params(), model->centres.view(), rows_of(rows)},
-        [&](const AssignedRows& some) {
-          constexpr int64_t kAtOnce = 4096;
-          for (int64_t at = 0; at < some.count; at += kAtOnce) {
-            const int64_t part = std::min(kAtOnce, some.count - at);
-            distances.resize(static_cast<size_t>(part));
-            for (int64_t i = 0; i < part; ++i) {
-              distances[static_cast<size_t>(i)] = distance_of(some.keys[at + i], some.exponent, params().spherical);
-            }
-            sink(some.first + at, part, some.labels + at, distances.data());
-          }
-        },
-        resources);
+    const auto pass_on = [&](const AssignedRows& some) {
+      constexpr int64_t kAtOnce = 4096;
+      for (int64_t at = 0; at < some.count; at += kAtOnce) {
+        const int64_t part = std::min(kAtOnce, some.count - at);
+        distances.resize(static_cast<size_t>(part));
+        for (int64_t i = 0; i < part; ++i) {
+          distances[static_cast<size_t>(i)] = distance_of(some.keys[at + i], some.exponent, params().spherical);
+        }
+        sink(some.first + at, part, some.labels + at, distances.data());
+      }
+    };
+    naming_files({{"data", rows}}, [&] {
+      assign_kmeans({params(), model->centres.view(), rows_of(rows)}, pass_on, resources);
+    });
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/within_limits.hpp"
 #include "exact/search_task.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 
 namespace kith {
@@ -30,7 +31,7 @@ void search_files(const VectorFile& queries, const VectorFile& base, const Resou
     const ReadMemory base_memory = base.reserve_memory(resources);
     FileSource query_rows(queries);
     FileSource base_rows(base);
-    search(query_rows, base_rows);
+    naming_files({{"query", queries}, {"base", base}}, [&] { search(query_rows, base_rows); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>
@@ -151,7 +152,7 @@ void Index::train(const VectorFile& rows, const Resources& given) {
     const ReadMemory memory = rows.reserve_memory(resources);
     publish_trained(*impl_, RowsInfo(rows), {}, resources, [&](IndexVersion& version) {
       refuse_unshifted_file(version.offset, rows.path());
-      version.state = impl_->kind->trained(source, resources);
+      naming_files({{"training", rows}}, [&] { version.state = impl_->kind->trained(source, resources); });
     });
   });
 }
@@ -229,7 +230,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
       check_added(version.state.get(), info, impl_->params.metric, resources.device());
       for (int64_t first = 0; first < file.rows(); first += piece) {
         const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
-        check_added_values(rows, first, impl_->params, false, resources);
+        naming_files({{"added", file}}, [&] { check_added_values(rows, first, impl_->params, false, resources); });
         version.state = impl_->kind->added(version.state.get(), rows, Ownership::copy, resources);
       }
     });

@@ -11,6 +11,7 @@
 #include "index/refine.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -134,8 +135,10 @@ class FileVectors final : public RefineVectors {
       }
       const MutableMatrixView row(out + i * cols, 1, cols);
       file_.read(id, row);
-      if (params_.check_finite && !row_is_finite(row, 0)) throw_not_finite("refine_from", id);
-      if (params_.metric == Metric::chi_square && row_has_negative(row, 0)) throw_negative("refine_from", id);
+      naming_files({{"refine_from", file_}}, [&] {
+        if (params_.check_finite && !row_is_finite(row, 0)) throw_not_finite("refine_from", id);
+        if (params_.metric == Metric::chi_square && row_has_negative(row, 0)) throw_negative("refine_from", id);
+      });
     }
   }
 

@@ -67,18 +67,23 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
 
 }  // namespace
 
-FileName parse_file_name(const std::string& path) {
+std::string without_dataset(const std::string& path) {
   // A file may have "::" in its name, and so may a dataset: the first behind the ending of an HDF5 file is the mark.
   for (size_t mark = 0; (mark = path.find(kDatasetMark, mark)) != std::string::npos; ++mark) {
-    const std::string file = path.substr(0, mark);
-    if (format_by_extension(file) == FileFormat::hdf5) {
-      const std::string dataset = path.substr(mark + kDatasetMark.size());
-      if (dataset.empty()) {
-        throw InvalidArgument(fmt::format("'{}' names no dataset after '{}'; write {}{}{}, for instance", path,
-                                          kDatasetMark, file, kDatasetMark, kDefaultDataset));
-      }
-      return {path, file, FileFormat::hdf5, dataset};
+    if (format_by_extension(std::string_view(path).substr(0, mark)) == FileFormat::hdf5) return path.substr(0, mark);
+  }
+  return path;
+}
+
+FileName parse_file_name(const std::string& path) {
+  const std::string file = without_dataset(path);
+  if (file.size() < path.size()) {
+    const std::string dataset = path.substr(file.size() + kDatasetMark.size());
+    if (dataset.empty()) {
+      throw InvalidArgument(fmt::format("'{}' names no dataset after '{}'; write {}{}{}, for instance", path,
+                                        kDatasetMark, file, kDatasetMark, kDefaultDataset));
     }
+    return {path, file, FileFormat::hdf5, dataset};
   }
   const std::optional<FileFormat> format = format_by_extension(path);
   if (!format) throw_unknown_ending(path);

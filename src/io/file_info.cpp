@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "io/file_format.hpp"
+#include "io/file_list.hpp"
 #include "io/matrix_file.hpp"
 
 #include <optional>
@@ -35,8 +36,9 @@ std::optional<FileContent> content_by_extension(const std::string& path) {
 }
 
 FileContent content_of(const std::string& path) {
-  const std::optional<FileContent> content = content_by_extension(path);
-  return content ? *content : content_of_element(MatrixFile(path).layout().element);
+  const std::string file = files_of(path).front();  // those of a pattern are alike
+  const std::optional<FileContent> content = content_by_extension(file);
+  return content ? *content : content_of_element(MatrixFile(file).layout().element);
 }
 
 DType dtype_in(const std::string& path, DType otherwise) {
@@ -50,6 +52,10 @@ std::string file_of(const std::string& path) {
   } catch (const InvalidArgument&) {
     return path;  // of no format of ours: the whole is the file's name
   }
+}
+
+std::vector<std::string> files_of(const std::string& path) {
+  return is_file_pattern(path) ? matching_files(path) : std::vector<std::string>{path};
 }
 
 }  // namespace kith

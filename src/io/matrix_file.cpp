@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "core/memory_budget.hpp"
+#include "io/read_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -51,14 +51,7 @@ void MatrixFile::check_rows(int64_t first, int64_t count) const {
 }
 
 ReadMemory MatrixFile::reserve_memory(const Resources& resources) const {
-  const int64_t bytes = values().memory_bytes();
-  if (bytes == 0) return nullptr;
-  resources.host_memory()->reserve(bytes, fmt::format("the chunks of '{}'", path()));
-  const auto give_back = [reader = opened_.values, budget = resources.host_memory(), bytes](const void*) {
-    reader->free_memory();
-    budget->release(bytes);
-  };
-  return {opened_.values.get(), give_back};
+  return reserve_read_memory(opened_.values, path(), resources);
 }
 
 namespace {

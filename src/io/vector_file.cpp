@@ -6,27 +6,21 @@
 
 #include "core/parallel_for.hpp"
 #include "io/dtype_conversion.hpp"
+#include "io/file_list.hpp"
+#include "io/file_list_rows.hpp"
 #include "io/file_mapping.hpp"
+#include "io/file_rows.hpp"
 #include "io/matrix_file.hpp"
+#include "io/read_memory.hpp"
+#include "io/read_rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
+#include <utility>
 
 namespace kith {
 namespace {
-
-// The dtype of a file's vectors. InvalidArgument for a file of ids.
-DType vector_dtype(const MatrixFile& file) {
-  const ElementTraits& traits = traits_of(file.layout().element);
-  if (!traits.dtype) {
-    throw InvalidArgument(
-        fmt::format("'{}' holds ids ({}), not vectors; give a file of vectors", file.path(), traits.name));
-  }
-  return *traits.dtype;
-}
 
 // What is moved to or from a file must fit it and be where the host can reach it.
 void check_matrix(const MatrixView& matrix, int64_t cols, const std::string& path) {
@@ -39,67 +33,74 @@ void check_matrix(const MatrixView& matrix, int64_t cols, const std::string& pat
   }
 }
 
-bool contiguous(const MatrixView& matrix) { return matrix.row_stride() == matrix.cols() || matrix.rows() <= 1; }
-
-// Through a piece of memory, where values cannot go straight to their place: rows that lie apart, or another dtype.
-// Many short rows are read at once, long ones in parts.
-void read_in_pieces(const MatrixFile& file, DType dtype, int64_t first, const MutableMatrixView& out) {
-  const int64_t cols = out.cols();
-  const int64_t bytes = size_of(dtype);
-  const int64_t piece_values = kPieceBytes / bytes;
-  const int64_t piece_rows = std::max<int64_t>(piece_values / cols, 1);
-  alignas(8) std::array<std::byte, kPieceBytes> piece;
-  for (int64_t row = 0; row < out.rows(); row += piece_rows) {
-    const int64_t rows = std::min(piece_rows, out.rows() - row);
-    for (int64_t col = 0; col < cols; col += piece_values) {
-      const int64_t width = std::min(piece_values, cols - col);
-      const int64_t from = (first + row) * cols + col;
-      file.read_values(from, rows * width, piece.data());
-      for (int64_t i = 0; i < rows; ++i) {
-        convert_values(piece.data() + i * width * bytes, dtype, out.row(row + i) + col * size_of(out.dtype()),
-                       out.dtype(), width, {file.path(), from + i * width, cols});
-      }
-    }
+// The rows first .. first + count - 1 are asked for.
+void check_rows(int64_t first, int64_t count, const RowReader& file) {
+  if (first < 0 || count < 0 || first > file.rows() - count) {
+    throw InvalidArgument(
+        fmt::format("{} rows from row {} were requested, but '{}' has {}", count, first, file.path(), file.rows()));
   }
 }
+
+bool contiguous(const MatrixView& matrix) { return matrix.row_stride() == matrix.cols() || matrix.rows() <= 1; }
 
 }  // namespace
 
 struct VectorFile::Impl {
-  explicit Impl(const std::string& path) : file(path), dtype(vector_dtype(file)) {}
-  MatrixFile file;
-  DType dtype;
+  std::shared_ptr<const RowReader> rows;
 };
 
-VectorFile::VectorFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+VectorFile::VectorFile(const std::string& path)
+    : impl_(new Impl{is_file_pattern(path) ? open_files(matching_files(path), path)
+                                           : std::make_shared<const FileRows>(path)}) {}
+VectorFile::VectorFile(std::shared_ptr<const RowReader> rows) : impl_(new Impl{std::move(rows)}) {
+  if (impl_->rows == nullptr) throw InvalidArgument("a VectorFile needs a reader of rows, not null");
+  if (impl_->rows->dtype() == DType::f64) {
+    throw InvalidArgument(fmt::format("'{}' is f64, which is not read by pieces; give its rows as f32", path()));
+  }
+}
 VectorFile::~VectorFile() = default;
 VectorFile::VectorFile(VectorFile&&) noexcept = default;
 VectorFile& VectorFile::operator=(VectorFile&&) noexcept = default;
 
-const std::string& VectorFile::path() const { return impl_->file.path(); }
-DType VectorFile::dtype() const { return impl_->dtype; }
-int64_t VectorFile::rows() const { return impl_->file.layout().rows; }
-int64_t VectorFile::cols() const { return impl_->file.layout().cols; }
+VectorFile VectorFile::of_files(const std::vector<std::string>& paths) {
+  if (paths.size() == 1) return VectorFile(paths.front());
+  std::vector<std::string> all;
+  for (const std::string& path : paths) {
+    if (!is_file_pattern(path)) {
+      all.push_back(path);
+      continue;
+    }
+    const std::vector<std::string> some = matching_files(path);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  if (all.empty()) throw InvalidArgument("an empty list of files was given; name at least one");
+  const std::string name =
+      all.size() == 1 ? all.front() : fmt::format("{} and {} more", all.front(), all.size() - 1);
+  return VectorFile(open_files(all, name));
+}
+
+const std::string& VectorFile::path() const { return impl_->rows->path(); }
+DType VectorFile::dtype() const { return impl_->rows->dtype(); }
+int64_t VectorFile::rows() const { return impl_->rows->rows(); }
+int64_t VectorFile::cols() const { return impl_->rows->cols(); }
+int64_t VectorFile::files() const { return impl_->rows->files(); }
+
+RowPlace VectorFile::place_of(int64_t row) const {
+  check_rows(row, 1, *impl_->rows);
+  return impl_->rows->place_of(row);
+}
 
 void VectorFile::read(int64_t first, const MutableMatrixView& out) const {
   check_matrix(out, cols(), path());
-  impl_->file.check_rows(first, out.rows());
-  if (out.empty()) return;
-  const bool as_stored = out.dtype() == dtype();
-  if (as_stored && contiguous(out)) {
-    impl_->file.read_values(first * cols(), out.rows() * cols(), out.data());
-  } else if (as_stored && impl_->file.layout().row_bytes() > kPieceBytes / 2) {
-    for (int64_t i = 0; i < out.rows(); ++i) impl_->file.read_values((first + i) * cols(), cols(), out.row(i));
-  } else {
-    read_in_pieces(impl_->file, dtype(), first, out);
-  }
+  check_rows(first, out.rows(), *impl_->rows);
+  if (!out.empty()) impl_->rows->read(first, out);
 }
 
 ReadMemory VectorFile::reserve_memory(const Resources& resources) const {
-  return impl_->file.reserve_memory(resources);
+  return reserve_read_memory(impl_->rows, path(), resources);
 }
 
-int64_t VectorFile::memory_bytes() const { return impl_->file.values().memory_bytes(); }
+int64_t VectorFile::memory_bytes() const { return impl_->rows->memory_bytes(); }
 
 struct VectorFileWriter::Impl {
   MatrixFileWriter file;
@@ -182,6 +183,8 @@ void in_steps(std::string_view stage, int64_t rows, int64_t most, const Resource
   meter.finish();
 }
 
+}  // namespace
+
 MatrixBuffer read_rows(const VectorFile& file, RowRange range, DType dtype, const Resources& resources) {
   const int64_t rest = file.rows() - std::clamp<int64_t>(range.first, 0, file.rows());
   const int64_t count = range.count == -1 ? rest : range.count;
@@ -196,8 +199,6 @@ MatrixBuffer read_rows(const VectorFile& file, RowRange range, DType dtype, cons
   });
   return vectors;
 }
-
-}  // namespace
 
 MatrixBuffer read_vectors(const std::string& path, RowRange range, const Resources& resources) {
   const VectorFile file(path);

@@ -11,6 +11,7 @@
 #include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/knn_checks.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"
@@ -115,9 +116,8 @@ void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
     const int64_t count = std::min({most, info.rows - first, source.together(first)});
     const int64_t bad = first_not_finite(source.fetch(first, count), resources);
     if (bad >= 0) {
-      throw InvalidArgument(fmt::format(
-          "data row {} holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false",
-          first + bad));
+      throw RefusedRow("data", first + bad,
+                       "holds a NaN or an infinity; remove it, or make the quantizer with check_finite = false");
     }
     meter.add(count);
     meter.poll();
@@ -194,12 +194,14 @@ void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) 
   };
   within_limits("training", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
-    if (codec_->check_finite) {
-      FileSource checked(rows);
-      refuse_not_finite_rows(checked, resources);
-    }
-    FileSource source(rows);
-    codec_->train(source, resources);
+    naming_files({{"data", rows}, {"training", rows}}, [&] {
+      if (codec_->check_finite) {
+        FileSource checked(rows);
+        refuse_not_finite_rows(checked, resources);
+      }
+      FileSource source(rows);
+      codec_->train(source, resources);
+    });
   });
 }
 

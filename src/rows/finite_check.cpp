@@ -55,7 +55,17 @@ int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const
 }
 
 RefusedRow::RefusedRow(std::string_view what, int64_t row, std::string problem)
-    : InvalidArgument(fmt::format("{} row {} {}", what, row, problem)), row_(row), problem_(std::move(problem)) {}
+    : InvalidArgument(fmt::format("{} row {} {}", what, row, problem)),
+      what_row_(what),
+      row_(row),
+      problem_(std::move(problem)) {}
+
+RefusedRow::RefusedRow(const RefusedRow& refused, const RowPlace& place)
+    : InvalidArgument(fmt::format("{} row {} (row {} of '{}') {}", refused.what_row_, refused.row_, place.row,
+                                  place.path, refused.problem_)),
+      what_row_(refused.what_row_),
+      row_(refused.row_),
+      problem_(refused.problem_) {}
 
 void throw_not_finite(std::string_view what, int64_t row) {
   throw RefusedRow(what, row, "holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)");
@@ -77,8 +87,8 @@ void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowN
 void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
   const int64_t row = find_not_finite(rows, numbers, resources);
   if (row < 0) return;
-  throw InvalidArgument(fmt::format(
-      "training row {} holds a NaN or an infinity, from which nothing can be learnt; remove it", numbers[row]));
+  throw RefusedRow("training", numbers[row],
+                   "holds a NaN or an infinity, from which nothing can be learnt; remove it");
 }
 
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,

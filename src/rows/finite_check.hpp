@@ -3,7 +3,9 @@
 #pragma once
 
 #include <kith/error.hpp>
+#include <kith/export.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_reader.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
@@ -13,15 +15,19 @@
 namespace kith {
 
 // A row that is refused, so that who calls rows otherwise than what refused it can say so.
-class RefusedRow : public InvalidArgument {
+class KITH_EXPORT RefusedRow : public InvalidArgument {
  public:
   // `what` row `row` `problem`.
   RefusedRow(std::string_view what, int64_t row, std::string problem);
+  // The same of a row whose file is known too.
+  RefusedRow(const RefusedRow& refused, const RowPlace& place);
 
+  const std::string& what_row() const { return what_row_; }
   int64_t row() const { return row_; }
   [[noreturn]] void throw_as(std::string_view what, int64_t row) const { throw RefusedRow(what, row, problem_); }
 
  private:
+  std::string what_row_;  // "query", "base", ...
   int64_t row_;
   std::string problem_;
 };

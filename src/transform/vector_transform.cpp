@@ -6,6 +6,7 @@
 #include "core/published.hpp"
 #include "core/within_limits.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"
@@ -74,7 +75,9 @@ void VectorTransform::train(const VectorFile& rows, const Resources& resources) 
     const ReadMemory memory = rows.reserve_memory(used);
     FileSource source(rows);
     source.open(std::min(kFileRows, std::max<int64_t>(rows.rows(), 1)), used);
-    return train_transforms(parse_transforms(params().steps), source, params().seed, used);
+    return naming_files({{"training", rows}}, [&] {
+      return train_transforms(parse_transforms(params().steps), source, params().seed, used);
+    });
   }));
 }
 

@@ -79,6 +79,9 @@ def write_files(folder: Path) -> None:
     kith.write_vectors(folder / "base.fbin", base)
     kith.write_vectors(folder / "sift_base.fvecs", base)
     kith.write_vectors(folder / "queries.fbin", base[:20])
+    (folder / "parts").mkdir()
+    for part in range(5):
+        kith.write_vectors(folder / f"parts/{part}.npy", base[100 * part : 100 * part + 100])
     kith.write_vectors(folder / "truth.ibin", truth)
     kith.write_vectors(folder / "truth.ivecs", truth)
     kith.write_vectors(folder / "glove-100-angular.hdf5::test", base[:20])

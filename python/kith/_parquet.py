@@ -1,0 +1,112 @@
+"""Vectors in Parquet files: a column of fixed-size lists, read through pyarrow, row group by row group."""
+
+from __future__ import annotations
+
+import glob
+import os
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+
+from kith._arrays import Matrix
+
+_DTYPES = {"float": "f32", "halffloat": "f16", "uint8": "u8", "int8": "i8"}
+_NUMPY = {"f32": np.float32, "f16": np.float16, "u8": np.uint8, "i8": np.int8}
+
+
+def is_parquet(path: Any) -> bool:
+    """Whether the path, or the pattern, names Parquet files; behind them ``::`` and a column may stand."""
+    text = os.fspath(path)
+    return isinstance(text, str) and (text.endswith(".parquet") or ".parquet::" in text)
+
+
+class ParquetRows:
+    """The vectors of a column of one or several files, as the library asks for them.
+
+    The column is the one behind ``::``, or the only one of fixed-size lists of float32, float16, uint8 or int8. One row
+    group is in memory at a time, which no memory limit counts.
+    """
+
+    def __init__(self, paths: list[Any]) -> None:
+        self._files: list[tuple[str, str, int]] = []  # path, column, row group
+        self._firsts: list[int] = []  # row of each
+        self.dtype = ""
+        self._rows = self._cols = 0
+        self._kept: tuple[int, Matrix] | None = None
+        if not all(is_parquet(path) for path in paths):
+            raise ValueError("a list of files holds .parquet files and others; files that are read as one are of one kind")
+        for path in paths:
+            file, mark, column = str(path).partition(".parquet::")
+            self._open(file + ".parquet" if mark else file, column)
+        self.path = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._rows, self._cols
+
+    def _open(self, pattern: str, column: str) -> None:
+        matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern), key=os.fsencode)
+        for path in matches or [pattern]:
+            file = _parquet().ParquetFile(path)
+            name, cols, dtype = _vectors_of(file.schema_arrow, path, column)
+            if self.dtype and (cols, dtype) != (self._cols, self.dtype):
+                raise ValueError(
+                    f"{path!r} holds vectors of {cols} x {dtype}, and those before it {self._cols} x {self.dtype}; files "
+                    "that are read as one have the same dtype and columns"
+                )
+            self._cols, self.dtype = cols, dtype
+            for group in range(file.num_row_groups):
+                self._files.append((path, name, group))
+                self._firsts.append(self._rows)
+                self._rows += file.metadata.row_group(group).num_rows
+            file.close()
+
+    def read(self, first: int, count: int) -> Matrix:
+        out = np.empty((count, self._cols), _NUMPY[self.dtype])
+        done = 0
+        number = bisect_right(self._firsts, first) - 1
+        while done < count:
+            rows = self._group(number)
+            begin = first + done - self._firsts[number]
+            some = rows[begin : begin + count - done]
+            out[done : done + len(some)] = some
+            done += len(some)
+            number += 1
+        return out
+
+    def _group(self, number: int) -> Matrix:
+        if self._kept is None or self._kept[0] != number:
+            self._kept = None
+            path, column, group = self._files[number]
+            with _parquet().ParquetFile(path) as file:
+                lists = file.read_row_group(group, columns=[column]).column(0).combine_chunks()
+            if lists.null_count or lists.flatten().null_count:
+                raise ValueError(f"{path!r}: column {column!r} has missing values in row group {group}; fill or drop them")
+            values = lists.flatten().to_numpy(zero_copy_only=False)
+            self._kept = number, values.reshape(-1, self._cols)
+        return self._kept[1]
+
+
+def _vectors_of(schema: Any, path: str, column: str) -> tuple[str, int, str]:
+    """Name, columns and dtype of the column of vectors."""
+    found = []
+    for field in schema:
+        size = getattr(field.type, "list_size", None)  # fixed-size lists alone have one
+        if size is not None and str(field.type.value_type) in _DTYPES and column in ("", field.name):
+            found.append((field.name, int(size), _DTYPES[str(field.type.value_type)]))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(name for name, _, _ in found)
+        raise ValueError(f"{path!r} has several columns of vectors ({names}); name one: {path}::{found[0][0]}")
+    wanted = f"column {column!r} of" if column else "a column of"
+    raise ValueError(f"{path!r} has not {wanted} fixed-size lists of float32, float16, uint8 or int8")
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        raise ImportError("a .parquet file is read through pyarrow, which is missing: pip install pyarrow") from None
+    return pyarrow.parquet

@@ -1,0 +1,98 @@
+"""Vectors that are read piece by piece: files, lists and patterns of files, and whatever has a shape, a dtype and slices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol, Union, cast
+
+import numpy as np
+
+from kith._arrays import Matrix, VectorsLike
+from kith._files import PathLike, path_bytes
+from kith._parquet import ParquetRows, is_parquet
+
+# Kith's names of the dtypes that can be read by pieces.
+_NAMES = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float16): "f16",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.int8): "i8",
+}
+
+
+class Sliceable(Protocol):
+    """What h5py's datasets, zarr's arrays and their like have."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> Any: ...
+
+    def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+# A file, a pattern, several of them, or rows that are sliced.
+SourceLike = Union[PathLike, Sequence[PathLike], Sliceable]
+
+
+class SlicedRows:
+    """Rows of an object that has slices, as the library asks for them."""
+
+    def __init__(self, rows: Sliceable) -> None:
+        self._rows = rows
+        self.path = f"a {type(rows).__module__.split('.')[0]} {type(rows).__name__}"
+        self.shape = tuple(int(size) for size in rows.shape)
+        self.dtype = _NAMES[np.dtype(rows.dtype)]
+
+    def read(self, first: int, count: int) -> Matrix:
+        return np.ascontiguousarray(self._rows[first : first + count])
+
+
+# As the compiled module takes it.
+Source = Union[bytes, "list[bytes]", SlicedRows, ParquetRows]
+
+
+def is_path(x: object) -> bool:
+    """Whether `x` names a file, or a pattern of files."""
+    return isinstance(x, (str, os.PathLike))
+
+
+def as_source(x: Any) -> Source | None:
+    """`x` as the compiled module reads it piece by piece; None for an array, which it reads where it lies."""
+    if is_path(x):
+        return ParquetRows([os.fspath(x)]) if is_parquet(x) else path_bytes(x)
+    if isinstance(x, (list, tuple)) and len(x) > 0 and all(is_path(path) for path in x):
+        if any(is_parquet(path) for path in x):
+            return ParquetRows([os.fspath(path) for path in x])
+        return [path_bytes(path) for path in x]
+    return SlicedRows(x) if _is_sliceable(x) else None
+
+
+def array_of(x: VectorsLike | SourceLike) -> VectorsLike:
+    """What `as_source` makes no source of, for the checker."""
+    return cast(VectorsLike, x)
+
+
+def wrapped(x: Any) -> Source | None:
+    """The same, with a plain array of numpy's as a source too, to stand beside one."""
+    source = as_source(x)
+    if source is None and isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype in _NAMES:
+        return SlicedRows(x)
+    return source
+
+
+def _is_sliceable(x: Any) -> bool:
+    """Of a dtype that is read by pieces. Arrays in memory, numpy's and those that speak DLPack, are read as they lie."""
+    if isinstance(x, np.ndarray) or hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__"):
+        return False
+    if not hasattr(type(x), "__getitem__") or hasattr(x, "iloc") or hasattr(x, "tocsr"):  # tables, sparse matrices
+        return False
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return False
+    try:
+        return np.dtype(dtype) in _NAMES
+    except TypeError:
+        return False

@@ -1,0 +1,32 @@
+// Errors about a row of several files: which file, and which row in it.
+#pragma once
+
+#include <kith/vector_file.hpp>
+
+#include "rows/finite_check.hpp"
+
+#include <initializer_list>
+#include <string_view>
+
+namespace kith {
+
+// Does work over the rows of files, which errors call `what`. Where a row is refused and its rows lie in several files,
+// the error names the file and the row in it.
+struct NamedFile {
+  std::string_view what;
+  const VectorFile& file;
+};
+template <typename Work>
+decltype(auto) naming_files(std::initializer_list<NamedFile> files, const Work& work) {
+  try {
+    return work();
+  } catch (const RefusedRow& refused) {
+    for (const auto& [what, file] : files) {
+      const bool is_in = what == refused.what_row() && refused.row() >= 0 && refused.row() < file.rows();
+      if (is_in && file.files() > 1) throw RefusedRow(refused, file.place_of(refused.row()));
+    }
+    throw;
+  }
+}
+
+}  // namespace kith
