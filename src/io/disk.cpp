@@ -1,0 +1,184 @@
+#include "io/disk.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/file_error.hpp"
+#include "io/posix_file.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace kith {
+
+void DiskFile::read(int64_t offset, void* out, int64_t bytes) const {
+  auto* to = static_cast<std::byte*>(out);
+  while (bytes > 0) {
+    const int64_t got = read_some(offset, to, bytes);
+    if (got == 0) throw_corrupt(path_, offset, fmt::format("the file ends here, {} bytes early", bytes));
+    to += got;
+    offset += got;
+    bytes -= got;
+  }
+}
+
+void DiskFile::write(int64_t offset, const void* data, int64_t bytes) {
+  const auto* from = static_cast<const std::byte*>(data);
+  while (bytes > 0) {
+    const int64_t put = write_some(offset, from, bytes);
+    from += put;
+    offset += put;
+    bytes -= put;
+  }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class RealFile final : public DiskFile {
+ public:
+  RealFile(std::string path, FileDescriptor file) : DiskFile(std::move(path)), file_(std::move(file)) {}
+
+  int64_t size() const override {
+    struct stat info {};
+    if (::fstat(file_.get(), &info) != 0) throw_io_error("examine", path(), errno);
+    return info.st_size;
+  }
+
+  void reserve(int64_t bytes) override {
+    if (bytes <= 0) return;
+    int code = 0;
+    do {
+      code = ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ? 0 : errno;
+    } while (code == EINTR);
+    if (code == 0 || code == EOPNOTSUPP || code == ENOSYS) return;  // there writing finds out
+    throw_io_error(fmt::format("reserve {} bytes for", bytes), path(), code);
+  }
+
+  void sync() override {
+    if (::fsync(file_.get()) != 0) throw_io_error("sync", path(), errno);
+  }
+
+ private:
+  int64_t read_some(int64_t offset, void* out, int64_t bytes) const override {
+    for (;;) {
+      const ssize_t got = ::pread(file_.get(), out, static_cast<size_t>(bytes), offset);
+      if (got >= 0) return got;
+      if (errno != EINTR) throw_io_error(fmt::format("read byte {} of", offset), path(), errno);
+    }
+  }
+
+  int64_t write_some(int64_t offset, const void* data, int64_t bytes) override {
+    for (;;) {
+      const ssize_t put = ::pwrite(file_.get(), data, static_cast<size_t>(bytes), offset);
+      if (put > 0) return put;
+      if (put == 0) throw_io_error(fmt::format("write byte {} of", offset), path(), EIO);
+      if (errno != EINTR) throw_io_error(fmt::format("write byte {} of", offset), path(), errno);
+    }
+  }
+
+  FileDescriptor file_;
+};
+
+class RealLock final : public DiskLock {
+ public:
+  explicit RealLock(FileDescriptor file) : file_(std::move(file)) {}
+
+ private:
+  FileDescriptor file_;  // closing it gives the lock up
+};
+
+class RealDisk final : public Disk {
+ public:
+  std::unique_ptr<DiskFile> open(const std::string& path) override {
+    return std::make_unique<RealFile>(path, open_for_reading(path).file);
+  }
+
+  std::unique_ptr<DiskFile> create(const std::string& path) override {
+    return std::make_unique<RealFile>(path, opened(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, "create"));
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    if (std::rename(from.c_str(), to.c_str()) != 0) throw_io_error("put a finished file in the place of", to, errno);
+  }
+
+  void remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io_error("remove", path, errno);
+  }
+
+  bool exists(const std::string& path) override {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    throw_io_error("examine", path, errno);
+  }
+
+  std::vector<std::string> list(const std::string& folder) override {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+      names.push_back(at->path().filename().string());
+    }
+    if (error) throw_io_error("list the folder", folder, error.value());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void make_folder(const std::string& folder) override {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!error && !fs::is_directory(folder, error)) error = std::make_error_code(std::errc::not_a_directory);
+    if (error) throw_io_error("make the folder", folder, error.value());
+  }
+
+  void sync_folder(const std::string& folder) override {
+    const FileDescriptor file = opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, "open the folder");
+    // File systems that cannot sync a folder are left to the system.
+    if (::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOTSUP) throw_io_error("sync the folder", folder, errno);
+  }
+
+  int64_t free_bytes(const std::string& folder) override {
+    struct statvfs info {};
+    if (::statvfs(folder.c_str(), &info) != 0) throw_io_error("ask how much is free in", folder, errno);
+    return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+  }
+
+  std::unique_ptr<DiskLock> try_lock(const std::string& path) override {
+    FileDescriptor file = opened(path, O_RDWR | O_CREAT | O_CLOEXEC, "open the lock");
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return std::make_unique<RealLock>(std::move(file));
+    if (errno == EWOULDBLOCK) return nullptr;
+    throw_io_error("lock", path, errno);
+  }
+
+ private:
+  static FileDescriptor opened(const std::string& path, int flags, const char* action) {
+    constexpr mode_t kMode = 0666;  // less the umask
+    int fd = -1;
+    do {
+      fd = ::open(path.c_str(), flags, kMode);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0) throw_io_error(action, path, errno);
+    return FileDescriptor(fd);
+  }
+};
+
+}  // namespace
+
+Disk& real_disk() {
+  static RealDisk disk;  // it has no state
+  return disk;
+}
+
+}  // namespace kith

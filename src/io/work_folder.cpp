@@ -1,0 +1,266 @@
+#include "io/work_folder.hpp"
+
+#include "core/byte_size.hpp"
+#include "io/container/xxh3.hpp"
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kFirstLine = "kith work folder, version ";
+constexpr int kWorkVersion = 1;
+constexpr std::string_view kHashKey = "hash = ";
+constexpr std::string_view kPartEnding = ".part";
+constexpr std::string_view kManifestName = "manifest";
+constexpr std::string_view kLockName = "lock";
+
+// A step ends with the bytes and the hash of each section, and then with this.
+struct StepEnd {
+  uint64_t sections = 0;
+  uint64_t work = 0;        // the manifest's hash
+  uint64_t table_hash = 0;  // of the table, the step's name and the two above
+  std::array<char, 8> magic{'k', 'i', 't', 'h', 's', 't', 'e', 'p'};
+};
+static_assert(sizeof(StepEnd) == 32);
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+uint64_t table_hash(std::span<const uint64_t> table, const std::string& name, const StepEnd& end) {
+  Xxh3 hash;
+  hash.update(std::as_bytes(table));
+  hash.update(bytes_of(name));
+  hash.update(std::as_bytes(std::span(&end.sections, 1)));
+  hash.update(std::as_bytes(std::span(&end.work, 1)));
+  return hash.digest();
+}
+
+}  // namespace
+
+void WorkManifest::set(std::string_view key, std::string_view value) {
+  std::string line(value);
+  std::replace(line.begin(), line.end(), '\n', ' ');  // of a path; the lines stay lines
+  lines_.emplace_back(key, std::move(line));
+}
+
+const std::string* WorkManifest::find(std::string_view key) const {
+  const auto at = std::find_if(lines_.begin(), lines_.end(), [&](const auto& line) { return line.first == key; });
+  return at == lines_.end() ? nullptr : &at->second;
+}
+
+std::string WorkManifest::text() const {
+  std::string text = fmt::format("{}{}\n", kFirstLine, kWorkVersion);
+  for (const auto& [key, value] : lines_) text += fmt::format("{} = {}\n", key, value);
+  return text + fmt::format("{}{:016x}\n", kHashKey, xxh3(bytes_of(text)));
+}
+
+uint64_t WorkManifest::hash() const {
+  const std::string whole = text();
+  return xxh3(bytes_of(whole));
+}
+
+WorkManifest WorkManifest::parse(std::string_view text, const std::string& path) {
+  constexpr std::string_view kWayOut = "remove the folder to begin anew";
+  if (!text.starts_with(kFirstLine)) throw_corrupt(path, 0, fmt::format("this is no work folder's manifest; {}", kWayOut));
+  const std::string version(text.substr(kFirstLine.size(), text.find('\n') - kFirstLine.size()));
+  if (version != std::to_string(kWorkVersion)) {
+    throw Unsupported(fmt::format("'{}' is of version {} of work folders, and this Kith knows version {}; go on with the "
+                                  "Kith that began it, or {}",
+                                  path, printable(version), kWorkVersion, kWayOut));
+  }
+  const size_t last = text.rfind(kHashKey);
+  const bool whole = last != std::string_view::npos && text[last - 1] == '\n' &&
+                     text.substr(last) == fmt::format("{}{:016x}\n", kHashKey, xxh3(bytes_of(text.substr(0, last))));
+  if (!whole) throw_corrupt(path, 0, fmt::format("the manifest is damaged: its hash is not that of its lines; {}", kWayOut));
+  WorkManifest manifest;
+  size_t at = text.find('\n') + 1;
+  while (at < last) {
+    const size_t end = text.find('\n', at);
+    const std::string_view line = text.substr(at, end - at);
+    const size_t mark = line.find(" = ");
+    if (mark == std::string_view::npos) throw_corrupt(path, static_cast<int64_t>(at), "a line without a value");
+    manifest.lines_.emplace_back(line.substr(0, mark), line.substr(mark + 3));
+    at = end + 1;
+  }
+  return manifest;
+}
+
+DamagedStep::DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason)
+    : CorruptFile(fmt::format("'{}', byte {}: {}", path, offset, reason), path, offset), step_(std::move(step)) {}
+
+StepWriter::StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes)
+    : folder_(folder), name_(name), file_(folder.disk_.create(folder.path_of(name + std::string(kPartEnding)))) {
+  try {
+    file_->reserve(bytes);
+  } catch (const IoError& error) {
+    if (error.code() == ENOSPC) folder_.require_space(bytes);  // which says more
+    throw;
+  }
+}
+
+StepWriter::~StepWriter() {
+  if (file_ == nullptr) return;
+  file_.reset();
+  try {
+    folder_.disk_.remove(folder_.path_of(name_ + std::string(kPartEnding)));
+  } catch (...) {  // the next start removes it
+  }
+}
+
+void StepWriter::add(std::span<const std::byte> section) {
+  const auto bytes = static_cast<int64_t>(section.size());
+  file_->write(at_, section.data(), bytes);
+  at_ += bytes;
+  table_.push_back(section.size());
+  table_.push_back(xxh3(section));
+}
+
+void StepWriter::commit() {
+  StepEnd end;
+  end.sections = static_cast<uint64_t>(sections());
+  end.work = folder_.hash_;
+  end.table_hash = table_hash(table_, name_, end);
+  const auto table_bytes = static_cast<int64_t>(table_.size() * sizeof(uint64_t));
+  file_->write(at_, table_.data(), table_bytes);
+  file_->write(at_ + table_bytes, &end, sizeof(end));
+  file_->sync();
+  file_.reset();
+  folder_.disk_.rename(folder_.path_of(name_ + std::string(kPartEnding)), folder_.path_of(name_));
+  folder_.disk_.sync_folder(folder_.path_);
+}
+
+StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work)
+    : file_(std::move(file)), name_(std::move(name)) {
+  const auto refuse = [&](const char* reason) { throw DamagedStep(file_->path(), name_, file_->size(), reason); };
+  const int64_t size = file_->size();
+  StepEnd end;
+  if (size < static_cast<int64_t>(sizeof(end))) refuse("the step has no end");
+  file_->read(size - static_cast<int64_t>(sizeof(end)), &end, sizeof(end));
+  if (end.magic != StepEnd().magic) refuse("the step has no end");
+  if (end.work != work) refuse("the step is of other work");
+  const int64_t room = size - static_cast<int64_t>(sizeof(end));
+  if (end.sections > static_cast<uint64_t>(room) / 16) refuse("the step's table does not fit in it");
+  std::vector<uint64_t> table(2 * end.sections);
+  const auto table_bytes = static_cast<int64_t>(table.size() * sizeof(uint64_t));
+  file_->read(room - table_bytes, table.data(), table_bytes);
+  if (table_hash(table, name_, end) != end.table_hash) refuse("the step's table is not as it was written");
+  offsets_.push_back(0);
+  for (size_t i = 0; i < table.size(); i += 2) {
+    offsets_.push_back(offsets_.back() + static_cast<int64_t>(table[i]));
+    hashes_.push_back(table[i + 1]);
+  }
+  if (offsets_.back() != room - table_bytes) refuse("the step is shorter or longer than its sections");
+}
+
+void StepFile::read(int64_t section, void* out) const {
+  file_->read(offset(section), out, bytes(section));
+  const std::span<const std::byte> read(static_cast<const std::byte*>(out), static_cast<size_t>(bytes(section)));
+  if (xxh3(read) == hashes_[static_cast<size_t>(section)]) return;
+  throw DamagedStep(file_->path(), name_, offset(section),
+                    fmt::format("section {} is not as it was written: its hash differs", section));
+}
+
+WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources)
+    : disk_(disk), path_(std::move(path)), resources_(resources), hash_(manifest.hash()) {
+  disk_.make_folder(path_);
+  lock_ = disk_.try_lock(path_of(kLockName));
+  if (lock_ == nullptr) {
+    throw InvalidState(
+        fmt::format("another process works in the folder '{}'; wait for it, or name another work folder", path_));
+  }
+  remove_leftovers();
+  if (disk_.exists(path_of(kManifestName))) {
+    read_manifest(manifest);
+    resumed_ = true;
+  } else {
+    // Steps without a manifest are of nobody's work; a folder of something else is left alone.
+    for (const std::string& name : disk_.list(path_)) {
+      if (name == kLockName) continue;
+      throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
+                                        "empty or a new folder",
+                                        path_, name));
+    }
+    write_manifest(manifest);
+  }
+}
+
+void WorkFolder::remove_leftovers() {
+  for (const std::string& name : disk_.list(path_)) {
+    if (name.ends_with(kPartEnding)) disk_.remove(path_of(name));
+  }
+}
+
+void WorkFolder::write_manifest(const WorkManifest& manifest) {
+  const std::string text = manifest.text();
+  const std::string aside = path_of(std::string(kManifestName) + std::string(kPartEnding));
+  {
+    const std::unique_ptr<DiskFile> file = disk_.create(aside);
+    file->write(0, text.data(), static_cast<int64_t>(text.size()));
+    file->sync();
+  }
+  disk_.rename(aside, path_of(kManifestName));
+  disk_.sync_folder(path_);
+}
+
+void WorkFolder::read_manifest(const WorkManifest& wanted) {
+  const std::string path = path_of(kManifestName);
+  const std::unique_ptr<DiskFile> file = disk_.open(path);
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  file->read(0, text.data(), file->size());
+  const WorkManifest found = WorkManifest::parse(text, path);
+  if (found.lines() == wanted.lines()) return;
+  std::string differs;
+  const auto add = [&](const std::string& line) { differs += (differs.empty() ? "" : "; ") + line; };
+  for (const auto& [key, value] : wanted.lines()) {
+    const std::string* const before = found.find(key);
+    if (before == nullptr) add(fmt::format("{} is {}, and was not there", key, value));
+    if (before != nullptr && *before != value) add(fmt::format("{} is {}, and was {}", key, value, printable(*before)));
+  }
+  for (const auto& [key, value] : found.lines()) {
+    if (wanted.find(key) == nullptr) add(fmt::format("{} was {}, and is not there", printable(key), printable(value)));
+  }
+  if (differs.empty()) differs = "the same lines in another order";
+  throw InvalidArgument(fmt::format("the folder '{}' holds other work: {}; finish that, remove the folder, or name another",
+                                    path_, differs));
+}
+
+std::optional<StepFile> WorkFolder::find(const std::string& name) {
+  if (!disk_.exists(path_of(name))) return std::nullopt;
+  try {
+    return StepFile(disk_.open(path_of(name)), name, hash_);
+  } catch (const CorruptFile& damaged) {
+    resources_.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
+    remove(name);
+    return std::nullopt;
+  }
+}
+
+void WorkFolder::remove(const std::string& name) { disk_.remove(path_of(name)); }
+
+void WorkFolder::clear() {
+  // The manifest goes last: steps without it would be refused as somebody else's files.
+  for (const std::string& name : disk_.list(path_)) {
+    if (name != kManifestName && name != kLockName) disk_.remove(path_of(name));
+  }
+  disk_.sync_folder(path_);
+  disk_.remove(path_of(kManifestName));
+  disk_.remove(path_of(kLockName));
+  disk_.sync_folder(path_);
+}
+
+void WorkFolder::require_space(int64_t bytes) const {
+  const int64_t free = disk_.free_bytes(path_);
+  if (free >= bytes) return;
+  throw IoError(fmt::format("not enough space in the work folder '{}': {} ({} bytes) are needed, {} are free; free some, or "
+                            "name a folder on another disk, and go on",
+                            path_, format_bytes(bytes), bytes, format_bytes(free)),
+                path_, ENOSPC);
+}
+
+}  // namespace kith

@@ -1,0 +1,138 @@
+// A folder in which long work is kept step by step, so that it goes on after a kill.
+//
+//   manifest    text: what the work is, in lines "key = value", and their hash
+//   lock        held by the process that works
+//   NAME        a finished step: sections with hashes
+//   NAME.part   a step that is being written; what a killed process left behind is removed at the next start
+//
+// A step is done when its file has its name: it is written aside, synced and renamed, and the folder synced. Every step
+// carries the manifest's hash, so that files of other work are never mixed in. Sections are verified when they are read;
+// a step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads it: remove
+// it and make it again.
+#pragma once
+
+#include <kith/error.hpp>
+#include <kith/resources.hpp>
+
+#include "io/disk.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kith {
+
+// What work is: everything that its result depends on, in an order of its own.
+class WorkManifest {
+ public:
+  // Neither a line break, nor " = " in the key.
+  void set(std::string_view key, std::string_view value);
+  void set(std::string_view key, int64_t value) { set(key, std::string_view(std::to_string(value))); }
+
+  const std::vector<std::pair<std::string, std::string>>& lines() const { return lines_; }
+  const std::string* find(std::string_view key) const;
+
+  std::string text() const;  // as it stands in the file
+  uint64_t hash() const;     // of the lines
+  // CorruptFile for what is damaged, Unsupported for a newer version.
+  static WorkManifest parse(std::string_view text, const std::string& path);
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+// A section is not as it was written.
+class DamagedStep : public CorruptFile {
+ public:
+  DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason);
+  const std::string& step() const { return step_; }
+
+ private:
+  std::string step_;
+};
+
+class WorkFolder;
+
+// Writes a step, section by section. Without commit() nothing stays.
+class StepWriter {
+ public:
+  // Room for `bytes` is reserved where they are known.
+  StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes = 0);
+  ~StepWriter();
+  StepWriter(const StepWriter&) = delete;
+  StepWriter& operator=(const StepWriter&) = delete;
+
+  // The number of the section is how many there were before.
+  void add(std::span<const std::byte> section);
+  int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
+  void commit();
+
+ private:
+  WorkFolder& folder_;
+  const std::string name_;
+  std::unique_ptr<DiskFile> file_;
+  int64_t at_ = 0;
+  std::vector<uint64_t> table_;  // bytes and hash of each section
+};
+
+// A finished step.
+class StepFile {
+ public:
+  const std::string& name() const { return name_; }
+  int64_t sections() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t bytes(int64_t section) const { return offset(section + 1) - offset(section); }
+  // Verified: DamagedStep where it is not what was written.
+  void read(int64_t section, void* out) const;
+
+ private:
+  friend class WorkFolder;
+  StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work);
+  int64_t offset(int64_t section) const { return offsets_[static_cast<size_t>(section)]; }
+
+  std::shared_ptr<const DiskFile> file_;
+  std::string name_;
+  std::vector<int64_t> offsets_;  // one more than sections
+  std::vector<uint64_t> hashes_;
+};
+
+class WorkFolder {
+ public:
+  // Makes the folder, or goes on with the one that is there. InvalidState where another process works in it;
+  // InvalidArgument, with what differs, where it holds other work.
+  WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources);
+
+  const std::string& path() const { return path_; }
+  // Whether there was work to go on with.
+  bool resumed() const { return resumed_; }
+
+  // A finished step, or none; a damaged one is removed, and the log says so.
+  std::optional<StepFile> find(const std::string& name);
+  // Once nobody needs it any more, or it is damaged.
+  void remove(const std::string& name);
+  // All steps, the manifest and the lock; the folder itself stays, empty.
+  void clear();
+  // IoError, with the bytes, where less is free.
+  void require_space(int64_t bytes) const;
+
+ private:
+  friend class StepWriter;
+  std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
+  void read_manifest(const WorkManifest& wanted);
+  void write_manifest(const WorkManifest& manifest);
+  void remove_leftovers();
+
+  Disk& disk_;
+  const std::string path_;
+  const Resources resources_;
+  uint64_t hash_;
+  bool resumed_ = false;
+  std::unique_ptr<DiskLock> lock_;
+};
+
+}  // namespace kith

@@ -1,0 +1,207 @@
+// Work that goes on: after a crash at any call, beside damaged, foreign and half-written files, on a full disk.
+#include "io/work_folder.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/simulated_disk.hpp"
+#include "io/temporary_directory.hpp"
+#include "io/thrown.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using testing::Crash;
+using testing::expect_refusal;
+using testing::Loss;
+using testing::SimulatedDisk;
+using testing::TemporaryDirectory;
+using testing::thrown;
+
+WorkManifest manifest_of(int64_t k = 10) {
+  WorkManifest manifest;
+  manifest.set("work", "a graph");
+  manifest.set("k", k);
+  manifest.set("source", "parts/*.npy");
+  return manifest;
+}
+
+std::span<const std::byte> bytes_in(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+void write_step(WorkFolder& folder, const std::string& name, const std::vector<std::string>& sections) {
+  StepWriter writer(folder, name, 100);
+  for (const std::string& section : sections) writer.add(bytes_in(section));
+  EXPECT_EQ(writer.sections(), static_cast<int64_t>(sections.size()));
+  writer.commit();
+}
+
+std::vector<std::string> read_step(const StepFile& step) {
+  std::vector<std::string> sections;
+  for (int64_t i = 0; i < step.sections(); ++i) {
+    sections.emplace_back(static_cast<size_t>(step.bytes(i)), '\0');
+    step.read(i, sections.back().data());
+  }
+  return sections;
+}
+
+const std::vector<std::string> kSections{"first section", "", std::string(5000, 'x')};
+
+TEST(WorkManifest, IsReadAsItWasWritten) {
+  const WorkManifest manifest = manifest_of();
+  const WorkManifest again = WorkManifest::parse(manifest.text(), "m");
+  EXPECT_EQ(again.lines(), manifest.lines());
+  EXPECT_EQ(*again.find("k"), "10");
+  EXPECT_EQ(again.find("none"), nullptr);
+  EXPECT_EQ(again.hash(), manifest.hash());
+  EXPECT_NE(again.hash(), manifest_of(11).hash());
+}
+
+TEST(WorkManifest, DamageAndOtherVersionsAreRefused) {
+  const std::string text = manifest_of().text();
+  for (size_t cut = 0; cut < text.size(); ++cut) {
+    EXPECT_THROW(WorkManifest::parse(text.substr(0, cut), "m"), Error) << cut;
+  }
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string flipped = text;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    EXPECT_THROW(WorkManifest::parse(flipped, "m"), Error) << at;
+  }
+  std::string newer = text;
+  newer.replace(newer.find("version 1"), 9, "version 2");
+  expect_refusal<Unsupported>([&] { WorkManifest::parse(newer, "m"); }, "is of version 2");
+}
+
+TEST(WorkFolder, StepsAreThereAgain) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("work");
+  {
+    WorkFolder folder(real_disk(), path, manifest_of(), Resources());
+    EXPECT_FALSE(folder.resumed());
+    write_step(folder, "step.1", kSections);
+    StepWriter abandoned(folder, "step.2");
+    abandoned.add(bytes_in("half"));
+  }
+  directory.write("work/step.3.part", "what a killed process left");
+  WorkFolder folder(real_disk(), path, manifest_of(), Resources());
+  EXPECT_TRUE(folder.resumed());
+  EXPECT_EQ(read_step(folder.find("step.1").value()), kSections);
+  EXPECT_FALSE(folder.find("step.2"));
+  EXPECT_EQ(real_disk().list(path), (std::vector<std::string>{"lock", "manifest", "step.1"}));
+  expect_refusal<InvalidState>([&] { WorkFolder second(real_disk(), path, manifest_of(), Resources()); },
+                               "another process works in the folder");
+  folder.clear();
+  EXPECT_TRUE(real_disk().list(path).empty());
+}
+
+TEST(WorkFolder, OtherWorkIsRefusedWithWhatDiffers) {
+  SimulatedDisk disk;
+  { WorkFolder folder(disk, "w", manifest_of(), Resources()); }
+  const auto open_with = [&](const WorkManifest& manifest) {
+    return [&disk, manifest] { WorkFolder folder(disk, "w", manifest, Resources()); };
+  };
+  expect_refusal<InvalidArgument>(open_with(manifest_of(11)), "k is 11, and was 10");
+  WorkManifest more = manifest_of();
+  more.set("metric", "l2");
+  expect_refusal<InvalidArgument>(open_with(more), "metric is l2, and was not there");
+  expect_refusal<InvalidArgument>(open_with(WorkManifest()), "work was a graph, and is not there");
+  disk.set_content("w/manifest", "");
+  expect_refusal<CorruptFile>(open_with(manifest_of()), "no work folder's manifest");
+  disk.set_content("v/photo.jpg", "somebody's");
+  expect_refusal<InvalidArgument>([&] { WorkFolder folder(disk, "v", manifest_of(), Resources()); }, "photo.jpg");
+}
+
+TEST(WorkFolder, DamagedStepsAreMadeAgain) {
+  SimulatedDisk disk;
+  WorkFolder folder(disk, "w", manifest_of(), Resources());
+  write_step(folder, "a", kSections);
+  write_step(folder, "b", {"another"});
+  const std::string whole = disk.content("w/a");
+  for (size_t at = 0; at < whole.size(); at += at < 5000 ? 97 : 1) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 16);
+    disk.set_content("w/a", flipped);
+    const std::optional<StepFile> step = folder.find("a");
+    if (!step) {
+      EXPECT_FALSE(disk.exists("w/a"));  // its end is damaged: removed
+      continue;
+    }
+    const auto error = thrown<DamagedStep>([&] { read_step(*step); });
+    ASSERT_TRUE(error) << at;
+    EXPECT_EQ(error->step(), "a");
+  }
+  for (size_t cut = 0; cut < whole.size(); cut += 61) {
+    disk.set_content("w/a", whole.substr(0, cut));
+    EXPECT_FALSE(folder.find("a"));
+  }
+  disk.set_content("w/a", disk.content("w/b"));  // exchanged
+  EXPECT_FALSE(folder.find("a"));
+  { WorkFolder other(disk, "o", manifest_of(11), Resources()); write_step(other, "b", {"another"}); }
+  disk.set_content("w/b", disk.content("o/b"));  // of other work
+  EXPECT_FALSE(folder.find("b"));
+}
+
+// Three steps, each made where it is not there.
+void work(Disk& disk) {
+  WorkFolder folder(disk, "w", manifest_of(), Resources());
+  for (const char* name : {"a", "b", "c"}) {
+    if (!folder.find(name)) write_step(folder, name, {name, std::string(300, name[0])});
+  }
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_EQ(read_step(folder.find(name).value()), (std::vector<std::string>{name, std::string(300, name[0])}));
+  }
+}
+
+TEST(WorkFolder, ACrashAtAnyCallLosesNoFinishedStep) {
+  SimulatedDisk whole;
+  whole.set_fault({.at = INT64_MAX, .code = 0, .kind = {}});
+  work(whole);
+  const int64_t calls = whole.calls();
+  ASSERT_GT(calls, 20);
+  for (const Loss loss : {Loss::all_that_is_not_synced, Loss::bytes_that_are_not_synced}) {
+    for (int64_t at = 0; at < calls; ++at) {
+      SimulatedDisk disk;
+      disk.set_shortest(100);
+      disk.set_fault({.at = at, .code = 0, .kind = {}});
+      EXPECT_THROW(work(disk), Crash);
+      disk.crash(loss);
+      work(disk);
+      for (const char* name : {"w/a", "w/b", "w/c"}) EXPECT_EQ(disk.content(name), whole.content(name)) << at;
+    }
+  }
+}
+
+TEST(WorkFolder, AnErrorAtAnyCallLeavesWorkThatGoesOn) {
+  for (const int code : {EIO, ENOSPC}) {
+    for (int64_t at = 0; at < 40; ++at) {
+      SimulatedDisk disk;
+      disk.set_fault({.at = at, .code = code, .kind = {}});
+      try {
+        work(disk);
+      } catch (const IoError& error) {
+        EXPECT_EQ(error.code(), code);
+      }
+      disk.clear_fault();
+      work(disk);
+    }
+  }
+}
+
+TEST(WorkFolder, SpaceIsCountedFirst) {
+  SimulatedDisk disk;
+  WorkFolder folder(disk, "w", manifest_of(), Resources());
+  disk.set_capacity(1000);
+  folder.require_space(100);
+  const auto full = thrown<IoError>([&] { folder.require_space(5000); });
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->code(), ENOSPC);
+  EXPECT_THAT(full->what(), ::testing::HasSubstr("(5000 bytes) are needed"));
+  expect_refusal<IoError>([&] { StepWriter writer(folder, "a", 5000); }, "not enough space in the work folder 'w'");
+}
+
+}  // namespace
+}  // namespace kith
