@@ -1,8 +1,10 @@
-// kith graph build: the graph of a file of vectors goes to two files.
+// kith graph build: the graph of files of vectors goes to a folder, or to two files.
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "graph_commands.hpp"
 #include "output_paths.hpp"
@@ -60,15 +62,32 @@ JsonObject report_json(const GraphReport& report) {
   return json;
 }
 
+JsonObject hashes_json(const GraphHashes& hashes) {
+  JsonObject json;
+  json.text("ids_xxh3", fmt::format("{:016x}", hashes.ids));
+  json.text("distances_xxh3", fmt::format("{:016x}", hashes.distances));
+  return json;
+}
+
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
+  const bool to_folder = !options.folder.empty();
+  if (to_folder == !(options.out.ids.empty() && options.out.distances.empty())) {
+    throw UsageError("graph build needs --out FOLDER, or --out-ids and --out-distances, and not both");
+  }
+  if (!to_folder && (options.out.ids.empty() || options.out.distances.empty())) {
+    throw UsageError("graph build needs --out-ids and --out-distances, or --out FOLDER in place of both");
+  }
+  std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
+  if (to_folder) outputs = {{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}};
   options.params.validate();
   check_outputs(outputs, {{"--data", options.data}});
   const VectorFile data(options.data);
   // Made before the work, so that a name that cannot be written costs none.
   NeighborFiles files(options.out, data.rows(), options.params.k);
+  if (to_folder) make_output_folder(options.folder);
   GraphReport made;
+  GraphHashes hashes;
   int threads = 0;
   std::string device;
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
@@ -77,6 +96,8 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     const WholeVectors x(options.data, resources);
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();
+    hashes = hash_graph(graph, resources);
+    if (to_folder) return save_graph_folder(graph, options.folder, resources);
     files.append(
         {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();
@@ -84,16 +105,22 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
 
   Report report;
   report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}device {}, {} threads: {:.3f} s\n"
-                            "wrote {}, {}\n",
+                            "ids {:016x}, distances {:016x}\nwrote {}\n",
                             data.rows(), data.cols(), name_of(data.dtype()), options.params.k,
                             name_of(options.params.metric), report_text(made), device, threads, made.seconds,
-                            options.out.ids, options.out.distances);
+                            hashes.ids, hashes.distances,
+                            to_folder ? options.folder : options.out.ids + ", " + options.out.distances);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("data", describe_vectors(data)).number("k", options.params.k);
   result.text("metric", name_of(options.params.metric)).text("device", device).number("threads", threads);
   result.object("report", report_json(made));
-  result.text("out_ids", options.out.ids).text("out_distances", options.out.distances);
+  result.object("hashes", hashes_json(hashes));
+  if (to_folder) {
+    result.text("out", options.folder);
+  } else {
+    result.text("out_ids", options.out.ids).text("out_distances", options.out.distances);
+  }
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
   if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);

@@ -2,6 +2,7 @@
 // ids and distances.
 #pragma once
 
+#include <kith/graph_folder.hpp>
 #include <kith/graph_merge.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
@@ -22,10 +23,12 @@ namespace kith::cli {
 
 struct GraphBuildOptions {
   std::string data;
-  NeighborPaths out;  // both
+  std::string folder;  // or
+  NeighborPaths out;   // both
   KnnGraphParams params;
 };
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);
+JsonObject hashes_json(const GraphHashes& hashes);
 
 // A graph's two files.
 struct GraphPaths {
@@ -42,6 +45,7 @@ struct GraphEvalOptions {
 Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run);
 
 struct GraphInfoOptions {
+  std::string folder;  // or
   GraphPaths graph;
 };
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run);

@@ -1,8 +1,10 @@
 // kith graph eval and info: how good a graph is, and what it is like.
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "graph_commands.hpp"
 #include "stopwatch.hpp"
@@ -59,6 +61,15 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
 
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   const Stopwatch total;
+  const bool in_folder = !options.folder.empty();
+  if (in_folder == !(options.graph.ids.empty() && options.graph.distances.empty())) {
+    throw UsageError("graph info needs --graph FOLDER, or --ids and --distances, and not both");
+  }
+  if (!in_folder && (options.graph.ids.empty() || options.graph.distances.empty())) {
+    throw UsageError("graph info needs --ids and --distances, or --graph FOLDER in place of both");
+  }
+  Metric metric = options.graph.metric;
+  GraphHashes hashes;
   int64_t rows = 0;
   int64_t k = 0;
   int64_t edges = 0;
@@ -68,7 +79,15 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   float nearest = 0;
   float farthest = 0;
   (void)with_resources(run, [&](const Resources& resources) {
-    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const KnnGraph graph = in_folder ? load_graph_folder(options.folder, resources)
+                                     : load_graph(options.graph.ids, options.graph.distances, metric, resources);
+    metric = graph.metric();
+    hashes = hash_graph(graph, resources);
+    if (in_folder && hashes != graph_folder_info(options.folder).hashes) {
+      throw CorruptFile(fmt::format("'{}': the arrays are not those that report.json tells of: their hashes differ",
+                                    options.folder),
+                        options.folder, 0);
+    }
     rows = graph.rows();
     k = graph.k();
     parts = graph.components(resources).sets;
@@ -87,11 +106,15 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   Report report;
   report.text =
       fmt::format("graph of {} rows, k = {}, metric {}: {} edges, {} missing\n{} connected component{}\n", rows, k,
-                  name_of(options.graph.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
+                  name_of(metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
   report.text += fmt::format("in-degree: up to {}, 0 for {} rows\n", most, alone);
   if (edges > 0) report.text += fmt::format("distances: {} to {}\n", nearest, farthest);
+  report.text += fmt::format("ids {:016x}, distances {:016x}\n", hashes.ids, hashes.distances);
   JsonObject result;
-  result.object("graph", paths_json(options.graph)).number("rows", rows).number("k", k).number("edges", edges);
+  GraphPaths paths = options.graph;
+  if (in_folder) paths = {options.folder + "/ids.npy", options.folder + "/distances.npy", metric};
+  result.object("graph", paths_json(paths)).object("hashes", hashes_json(hashes));
+  result.number("rows", rows).number("k", k).number("edges", edges);
   result.number("missing", rows * k - edges).number("components", parts);
   result.number("largest_in_degree", most).number("rows_without_in_edges", alone);
   if (edges > 0) {

@@ -40,7 +40,9 @@ void offer_graph_build(Commands& graph) {
   OfferedCommand command = graph.offer("build", "Find the k nearest other rows of every row of a file",
                                        [options](const RunOptions& run) { return run_graph_build(*options, run); });
   command.file("--data", options->data, "Vectors, in any format").required();
-  offer_graph_outputs(command, options->out);
+  command.file("--out", options->folder, "Folder for ids.npy, distances.npy and report.json, which has their hashes");
+  command.file("--out-ids", options->out.ids, "In place of --out: where ids go: .npy, .ibin, .ivecs or .hdf5");
+  command.file("--out-distances", options->out.distances, "And distances: .npy, .fbin, .fvecs or .hdf5");
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
                "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");
@@ -70,7 +72,10 @@ void offer_info_graph(Commands& graph) {
   const auto options = std::make_shared<GraphInfoOptions>();
   OfferedCommand command = graph.offer("info", "Check a graph's files and show what they hold",
                                        [options](const RunOptions& run) { return run_graph_info(*options, run); });
-  offer_graph_paths(command, options->graph);
+  command.file("--graph", options->folder, "Folder that graph build --out has made");
+  command.file("--ids", options->graph.ids, "In place of --graph: the graph's ids, .npy, .ibin, .ivecs or .hdf5");
+  command.file("--distances", options->graph.distances, "And its distances: .npy, .fbin, .fvecs or .hdf5");
+  command.metric(options->graph.metric);
   command.threads();
   command.memory_limit();
   command.output();

@@ -30,6 +30,15 @@ void check_different(const NamedPath& output, const NamedPath& other) {
 
 }  // namespace
 
+void make_output_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error && !fs::is_directory(path, error)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) {
+    throw IoError(fmt::format("cannot make the folder '{}': {}", path, error.message()), path, error.value());
+  }
+}
+
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const NamedPath& input : inputs) {

@@ -11,6 +11,9 @@ struct NamedPath {
   std::string path;
 };
 
+// Made before the work, so that a name that cannot be written costs none; a folder that is there is left as it is. IoError.
+void make_output_folder(const std::string& path);
+
 // Throws InvalidArgument for two names of one file.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 

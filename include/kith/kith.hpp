@@ -10,6 +10,7 @@
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
 #include <kith/graph_file.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/graph_merge.hpp>
 #include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
@@ -82,17 +83,20 @@ class KnnGraph:
     def load(
         cls,
         ids: PathLike,
-        distances: PathLike,
-        metric: Metric = "l2",
+        distances: PathLike | None = None,
+        metric: Metric | None = None,
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
     ) -> KnnGraph:
-        """A graph from two files, of ids and of distances, in any format that `read_vectors` reads.
+        """A graph from two files, of ids and of distances, in any format that `read_vectors` reads, or from a folder.
+
+        Without `distances`, `ids` is a folder that ``kith graph build --out`` has made: its arrays are mapped, under a
+        `memory_limit` too, which mapped pages belong to no part of, and its metric is in its report.
 
         int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
         from the disk when they are touched. All else is read, and under a `memory_limit` these are too. The metric is not
-        in the files. `threads` and `memory_limit` are as in `knn`.
+        in two files; it is "l2" unless given. `threads` and `memory_limit` are as in `knn`.
 
         Raises
         ------
@@ -102,8 +106,14 @@ class KnnGraph:
             What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
         """
         with calling("cpu", threads, memory_limit) as options:
-            found = _kith.load_graph(path_bytes(ids), path_bytes(distances), metric_name(metric), options)
-        return cls._found(found[0].view(np.int64), found[1], metric, GraphReport())
+            if distances is None:
+                found, name = _kith.load_graph_folder(path_bytes(ids), options)
+                if metric is not None and metric_name(metric) != name:
+                    raise ValueError(f"the graph in {os.fspath(ids)!r} is of the metric {name!r}, not {metric!r}")
+            else:
+                name = "l2" if metric is None else metric
+                found = _kith.load_graph(path_bytes(ids), path_bytes(distances), metric_name(name), options)
+        return cls._found(found[0].view(np.int64), found[1], name, GraphReport())
 
     def save(
         self,

@@ -1,5 +1,6 @@
 // The k-NN graph of an array or of files, in the caller's arrays or fresh ones; and what the library makes of a graph.
 #include <kith/graph_file.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
@@ -21,6 +22,7 @@
 #include <nanobind/stl/variant.h>
 
 #include <string>
+#include <utility>
 
 namespace kith::python {
 namespace {
@@ -132,17 +134,28 @@ nb::tuple measured_recall(const GivenGraph& self, const VectorArray& x, int64_t 
 }
 
 // Read-only arrays, which keep what was read or mapped.
-nb::tuple load(const nb::bytes& ids, const nb::bytes& distances, const std::string& metric,
-               const CallOptions& options) {
-  const Metric wanted = parse_metric(metric);
-  auto* kept = new KnnGraph(called(options, [&](const Resources& resources) {
-    return load_graph(path_of(ids), path_of(distances), wanted, resources);
-  }));
+nb::tuple arrays_of(KnnGraph graph) {
+  auto* kept = new KnnGraph(std::move(graph));
   nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<KnnGraph*>(pointer); });
   const size_t shape[] = {static_cast<size_t>(kept->rows()), static_cast<size_t>(kept->k())};
   using ReadOnly = nb::ndarray<nb::numpy, nb::ro, nb::ndim<2>>;
   return nb::make_tuple(ReadOnly(kept->ids(), 2, shape, owner, nullptr, nb::dtype<int64_t>()).cast(),
                         ReadOnly(kept->distances(), 2, shape, owner, nullptr, nb::dtype<float>()).cast());
+}
+
+nb::tuple load(const nb::bytes& ids, const nb::bytes& distances, const std::string& metric,
+               const CallOptions& options) {
+  const Metric wanted = parse_metric(metric);
+  return arrays_of(called(options, [&](const Resources& resources) {
+    return load_graph(path_of(ids), path_of(distances), wanted, resources);
+  }));
+}
+
+nb::tuple load_folder(const nb::bytes& folder, const CallOptions& options) {
+  KnnGraph graph =
+      called(options, [&](const Resources& resources) { return load_graph_folder(path_of(folder), resources); });
+  const std::string metric(name_of(graph.metric()));
+  return nb::make_tuple(arrays_of(std::move(graph)), metric);
 }
 
 void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distances, const CallOptions& options) {
@@ -169,6 +182,9 @@ void bind_knn_graph(nb::module_& module) {
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),
              nb::sig("def load_graph(ids: bytes, distances: bytes, metric: str, options: CallOptions) -> " KITH_PY_PAIR),
              "Read-only arrays of a graph that is one, mapped where the files lie so.");
+  module.def("load_graph_folder", &load_folder, nb::arg("folder"), nb::arg("options"),
+             nb::sig("def load_graph_folder(folder: bytes, options: CallOptions) -> tuple[" KITH_PY_PAIR ", str]"),
+             "The arrays of a graph's folder, mapped, and its metric.");
 
   nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph that the caller keeps for a call.")
       .def("__init__", &make_given, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),

@@ -1,5 +1,7 @@
 """kith graph: build, merge, extend, refine, eval, info, path."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -162,3 +164,33 @@ def test_merge_extend_refine(kith, data, tmp_path):
     assert "as many of each" in kith.fails(2, "graph", "merge", *both, "--data", parts[0], *out)
     assert "--ids FILE ... REQUIRED" in kith.ok("graph", "merge", "--help").out
     assert not [name for name in leftovers(tmp_path) if "tmp" in name]
+
+
+def test_a_folder(kith, data, tmp_path):
+    """Ids, distances and a report with hashes: those of the same graph in two files, however it came about."""
+    build = ["graph", "build", "--data", data[1], "-k", 7]
+    made = kith.ok(*build, "--out", tmp_path / "graph", "--json").json["result"]
+    assert sorted(path.name for path in (tmp_path / "graph").iterdir()) == ["distances.npy", "ids.npy", "report.json"]
+    written = json.loads((tmp_path / "graph" / "report.json").read_text())
+    assert (written["metric"], written["rows"], written["k"]) == ("l2", 800, 7)
+    assert {name: written[name] for name in made["hashes"]} == made["hashes"]
+    shown = kith.ok("graph", "info", "--graph", tmp_path / "graph", "--json").json["result"]
+    assert shown["hashes"] == made["hashes"] and shown["graph"]["metric"] == "l2"
+    assert made["hashes"]["ids_xxh3"] in kith.ok("graph", "info", "--graph", tmp_path / "graph").out
+    ids, distances = tmp_path / "ids.npy", tmp_path / "distances.npy"
+    kith.ok(*build, "--out-ids", ids, "--out-distances", distances, "--threads", 1)
+    apart = kith.ok("graph", "info", "--ids", ids, "--distances", distances, "--json").json["result"]
+    assert apart["hashes"] == made["hashes"]
+    assert ids.read_bytes() == (tmp_path / "graph" / "ids.npy").read_bytes()
+
+    changed = np.load(tmp_path / "graph" / "distances.npy")
+    changed[-1, -1] += 1
+    np.save(tmp_path / "graph" / "distances.npy", changed)
+    assert "hashes differ" in kith.fails(3, "graph", "info", "--graph", tmp_path / "graph")
+    (tmp_path / "graph" / "report.json").unlink()
+    assert "no report.json" in kith.fails(2, "graph", "info", "--graph", tmp_path / "graph")
+    assert "--out FOLDER" in kith.fails(2, *build)
+    assert "--out FOLDER" in kith.fails(2, *build, "--out", tmp_path / "graph", "--out-ids", ids)
+    assert "--out FOLDER" in kith.fails(2, *build, "--out-ids", ids)
+    assert "--graph FOLDER" in kith.fails(2, "graph", "info")
+    assert "cannot make the folder" in kith.fails(3, *build, "--out", data[1])

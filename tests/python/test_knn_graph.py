@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -304,3 +305,23 @@ def test_limits_hold_for_what_is_made_of_a_graph(vectors, tmp_path):
     with pytest.raises(MemoryError):
         kith.KnnGraph.load(*files, memory_limit=1000)
     assert (kith.KnnGraph.load(*files, memory_limit=1 << 24).ids == graph.ids).all()
+
+
+def test_a_folder_is_mapped(tmp_path: Path) -> None:
+    """As kith graph build --out writes it: two arrays and a report."""
+    x = np.random.default_rng(1).standard_normal((300, 4)).astype(np.float32)
+    graph = kith.knn_graph(x, k=5, metric="cosine")
+    np.save(tmp_path / "ids.npy", graph.ids)
+    np.save(tmp_path / "distances.npy", graph.distances)
+    lines = ['"kith_graph": 1', '"metric": "cosine"', '"rows": 300', '"k": 5']
+    hashes = ['"ids_xxh3": "0000000000000001"', '"distances_xxh3": "0000000000000002"']
+    (tmp_path / "report.json").write_text("{\n  " + ",\n  ".join(lines + hashes) + "\n}\n")
+    for limit in (None, 100_000):
+        again = kith.KnnGraph.load(tmp_path, memory_limit=limit)
+        assert again.metric == "cosine" and np.array_equal(again.ids, graph.ids)
+        assert np.array_equal(again.distances, graph.distances) and not again.ids.flags.writeable
+    with pytest.raises(ValueError, match="is of the metric 'cosine', not 'l2'"):
+        kith.KnnGraph.load(tmp_path, metric="l2")
+    (tmp_path / "report.json").unlink()
+    with pytest.raises(ValueError, match="holds no report.json"):
+        kith.KnnGraph.load(tmp_path)

@@ -9,6 +9,7 @@
 #include "core/within_limits.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
+#include "graph/handle/graph_files.hpp"
 #include "io/file_mapping.hpp"
 #include "io/matrix_file.hpp"
 
@@ -31,11 +32,12 @@ struct GraphArray {
   HostBuffer memory;
 };
 
-bool lies_as(const MatrixFile& file, ElementType element, const Resources& resources) {
+bool lies_as(const MatrixFile& file, ElementType element, GraphMapping mapping, const Resources& resources) {
   const FileLayout& layout = file.layout();
   const int64_t begin = layout.data_offset + layout.row_header_bytes;
-  return resources.options().host_memory_limit == kNoLimit && layout.element == element &&
-         layout.row_header_bytes == 0 && begin % layout.element_bytes() == 0 && file.values().mappable() != nullptr;
+  const bool may = mapping == GraphMapping::always || resources.options().host_memory_limit == kNoLimit;
+  return may && layout.element == element && layout.row_header_bytes == 0 &&
+         begin % layout.element_bytes() == 0 && file.values().mappable() != nullptr;
 }
 
 int64_t rows_at_once(int64_t k, int64_t bytes_each) {
@@ -58,9 +60,9 @@ void read_in_pieces(int64_t rows, int64_t piece, const Resources& resources, con
 // read(first, count, out) brings rows of the file.
 template <typename T, typename File, typename Read>
 T* array_of(const std::string& path, const File& file, ElementType element, std::string_view purpose, GraphArray& array,
-            const Resources& resources, const Read& read) {
+            GraphMapping mapping, const Resources& resources, const Read& read) {
   const MatrixFile matrix(path);
-  if (lies_as(matrix, element, resources)) {
+  if (lies_as(matrix, element, mapping, resources)) {
     array.mapped = map_matrix(matrix);
     return reinterpret_cast<T*>(const_cast<std::byte*>(array.mapped.values));  // which KnnGraph never writes to
   }
@@ -75,6 +77,11 @@ T* array_of(const std::string& path, const File& file, ElementType element, std:
 }  // namespace
 
 KnnGraph load_graph(const std::string& ids, const std::string& distances, Metric metric, const Resources& resources) {
+  return load_graph_files(ids, distances, metric, GraphMapping::without_limit, resources);
+}
+
+KnnGraph load_graph_files(const std::string& ids, const std::string& distances, Metric metric, GraphMapping mapping,
+                          const Resources& resources) {
   if (name_of(metric) == "?") throw InvalidArgument(fmt::format("metric {} is none", static_cast<int>(metric)));
   const IdFile id_file(ids);
   const VectorFile distance_file(distances);
@@ -86,10 +93,10 @@ KnnGraph load_graph(const std::string& ids, const std::string& distances, Metric
   KnnGraph graph = within_limits("the graph", resources, [&](const Resources& used) {
     const auto arrays = std::make_shared<std::array<GraphArray, 2>>();
     NeighborsView view;
-    view.ids = array_of<int64_t>(ids, id_file, ElementType::i64, "the graph's ids", (*arrays)[0], used,
+    view.ids = array_of<int64_t>(ids, id_file, ElementType::i64, "the graph's ids", (*arrays)[0], mapping, used,
                                  [&](int64_t first, int64_t count, int64_t* out) { id_file.read(first, count, out); });
     view.distances = array_of<float>(distances, distance_file, ElementType::f32, "the graph's distances", (*arrays)[1],
-                                     used, [&](int64_t first, int64_t count, float* out) {
+                                     mapping, used, [&](int64_t first, int64_t count, float* out) {
                                        distance_file.read(first, MutableMatrixView(out, count, distance_file.cols()));
                                      });
     view.queries = id_file.rows();

@@ -1,0 +1,200 @@
+#include <kith/graph_folder.hpp>
+
+#include <kith/error.hpp>
+#include <kith/graph_file.hpp>
+
+#include "core/parallel_for.hpp"
+#include "graph/handle/graph_files.hpp"
+#include "io/atomic_file_writer.hpp"
+#include "io/container/xxh3.hpp"
+#include "io/disk.hpp"
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <variant>
+
+namespace kith {
+namespace {
+
+constexpr int kFolderVersion = 1;
+constexpr std::string_view kVersionKey = "kith_graph";
+
+std::string ids_in(const std::string& folder) { return folder + "/ids.npy"; }
+std::string distances_in(const std::string& folder) { return folder + "/distances.npy"; }
+std::string report_in(const std::string& folder) { return folder + "/report.json"; }
+
+std::string quoted(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      json += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      json += c;
+    }
+  }
+  return json + '"';
+}
+
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+// One line for each key, so that what is read back is found by its line. Times and memory are left out: the same graph
+// has the same report.
+class ReportText {
+ public:
+  void add(std::string_view key, std::string_view json) {
+    text_ += fmt::format("{}\n  {}: {}", text_.empty() ? "{" : ",", quoted(key), json);
+  }
+  std::string take() const { return text_ + "\n}\n"; }
+
+ private:
+  std::string text_;
+};
+
+std::string json_of(const GraphParameter& parameter) {
+  if (const auto* flag = std::get_if<bool>(&parameter.value)) return *flag ? "true" : "false";
+  if (const auto* count = std::get_if<int64_t>(&parameter.value)) return std::to_string(*count);
+  if (const auto* real = std::get_if<double>(&parameter.value)) return number(*real);
+  return quoted(std::get<std::string>(parameter.value));
+}
+
+std::string report_text(const KnnGraph& graph, const GraphHashes& hashes) {
+  const GraphReport& report = graph.report();
+  ReportText text;
+  text.add(kVersionKey, std::to_string(kFolderVersion));
+  text.add("metric", quoted(name_of(graph.metric())));
+  text.add("rows", std::to_string(graph.rows()));
+  text.add("k", std::to_string(graph.k()));
+  text.add("ids_xxh3", quoted(fmt::format("{:016x}", hashes.ids)));
+  text.add("distances_xxh3", quoted(fmt::format("{:016x}", hashes.distances)));
+  text.add("method", quoted(report.method));
+  std::string parameters;
+  for (const GraphParameter& parameter : report.parameters) {
+    parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", quoted(parameter.name), json_of(parameter));
+  }
+  text.add("parameters", "{" + parameters + "}");
+  if (report.recall) {
+    text.add("recall", number(report.recall->recall));
+    text.add("standard_error", number(report.recall->standard_error));
+    text.add("rows_looked_at", std::to_string(report.recall->rows));
+  }
+  text.add("reached", report.reached ? "true" : "false");
+  return text.take();
+}
+
+// The values of a report that Kith wrote.
+class WrittenReport {
+ public:
+  WrittenReport(std::string text, std::string path) : text_(std::move(text)), path_(std::move(path)) {}
+
+  std::string_view value(std::string_view key) const {
+    const std::string mark = fmt::format("\n  {}: ", quoted(key));
+    const size_t at = text_.find(mark);
+    if (at == std::string::npos) throw_corrupt(path_, 0, fmt::format("there is no line for {}", quoted(key)));
+    const size_t begin = at + mark.size();
+    std::string_view found = std::string_view(text_).substr(begin, text_.find('\n', begin) - begin);
+    if (found.ends_with(',')) found.remove_suffix(1);
+    if (found.size() >= 2 && found.front() == '"' && found.back() == '"') found = found.substr(1, found.size() - 2);
+    return found;
+  }
+
+  template <typename Integer>
+  Integer integer(std::string_view key, int base = 10) const {
+    const std::string_view text = value(key);
+    Integer read = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      throw_corrupt(path_, 0, fmt::format("{} is '{}', which is no number", quoted(key), printable(text)));
+    }
+    return read;
+  }
+
+ private:
+  std::string text_;
+  std::string path_;
+};
+
+template <typename T>
+uint64_t hash_of(const T* values, int64_t count, ProgressMeter& meter) {
+  constexpr int64_t kPiece = int64_t{1} << 20;  // values
+  Xxh3 hash;
+  for (int64_t first = 0; first < count; first += kPiece) {
+    const int64_t some = std::min(kPiece, count - first);
+    hash.update(std::as_bytes(std::span(values + first, static_cast<size_t>(some))));
+    meter.add(some);
+    meter.poll();
+  }
+  return hash.digest();
+}
+
+}  // namespace
+
+GraphHashes hash_graph(const KnnGraph& graph, const Resources& resources) {
+  const KnnGraph here = graph.to(MemorySpace::host(), resources);
+  const int64_t count = here.rows() * here.k();
+  ProgressMeter meter("hash", 2 * count, resources);
+  const GraphHashes hashes{hash_of(here.ids(), count, meter), hash_of(here.distances(), count, meter)};
+  meter.finish();
+  return hashes;
+}
+
+void save_graph_folder(const KnnGraph& graph, const std::string& folder, const Resources& resources) {
+  const KnnGraph here = graph.to(MemorySpace::host(), resources);
+  Disk& disk = real_disk();
+  disk.make_folder(folder);
+  const std::string text = report_text(graph, hash_graph(here, resources));
+  // Between the arrays that were there and the new ones the folder has no report, and so holds no graph.
+  disk.remove(report_in(folder));
+  disk.sync_folder(folder);
+  save_graph(here, ids_in(folder), distances_in(folder), resources);
+  AtomicFileWriter report(report_in(folder));
+  report.write(text.data(), static_cast<int64_t>(text.size()));
+  report.commit();
+}
+
+GraphFolderInfo graph_folder_info(const std::string& folder) {
+  constexpr int64_t kMostBytes = 1 << 20;
+  const std::string path = report_in(folder);
+  Disk& disk = real_disk();
+  if (!disk.exists(path)) {
+    throw InvalidArgument(fmt::format(
+        "'{}' holds no report.json, and so no whole graph; give a folder that kith graph build --out has made", folder));
+  }
+  const std::unique_ptr<DiskFile> file = disk.open(path);
+  if (file->size() > kMostBytes) throw_corrupt(path, kMostBytes, "a report of a graph is shorter");
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  file->read(0, text.data(), file->size());
+  const WrittenReport report(std::move(text), path);
+  const int version = report.integer<int>(kVersionKey);
+  if (version > kFolderVersion) {
+    throw Unsupported(fmt::format("'{}' is of version {}, and this Kith knows up to {}", path, version, kFolderVersion));
+  }
+  GraphFolderInfo info;
+  try {
+    info.metric = parse_metric(report.value("metric"));
+  } catch (const InvalidArgument& error) {
+    throw_corrupt(path, 0, error.what());
+  }
+  info.rows = report.integer<int64_t>("rows");
+  info.k = report.integer<int64_t>("k");
+  info.hashes = {report.integer<uint64_t>("ids_xxh3", 16), report.integer<uint64_t>("distances_xxh3", 16)};
+  return info;
+}
+
+KnnGraph load_graph_folder(const std::string& folder, const Resources& resources) {
+  const GraphFolderInfo info = graph_folder_info(folder);
+  const KnnGraph graph = load_graph_files(ids_in(folder), distances_in(folder), info.metric, GraphMapping::always, resources);
+  if (graph.rows() != info.rows || graph.k() != info.k) {
+    throw_corrupt(report_in(folder), 0,
+                  fmt::format("the report is of {} x {} neighbours, and the arrays have {} x {}", info.rows, info.k,
+                              graph.rows(), graph.k()));
+  }
+  return graph;
+}
+
+}  // namespace kith
