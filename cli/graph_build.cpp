@@ -2,6 +2,7 @@
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_folder.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/vector_file.hpp>
 
 #include "exit_codes.hpp"
@@ -93,6 +94,11 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
+    if (to_folder && run.memory_limit) {  // it may be too little for all rows
+      made = knn_graph_folder(data, options.folder, options.params, resources);
+      hashes = graph_folder_info(options.folder).hashes;
+      return;
+    }
     const WholeVectors x(options.data, resources);
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();

@@ -7,6 +7,8 @@
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
 
+#include <string>
+
 namespace kith {
 
 KITH_EXPORT KnnGraph knn_graph(const VectorFile& x, const KnnGraphParams& params = {},
@@ -15,5 +17,11 @@ KITH_EXPORT KnnGraph knn_graph(const VectorFile& x, const KnnGraphParams& params
 // The neighbours of every row into the caller's rows x k arrays.
 KITH_EXPORT GraphReport knn_graph(const VectorFile& x, const NeighborsView& out, const KnnGraphParams& params,
                                   const Resources& resources = Resources());
+
+// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where a limit has no room for the rows and
+// the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found; other methods need the
+// memory that their OutOfMemory names.
+KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder,
+                                         const KnnGraphParams& params = {}, const Resources& resources = Resources());
 
 }  // namespace kith

@@ -18,7 +18,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
-from kith._sources import SourceLike, array_of, as_source
+from kith._sources import SourceLike, array_of, as_source, wrapped
 from kith._spanning_tree import SpanningTree
 
 if TYPE_CHECKING:
@@ -462,6 +462,7 @@ def knn_graph(
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
     update: str | None = None,
+    out: PathLike | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
@@ -507,6 +508,10 @@ def knn_graph(
         Of ``"nn_descent"``: ends when at most ``delta * rows * k`` neighbours have entered in a round (0.001).
     update : str, optional
         Of ``"nn_descent"``: ``"selective"`` offers each sample its nearest alone, ``"all"`` every compared pair.
+    out : str or path-like, optional
+        A folder for ``ids.npy``, ``distances.npy`` and ``report.json``, which are mapped then (`KnnGraph.load`); `x` are files,
+        or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` is too little for all rows,
+        ``method="exact"`` goes over the files.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -541,7 +546,13 @@ def knn_graph(
         iterations=iterations, delta=delta, update=update,
     )  # fmt: skip
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-        source = as_source(x)
+        source = as_source(x) if out is None else wrapped(x)
+        if out is not None:
+            if source is None:
+                raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
+            told = _kith.knn_graph_folder(source, path_bytes(out), number, name, way, finite, wish, options)
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
+            return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
             (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))

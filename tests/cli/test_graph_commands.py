@@ -194,3 +194,17 @@ def test_a_folder(kith, data, tmp_path):
     assert "--out FOLDER" in kith.fails(2, *build, "--out-ids", ids)
     assert "--graph FOLDER" in kith.fails(2, "graph", "info")
     assert "cannot make the folder" in kith.fails(3, *build, "--out", data[1])
+
+
+def test_the_exact_graph_under_a_limit(kith, tmp_path):
+    """The rows alone take 8 MB; the graph is that of all memory."""
+    x = np.random.default_rng(1).standard_normal((4000, 512)).astype(np.float32)
+    (tmp_path / "parts").mkdir()
+    for part in range(4):
+        np.save(tmp_path / "parts" / f"{part}.npy", x[1000 * part : 1000 * part + 1000])
+    build = ["graph", "build", "--data", tmp_path / "parts" / "*.npy", "-k", 5, "--method", "exact", "--threads", 2, "--json"]
+    hashes = [
+        kith.ok(*build, *limit, "--out", tmp_path / "g").json["result"]["hashes"]
+        for limit in ((), ("--memory-limit", "14M"), ("--memory-limit", "100M"))
+    ]
+    assert hashes[0] == hashes[1] == hashes[2]

@@ -2,6 +2,7 @@
 #include <kith/graph_folder.hpp>
 
 #include <kith/error.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/vector_file.hpp>
 
 #include "core/memory_budget.hpp"
@@ -10,6 +11,7 @@
 #include "graph/same_graph.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
+#include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
@@ -77,6 +79,57 @@ TEST(GraphFolder, WithoutAReportThereIsNoGraph) {
   }
   std::filesystem::remove(directory.path("g/report.json"));
   expect_refusal<InvalidArgument>([&] { (void)load_graph_folder(folder, on_cpu()); }, "holds no report.json");
+}
+
+// Under limits from that of the graph in memory down to a tenth of the rows, from one file and from several.
+TEST(GraphFolder, TheExactGraphOfFilesIsTheSameUnderAnyLimit) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(reference::Shape::near_duplicates, 1200, 160, 1);  // 768 KB
+  for (int64_t part = 0; part < 3; ++part) {
+    write_vectors(directory.path("p" + std::to_string(part) + ".npy"), rows.view().slice(400 * part, 400));
+  }
+  const VectorFile files(directory.path("p*.npy"));
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+    const KnnGraphParams params{.k = 7, .metric = metric, .method = GraphMethod::exact};
+    const KnnGraph truth = knn_graph(rows.view(), params, on_cpu());
+    const GraphHashes expected = hash_graph(truth, on_cpu());
+    std::string report;
+    for (const int64_t limit : {kNoLimit, int64_t{64} << 20, int64_t{600} << 10}) {
+      ResourceOptions options;
+      options.device = Device::cpu();
+      options.threads = 2;
+      options.host_memory_limit = limit;
+      const Resources resources(options);
+      EXPECT_EQ(knn_graph_folder(files, directory.path("g"), params, resources).method, "exact");
+      EXPECT_EQ(graph_folder_info(directory.path("g")).hashes, expected) << limit;
+      expect_same_bytes(truth, load_graph_folder(directory.path("g"), resources));
+      EXPECT_EQ(resources.host_memory()->used(), 0);
+      const std::string written = directory.read("g/report.json");
+      EXPECT_EQ(report.empty() ? written : report, written);
+      report = written;
+    }
+  }
+}
+
+TEST(GraphFolder, TooSmallALimitIsNamedAndWorks) {
+  const TemporaryDirectory directory;
+  write_vectors(directory.path("x.npy"), reference::make_floats(reference::Shape::gaussian, 3000, 16, 1).view());
+  const VectorFile files(directory.path("x.npy"));
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells}) {
+    const auto build = [&](int64_t limit) {
+      ResourceOptions options;
+      options.device = Device::cpu();
+      options.threads = 1;
+      options.host_memory_limit = limit;
+      return knn_graph_folder(files, directory.path("g"), {.k = 5, .method = method}, Resources(options));
+    };
+    const auto refused = testing::thrown<OutOfMemory>([&] { (void)build(1000); });
+    ASSERT_TRUE(refused);
+    EXPECT_FALSE(std::filesystem::exists(directory.path("g/report.json")));
+    EXPECT_THROW((void)build(refused->bytes_needed() - 1), OutOfMemory);
+    EXPECT_EQ(build(refused->bytes_needed()).method, name_of(method));
+    std::filesystem::remove_all(directory.path("g"));
+  }
 }
 
 }  // namespace

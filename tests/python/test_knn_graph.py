@@ -325,3 +325,17 @@ def test_a_folder_is_mapped(tmp_path: Path) -> None:
     (tmp_path / "report.json").unlink()
     with pytest.raises(ValueError, match="holds no report.json"):
         kith.KnnGraph.load(tmp_path)
+
+
+def test_out_is_a_folder_of_the_same_bytes(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((3000, 64)).astype(np.float32)
+    np.save(tmp_path / "a.npy", x[:1300])
+    np.save(tmp_path / "b.npy", x[1300:])
+    truth = kith.knn_graph(x, k=5, method="exact")
+    for source in (str(tmp_path / "[ab].npy"), x):
+        for limit in (None, 600_000):
+            graph = kith.knn_graph(source, k=5, method="exact", out=tmp_path / "g", memory_limit=limit, threads=2)
+            assert np.array_equal(graph.ids, truth.ids) and np.array_equal(graph.distances, truth.distances)
+            assert graph.report.method == "exact"
+    with pytest.raises(ValueError, match="out needs files"):
+        kith.knn_graph(x.tolist(), k=5, out=tmp_path / "g")

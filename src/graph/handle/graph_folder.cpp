@@ -1,12 +1,12 @@
-#include <kith/graph_folder.hpp>
+#include "graph/handle/graph_folder.hpp"
 
 #include <kith/error.hpp>
-#include <kith/graph_file.hpp>
 
 #include "core/parallel_for.hpp"
+#include "graph/handle/graph_access.hpp"
+#include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_files.hpp"
 #include "io/atomic_file_writer.hpp"
-#include "io/container/xxh3.hpp"
 #include "io/disk.hpp"
 #include "io/file_error.hpp"
 
@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <variant>
 
@@ -63,15 +65,14 @@ std::string json_of(const GraphParameter& parameter) {
   return quoted(std::get<std::string>(parameter.value));
 }
 
-std::string report_text(const KnnGraph& graph, const GraphHashes& hashes) {
-  const GraphReport& report = graph.report();
+std::string report_text(const GraphFolderInfo& info, const GraphReport& report) {
   ReportText text;
   text.add(kVersionKey, std::to_string(kFolderVersion));
-  text.add("metric", quoted(name_of(graph.metric())));
-  text.add("rows", std::to_string(graph.rows()));
-  text.add("k", std::to_string(graph.k()));
-  text.add("ids_xxh3", quoted(fmt::format("{:016x}", hashes.ids)));
-  text.add("distances_xxh3", quoted(fmt::format("{:016x}", hashes.distances)));
+  text.add("metric", quoted(name_of(info.metric)));
+  text.add("rows", std::to_string(info.rows));
+  text.add("k", std::to_string(info.k));
+  text.add("ids_xxh3", quoted(fmt::format("{:016x}", info.hashes.ids)));
+  text.add("distances_xxh3", quoted(fmt::format("{:016x}", info.hashes.distances)));
   text.add("method", quoted(report.method));
   std::string parameters;
   for (const GraphParameter& parameter : report.parameters) {
@@ -143,18 +144,53 @@ GraphHashes hash_graph(const KnnGraph& graph, const Resources& resources) {
   return hashes;
 }
 
+GraphFolderWriter::GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k)
+    : folder_((real_disk().make_folder(folder), folder)),
+      rows_(rows),
+      k_(k),
+      ids_(ids_in(folder), rows, k),
+      distances_(distances_in(folder), DType::f32, rows, k) {}
+
+void GraphFolderWriter::append(const NeighborsView& part) {
+  const auto count = static_cast<size_t>(part.queries * part.k);
+  ids_.append(part.ids, part.queries);
+  distances_.append(MatrixView(part.distances, part.queries, part.k));
+  id_hash_.update(std::as_bytes(std::span(part.ids, count)));
+  distance_hash_.update(std::as_bytes(std::span(part.distances, count)));
+}
+
+void GraphFolderWriter::finish(Metric metric, const GraphReport& report) {
+  const std::string text =
+      report_text({metric, rows_, k_, {id_hash_.digest(), distance_hash_.digest()}}, report);
+  // First everything that can fail, a full disk for instance.
+  ids_.sync();
+  distances_.sync();
+  // Between the arrays that were there and the new ones the folder has no report, and so holds no graph.
+  real_disk().remove(report_in(folder_));
+  real_disk().sync_folder(folder_);
+  ids_.commit();
+  distances_.commit();
+  AtomicFileWriter written(report_in(folder_));
+  written.write(text.data(), static_cast<int64_t>(text.size()));
+  written.commit();
+}
+
 void save_graph_folder(const KnnGraph& graph, const std::string& folder, const Resources& resources) {
   const KnnGraph here = graph.to(MemorySpace::host(), resources);
-  Disk& disk = real_disk();
-  disk.make_folder(folder);
-  const std::string text = report_text(graph, hash_graph(here, resources));
-  // Between the arrays that were there and the new ones the folder has no report, and so holds no graph.
-  disk.remove(report_in(folder));
-  disk.sync_folder(folder);
-  save_graph(here, ids_in(folder), distances_in(folder), resources);
-  AtomicFileWriter report(report_in(folder));
-  report.write(text.data(), static_cast<int64_t>(text.size()));
-  report.commit();
+  check_graph(here, resources);  // what is written can be loaded again
+  GraphFolderWriter writer(folder, here.rows(), here.k());
+  constexpr int64_t kWrittenAtOnce = int64_t{4} << 20;
+  const int64_t piece = std::max<int64_t>(kWrittenAtOnce / std::max<int64_t>(here.k() * 12, 1), 1);
+  const NeighborsView all = GraphAccess::view(here);
+  ProgressMeter meter("write", here.rows(), resources);
+  for (int64_t first = 0; first < here.rows(); first += piece) {
+    const int64_t count = std::min(piece, here.rows() - first);
+    writer.append({all.ids + first * all.k, all.distances + first * all.k, count, all.k, {}});
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+  writer.finish(graph.metric(), graph.report());
 }
 
 GraphFolderInfo graph_folder_info(const std::string& folder) {

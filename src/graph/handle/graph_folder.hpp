@@ -1,0 +1,35 @@
+// Writes a graph's folder, some rows after the other. Without finish() the folder holds no graph.
+#pragma once
+
+#include <kith/graph_folder.hpp>
+#include <kith/graph_report.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/vector_file.hpp>
+
+#include "io/container/xxh3.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith {
+
+class GraphFolderWriter {
+ public:
+  // Makes the folder where it is not there. A graph in it stays until finish().
+  GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k);
+
+  // The neighbours of the next rows, in host memory.
+  void append(const NeighborsView& part);
+  void finish(Metric metric, const GraphReport& report);
+
+ private:
+  const std::string folder_;
+  const int64_t rows_;
+  const int64_t k_;
+  IdFileWriter ids_;
+  VectorFileWriter distances_;
+  Xxh3 id_hash_;
+  Xxh3 distance_hash_;
+};
+
+}  // namespace kith
