@@ -39,9 +39,9 @@ int64_t direct_blocks(int64_t k, int64_t cols, int multiprocessors) {
   return std::max<int64_t>(1, std::min<int64_t>(multiprocessors, kMostBytes / (8 * list_room(k))));
 }
 
-// Whether a list may have vectors within the query's reach; by a warp. `query` is in shared memory, as it was given: for
-// distances only.
-__device__ bool may_reach(const ListRerankTask& task, const double* query, uint32_t list, double scale, float reach) {
+// How far the query is from what the list's halves are less, in the scaled unit; by a warp. `query` is in shared memory,
+// as it was given: for distances only.
+__device__ double origin_distance(const ListRerankTask& task, const double* query, uint32_t list, double scale) {
   const auto cols = static_cast<int>(task.lists.codec.format.cols);
   const bool has_origin = task.lists.has_origin();
   double square = 0;
@@ -50,11 +50,37 @@ __device__ bool may_reach(const ListRerankTask& task, const double* query, uint3
     const double difference = query[col] - origin;
     square = fma(difference, difference, square);
   }
-  square = warp_sum(square);
-  const ListFacts facts = task.prepared.facts[list];
-  const double nearest = sqrt(square) * scale - static_cast<double>(facts.norm) - facts.residual;
-  // Not where anything is NaN or infinite. The slack is for the roundings here.
-  return !(nearest > reach + sqrt(square) * scale * 0x1p-30);
+  return sqrt(warp_sum(square)) * scale;
+}
+
+// Whether a list may have vectors within the query's reach. Yes where anything is NaN or infinite. The slack is for the
+// roundings of the distance.
+__device__ bool may_reach(const ListFacts& facts, double distance, double reach) {
+  const double nearest = distance - static_cast<double>(facts.norm) - facts.residual;
+  return !(nearest > reach + distance * 0x1p-30);
+}
+
+// The same of one vector x, where bounds are by row: it is |x - c| from the list's origin, and no nearer to the query
+// than what that differs from the query's own distance. With what rounding moved the vector by, r, and e = kRowShare
+//   (1 - e) |b|^2 - r^2 / e <= |x - c|^2 <= (1 + e) (|b|^2 + r^2 / e),
+// and row_slack(), which both terms have, is more than r^2 / e. Of half of all squares; the small shares are for the
+// terms' roundings.
+__device__ bool row_may_reach(const PreparedLists& prepared, int64_t position, double distance, double reach) {
+  const double upper = prepared.upper_terms[position];
+  const double lower = prepared.lower_terms[position];
+  const double farthest = 2 * upper * (1 + kRowShare + 0x1p-20);
+  const double nearest = 2 * (lower - (kRowShare + 0x1p-20) * upper);
+  const double within = distance * (1 - 0x1p-30) - reach;  // a vector must be as far from the origin as that,
+  const double beyond = distance * (1 + 0x1p-30) + reach;  // and no farther than that
+  return !(within > 0 && farthest < within * within) && !(nearest > beyond * beyond);
+}
+
+// The k-th key so far as a reach, ties included.
+__device__ double reach_of(const ListKey& key, uint64_t entry, double scale) {
+  const double found = key_of_ordered(ordered_of(entry));
+  const double distance = key.kind == KeyKind::l2 ? found : sqrt(found);
+  const double reach = distance * scale * (1 + 2 * kKeyLoss);
+  return reach_in_range(key, reach, scale) ? reach_with_ties(key, reach, scale) : HUGE_VAL;
 }
 
 struct DirectCut {
@@ -70,6 +96,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int listed;
   __shared__ uint32_t numbers[kSlotsTogether];
+  __shared__ double distances[kSlotsTogether];
   auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
@@ -78,6 +105,8 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   const Reader reader(task.lists.codec, task.lists.codes);
   ptx::wait_for_kernel_before();
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
+  const ListKey key_of_lists = task.lists.key();
+  const bool by_row = key_of_lists.has_distances() && key_of_lists.by_row && !key_of_lists.unit;
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
   const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
   const int64_t shared_work = shared_queries * cut.parts;
@@ -92,7 +121,8 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
-    const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;
+    const bool bounded = task.reaches != nullptr && key_of_lists.has_distances() && task.unsure[query] == 0;
+    double reach = bounded ? task.reaches[query] : HUGE_VAL;
     for (int64_t slot = 0; slot < task.slots; ++slot) {
       if (slot % kSlotsTogether == 0) {
         __syncthreads();
@@ -100,22 +130,29 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
           const uint64_t probe = slot + next < task.slots ? task.probes[query * task.slots + slot + next] : kPadding;
           uint32_t number = kSkipped;
           if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
-          if (number != kSkipped && bounded && !may_reach(task, values, number, scale, task.reaches[query])) {
-            number = kSkipped;
+          double distance = 0;
+          if (number != kSkipped && (bounded || by_row)) {
+            distance = origin_distance(task, values, number, scale);
+            if (!may_reach(task.prepared.facts[number], distance, reach)) number = kSkipped;
           }
-          if (thread % 32 == 0) numbers[next] = number;
+          if (thread % 32 == 0) {
+            numbers[next] = number;
+            distances[next] = distance;
+          }
         }
         __syncthreads();
       }
       const uint32_t number = numbers[slot % kSlotsTogether];
       if (number == kSkipped) continue;
+      const double distance = distances[slot % kSlotsTogether];
       const int64_t end = task.lists.offsets[number + 1];
       for (int64_t begin = task.lists.offsets[number]; begin < end; begin += kRun) {
         if (run++ % parts != part) continue;
         const int64_t run_end = begin + kRun < end ? begin + kRun : end;
         for (int64_t first = begin; first < run_end; first += kTogether) {
           const int64_t position = first + thread / kRowThreads;
-          if (position < run_end && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
+          const bool looks = position < run_end && (!by_row || row_may_reach(task.prepared, position, distance, reach));
+          if (looks && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
             const float key =
                 stored_key(task.lists, reader, values, inverse_q, code_bytes, static_cast<uint32_t>(position), number);
             const uint64_t entry = pack_neighbor(ordered_key(key), task.lists.rows[position]);
@@ -125,10 +162,13 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
         __syncthreads();
         const int have = listed;
         __syncthreads();
-        if (have + kRun <= cut.room) continue;
+        // As soon as k are known, where that rules vectors out.
+        const bool tells = by_row && bound == kPadding && have >= k;
+        if (have + kRun <= cut.room && !tells) continue;
         sort_in_place(list, have);
         if (have >= k) {
           bound = list[k - 1];
+          if (by_row) reach = fmin(reach, reach_of(key_of_lists, bound, scale));
           if (thread == 0) listed = k;
         }
         __syncthreads();

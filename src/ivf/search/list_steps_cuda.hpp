@@ -86,9 +86,10 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream);
 // lists, of which the k smallest are kept.
 //
 // A list is skipped where the query's reach ends before it begins: |x - c| is larger than the reach and the list's
-// radius together. The first queries are shared by several blocks, each with every so many runs of vectors; the last of
-// them to be done brings their lists together. A block for each of the others. Bound by double arithmetic and decoding.
-// What it needs of device memory:
+// radius together. Where bounds are by row, so is a vector whose distance from c differs from the query's by more than
+// the reach, and the k-th key so far is a reach too: of norms over decades few vectors are compared. The first queries
+// are shared by several blocks, each with every so many runs of vectors; the last of them to be done brings their lists
+// together. A block for each of the others. Bound by double arithmetic and decoding. What it needs of device memory:
 struct DirectMemory {
   uint32_t* arrived = nullptr;  // kSharedQueries, zeroed before
   uint64_t* parts = nullptr;    // direct_part_entries(k)
