@@ -43,7 +43,7 @@ struct GraphReport {
   std::vector<GraphParameter> parameters;
   std::optional<GraphRecall> recall;  // none: unknown
   bool reached = true;                // the recall that was asked for
-  std::optional<GraphForecast> forecast;  // where rows were cut into cells, also if another method was sooner
+  std::optional<GraphForecast> forecast;  // where cells were learned, also if another method was sooner
   std::vector<GraphRound> rounds;
   double seconds = 0;
   int64_t peak_host_bytes = 0;    // the most that Kith had allocated for it, the graph included

@@ -60,7 +60,7 @@ class GraphReport:
     reached: bool = True
     """Whether the recall that was asked for was reached."""
     forecast: GraphForecast | None = None
-    """What cells were foreseen to take, where rows were cut into cells; also if another method was sooner."""
+    """What cells were foreseen to take, where cells were learned; also if another method was sooner."""
     rounds: tuple[GraphRound, ...] = ()
     """What each round did."""
     seconds: float = 0.0

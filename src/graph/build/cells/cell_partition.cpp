@@ -75,7 +75,8 @@ CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const C
       offsets_(wish.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
   if (wish.recall && control != nullptr) {
-    forecast_ = foresee_probes(*wish.recall, *control, x, wish.metric, *this, resources);
+    const ControlTies ties(*control, x, wish.metric, resources);
+    forecast_ = foresee_probes(*wish.recall, *control, ties, *this, resources);
   }
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
   const RankWindow first = window_from(0, 1);

@@ -64,7 +64,8 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
 }
 
 CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
-                                     std::shared_ptr<const DeviceContext> context, const Resources& resources)
+                                     const ControlTies* ties, std::shared_ptr<const DeviceContext> context,
+                                     const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
       resources_(resources.with_progress({}).with_log({})),
@@ -74,7 +75,7 @@ CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish&
       likely_(probes_),
       own_(rows.view().rows(), "the cells", context_, resources_) {
   learn_centres(wish);
-  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, rows.view(), wish.metric, *this, resources.with_log({}));
+  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, *ties, *this, resources.with_log({}));
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
 }
 

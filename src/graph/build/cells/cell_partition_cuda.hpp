@@ -42,12 +42,11 @@ class NearCells {
 
 class CellPartitionCuda final : public CellPlaces {
  public:
-  // Where a recall is wanted, the control rows foresee how many probes it needs.
+  // Where a recall is wanted, the control rows foresee how many probes it needs, with their ties, which are given then.
   CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
-                    std::shared_ptr<const DeviceContext> context, const Resources& resources);
+                    const ControlTies* ties, std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
   int64_t cells() const override { return cells_; }
-  int64_t probes() const { return probes_; }
   const ProbeForecast& forecast() const { return forecast_; }
   // Each row's own cell.
   const uint32_t* own() const { return own_.data(); }

@@ -45,8 +45,8 @@ class CellStepsCuda final : public CellSteps {
         context_(lists.context()),
         resources_(lists.resources()),
         metric_(wish.metric),
+        wish_(wish),
         control_(lists.control()),
-        cells_(rows_, wish, control_, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
     operands_.kind = key_kind(metric_);
     operands_.dtype = rows_.rows().dtype;
@@ -54,24 +54,36 @@ class CellStepsCuda final : public CellSteps {
     operands_.cols = rows_.cols();
     operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
     look_at_control_rows();
+    if (!wish.recall) return;
+    ties_.emplace(control_, rows_.view(), metric_, resources_.with_log({}));
+    forecast_.mean_near = ties_->mean_near();
+    forecast_.crowded = ties_->is_crowded();
+  }
+
+  void learn() override {
+    if (cells_) return;
+    cells_.emplace(rows_, wish_, control_, ties_ ? &*ties_ : nullptr, context_, resources_);
+    forecast_ = cells_->forecast();
+    ties_.reset();
   }
 
   void cut() override {
     if (layout_) return;
-    cells_.rank(cells_.window_from(0, 1));
-    layout_.emplace(cells_.sizes());
+    learn();
+    cells_->rank(cells_->window_from(0, 1));
+    layout_.emplace(cells_->sizes());
     place_rows();
     make_operands();
     make_space();
   }
 
-  int64_t probes() const override { return cells_.probes(); }
-  const ProbeForecast& forecast() const override { return cells_.forecast(); }
-  int64_t pairs(int64_t probes) const override { return cells_.pairs(probes); }
+  int64_t probes() const override { return ranked_probes(wish_); }
+  const ProbeForecast& forecast() const override { return forecast_; }
+  int64_t pairs(int64_t probes) const override { return cells_->pairs(probes); }
   double blur() const override { return blur_; }
 
   void count_waves(int64_t widest) override {
-    rank(last_rank_window(cells_.probes(), lists_.rows));
+    rank(last_rank_window(probes(), lists_.rows));
     make_slots(std::min(widest, probes_at_once()) * lists_.rows + layout_->cells() * kQueryTile);
   }
 
@@ -79,8 +91,8 @@ class CellStepsCuda final : public CellSteps {
     own_ = first == 0;
     int64_t pairs = 0;
     for (int64_t at = first; at < end;) {
-      if (!cells_.ranked().holds(at)) rank(cells_.window_from(at, end));
-      const int64_t next = std::min({at + probes_at_once(), cells_.ranked().end(), end});
+      if (!cells_->ranked().holds(at)) rank(cells_->window_from(at, end));
+      const int64_t next = std::min({at + probes_at_once(), cells_->ranked().end(), end});
       pairs += part(at, next, meter);
       at = next;
     }
@@ -105,7 +117,7 @@ class CellStepsCuda final : public CellSteps {
   void rank(const RankWindow& window) {
     memory_ = {};  // which holds nothing between waves
     slots_ = {};
-    cells_.rank(window);
+    cells_->rank(window);
     make_space();
   }
   void make_slots(int64_t count) {
@@ -133,13 +145,13 @@ class CellStepsCuda final : public CellSteps {
     const int64_t places = layout_->places();
     place_rows_ = DeviceArray<uint32_t>(places, "the rows of each cell", context_, resources_);
     row_places_ = DeviceArray<uint32_t>(lists_.rows, "the rows of each cell", context_, resources_);
-    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    const auto cells = static_cast<int64_t>(cells_->sizes().size());
     const DeviceArray<uint32_t> next(cells, "the cells", context_, resources_);
     std::vector<uint32_t> first;
     for (const int64_t tile : layout_->first_tiles) first.push_back(static_cast<uint32_t>(tile * kOperandTile));
     context_->copy_values(next.data(), first.data(), cells);
     context_->fill(place_rows_.data(), 0xFF, places);
-    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, next.data(), place_rows_.data(), row_places_.data(),
+    launch_put_places({cells_->own(), 1, lists_.rows, 0, 1}, cells, next.data(), place_rows_.data(), row_places_.data(),
                       stream());
     context_->synchronize();  // `first` is on its way
   }
@@ -273,8 +285,8 @@ class CellStepsCuda final : public CellSteps {
 
   // Sorts the rows by the cells that they probe.
   WaveTiles collect(int64_t first, int64_t end) {
-    const CellColumns columns = cells_.columns(first, end);
-    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    const CellColumns columns = cells_->columns(first, end);
+    const auto cells = static_cast<int64_t>(cells_->sizes().size());
     uint32_t* const next = at(space_.next);
     zero(space_.next);
     launch_count_cells(columns, cells, next, stream());
@@ -437,8 +449,11 @@ class CellStepsCuda final : public CellSteps {
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
   const Metric metric_;
+  const CellsWish wish_;
   const ControlRows& control_;
-  CellPartitionCuda cells_;
+  std::optional<ControlTies> ties_;
+  ProbeForecast forecast_;
+  std::optional<CellPartitionCuda> cells_;
   const ProductEngine engine_;
   std::optional<CellLayout> layout_;
   CellSpacePlan space_;

@@ -32,9 +32,11 @@ class CellSteps {
   virtual ~CellSteps() = default;
   // That every row can make.
   virtual int64_t probes() const = 0;
+  // Until cells are learned, of the ties alone.
   virtual const ProbeForecast& forecast() const = 0;
-  // Assigns every row to its cell, which all below needs; until then the centres are known, and what they foresee. May be
-  // called again. The CPU does it when it is made.
+  // Learns the cells' centres, by which probes are foreseen; then assigns every row to its cell, which all below needs.
+  // May be called again. The CPU does both when it is made.
+  virtual void learn() {}
   virtual void cut() {}
   // The pairs that so many probes of every row compare, estimated where not all are ranked.
   virtual int64_t pairs(int64_t probes) const = 0;
@@ -52,7 +54,7 @@ class CellSteps {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Learns cells of the rows; the waves write the lists, which must outlive it.
+// Cells of the rows; the waves write the lists, which must outlive it.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
 // The lists lie on a GPU. Where the metric is no product, the CPU compares.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);

@@ -1,13 +1,8 @@
 #include "graph/build/cells/probe_forecast.hpp"
 
-#include <kith/knn.hpp>
-#include <kith/matrix_buffer.hpp>
-
-#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "rows/row_sample.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -16,10 +11,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostNear = 4096;      // rows looked at for a control row
-constexpr int64_t kMostTied = 64;        // control rows whose ties are searched; they stand for all that have ties
 constexpr int64_t kPairsAtOnce = 65536;  // of a control row and one near it
-constexpr int64_t kTiedAtOnce = 16;      // control rows that are searched again
 
 // A control row and a row as near as its last neighbour.
 struct NearPair {
@@ -29,81 +21,49 @@ struct NearPair {
 
 class Forecast {
  public:
-  Forecast(const ControlRows& control, const MatrixView& x, Metric metric, CellPlaces& places,
-           const Resources& resources)
+  Forecast(const ControlRows& control, const ControlTies& ties, CellPlaces& places, const Resources& resources)
       : control_(control),
-        x_(x),
-        metric_(metric),
+        ties_(ties),
         places_(places),
         resources_(resources.with_progress({})),
         meter_("foresee", static_cast<int64_t>(control.rows().size()), resources),
-        most_near_(std::min(std::max(kMostNear, control.k()), x.rows() - 1)),
         alone_(static_cast<size_t>(places.cells()), 0),
         with_ties_(alone_) {}
 
   void follow_control_rows() {
     const auto count = static_cast<int64_t>(control_.rows().size());
     for (int64_t i = 0; i < count; ++i) {
-      if (control_.has_ties(i)) {
-        tied_.push_back(static_cast<uint32_t>(i));
-        continue;
-      }
-      for (const uint32_t row : control_.neighbors(i)) pairs_.push_back({static_cast<uint32_t>(i), row});
-      if (static_cast<int64_t>(pairs_.size()) + control_.k() > kPairsAtOnce) follow_pairs(alone_);
+      if (!control_.has_ties(i)) add_pairs(static_cast<uint32_t>(i), control_.neighbors(i), control_.k(), alone_);
     }
     follow_pairs(alone_);
-    const auto tied = static_cast<int64_t>(tied_.size());
-    meter_.add(count - tied);
-    // Spread over all that have ties, in rounds of which each is spread too. Where most of a round are crowded, others would
-    // say the same, and each takes long.
-    const int64_t most = std::min(tied, kMostTied);
-    const int64_t rounds = divide_up(most, kTiedAtOnce);
-    for (int64_t round = 0; round < rounds && 2 * crowded_ <= searched_; ++round) {
-      std::vector<uint32_t> some;
-      for (int64_t i = round; i < most; i += rounds) some.push_back(tied_[static_cast<size_t>(i * tied / most)]);
-      search_tied(some);
-      searched_ += static_cast<int64_t>(some.size());
+    meter_.add(count - ties_.tied());
+    for (size_t i = 0; i < ties_.searched().size(); ++i) {
+      add_pairs(ties_.searched()[i], ties_.near(static_cast<int64_t>(i)), ties_.most_near(), with_ties_);
     }
-    meter_.add(tied);
+    follow_pairs(with_ties_);
+    meter_.add(ties_.tied());
     meter_.finish();
   }
 
   int64_t probes_for(double recall) const {
     const auto control_rows = static_cast<int64_t>(control_.rows().size());
-    const auto tied = static_cast<int64_t>(tied_.size());
+    const auto searched = static_cast<int64_t>(ties_.searched().size());
     int64_t alone = 0;
     int64_t with_ties = 0;
     for (int64_t probe = 0; probe < places_.cells(); ++probe) {
       alone += alone_[static_cast<size_t>(probe)];
       with_ties += with_ties_[static_cast<size_t>(probe)];
-      const int64_t found = alone + (searched_ > 0 ? with_ties * tied / searched_ : 0);
+      const int64_t found = alone + (searched > 0 ? with_ties * ties_.tied() / searched : 0);
       if (control_.recall_of(std::min(found, control_rows * control_.k())) >= recall) return probe + 1;
     }
     return places_.cells();
   }
 
-  double mean_near() const {
-    const auto control_rows = static_cast<double>(control_.rows().size());
-    const double tied = static_cast<double>(tied_.size()) / control_rows;
-    const auto k = static_cast<double>(control_.k());
-    return searched_ == 0 ? k : (1 - tied) * k + tied * static_cast<double>(near_) / static_cast<double>(searched_);
-  }
-
-  bool is_crowded() const {
-    constexpr int64_t kNotFew = 50;  // one of so many
-    const auto tied = static_cast<int64_t>(tied_.size());
-    return searched_ > 0 && kNotFew * crowded_ * tied / searched_ > static_cast<int64_t>(control_.rows().size());
-  }
-
   // What a batch takes at most.
   void count_memory() {
     const auto control_rows = static_cast<int64_t>(control_.rows().size());
-    const int64_t pairs = std::min(std::max(kPairsAtOnce, most_near_), control_rows * most_near_);
-    const int64_t tied = std::min(kTiedAtOnce, control_rows);
-    const MatrixBuffer queries(x_.dtype(), tied, x_.cols(), "the control rows", resources_);
-    count_call(resources_, [&](const Resources& counting) { (void)search(queries.view(), counting); });
-    const Neighbors near(tied, most_near_ + 1, resources_);  // while their pairs are followed
-    const std::vector<uint32_t> rows(static_cast<size_t>(std::min(pairs + control_rows, x_.rows())), 0);
+    const int64_t pairs = std::min(std::max(kPairsAtOnce, ties_.most_near()), control_rows * ties_.most_near());
+    const std::vector<uint32_t> rows(static_cast<size_t>(std::min(pairs + control_rows, ties_.all_rows())), 0);
     const std::vector<PlaceQuestion> questions(static_cast<size_t>(2 * pairs));
     const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
     const HostArray<uint32_t> found(2 * pairs, "rows near the control rows", resources_);
@@ -112,35 +72,10 @@ class Forecast {
   }
 
  private:
-  Neighbors search(const MatrixView& queries, const Resources& used) const {
-    const int64_t most = most_near_ + 1;  // the row itself may be one
-    return knn(queries, x_, {.k = most, .metric = metric_, .check_finite = false}, used);
-  }
-
-  // Follows all rows as near as the last neighbour of some control rows.
-  void search_tied(const std::vector<uint32_t>& some) {
-    std::vector<uint32_t> numbers;
-    for (const uint32_t control : some) numbers.push_back(control_.rows()[control]);
-    MatrixBuffer queries(x_.dtype(), static_cast<int64_t>(numbers.size()), x_.cols(), "the control rows", resources_);
-    ViewSource source(x_);
-    gather(source, numbers, queries.mutable_view(), resources_);
-    const Neighbors near = search(queries.view(), resources_);
-    for (size_t i = 0; i < some.size(); ++i) {
-      const auto query = static_cast<int64_t>(i);
-      const uint32_t last = control_.last_key(some[i]);
-      const bool all = list_key(metric_, near.distances(query)[near.k() - 1]) <= last;
-      crowded_ += all && near.k() < x_.rows() ? 1 : 0;
-      const auto whole = static_cast<int64_t>(pairs_.size()) + most_near_;  // where a row without itself among them ends
-      for (int64_t j = 0; j < near.k() && list_key(metric_, near.distances(query)[j]) <= last; ++j) {
-        if (static_cast<int64_t>(pairs_.size()) == whole) break;
-        const auto row = static_cast<uint32_t>(near.ids(query)[j]);
-        if (row == numbers[i]) continue;
-        pairs_.push_back({some[i], row});
-        ++near_;
-      }
-      if (static_cast<int64_t>(pairs_.size()) + most_near_ > kPairsAtOnce) follow_pairs(with_ties_);
-    }
-    follow_pairs(with_ties_);
+  // A control row with rows near it, `most` of them at most: as many as the next may bring have room too.
+  void add_pairs(uint32_t control, std::span<const uint32_t> near, int64_t most, std::vector<int64_t>& found) {
+    for (const uint32_t row : near) pairs_.push_back({control, row});
+    if (static_cast<int64_t>(pairs_.size()) + most > kPairsAtOnce) follow_pairs(found);
   }
 
   // Adds to `found` what each probe finds of the pairs, which are whole control rows', and forgets them.
@@ -216,17 +151,11 @@ class Forecast {
   }
 
   const ControlRows& control_;
-  const MatrixView x_;
-  const Metric metric_;
+  const ControlTies& ties_;
   CellPlaces& places_;
   const Resources resources_;
   ProgressMeter meter_;
-  const int64_t most_near_;
   std::vector<NearPair> pairs_;
-  std::vector<uint32_t> tied_;  // control rows
-  int64_t searched_ = 0;        // of these
-  int64_t crowded_ = 0;         // of these
-  int64_t near_ = 0;            // rows as near as their last neighbours
   // Neighbours that each probe finds of control rows without ties, and of those whose ties were searched.
   std::vector<int64_t> alone_;
   std::vector<int64_t> with_ties_;
@@ -234,17 +163,17 @@ class Forecast {
 
 }  // namespace
 
-ProbeForecast foresee_probes(double recall, const ControlRows& control, const MatrixView& x, Metric metric,
-                             CellPlaces& places, const Resources& resources) {
+ProbeForecast foresee_probes(double recall, const ControlRows& control, const ControlTies& ties, CellPlaces& places,
+                             const Resources& resources) {
   constexpr double kMostOfThem = 0.8;
   if (control.rows().empty()) return {};
-  Forecast forecast(control, x, metric, places, resources);
+  Forecast forecast(control, ties, places, resources);
   if (only_counts(resources)) {
     forecast.count_memory();
     return {};
   }
   forecast.follow_control_rows();
-  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), forecast.mean_near(), forecast.is_crowded()};
+  return {forecast.probes_for(recall), forecast.probes_for(kMostOfThem), ties.mean_near(), ties.is_crowded()};
 }
 
 }  // namespace kith

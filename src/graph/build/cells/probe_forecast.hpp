@@ -2,20 +2,18 @@
 //
 // After e probes two rows have been compared if either has the other's cell among its first e. The true neighbours of
 // the control rows are known, so what these rows will have found after e probes follows from where a few cells come
-// among the probes of a few rows. A row that ties with the last true neighbour counts as found too: where there are
-// ties, up to 4,096 rows of each of 256 control rows are looked at.
+// among the probes of a few rows. A row that ties with the last true neighbour counts as found too
+// (control_ties.hpp).
 //
 // The forecast is what the control rows will show, exactly, where there are no such ties and all cells are ranked (up
 // to kMostCellsRanked; else places are still counted among all). It is close in any case.
 //
-// Cost: (control rows x (1 + neighbours)) x cells distances; where there are ties, one more exact search of those rows, and
-// up to a million rows x cells.
+// Cost: (control rows x (1 + neighbours)) x cells distances; where there are ties, up to 262,144 rows x cells.
 #pragma once
 
-#include <kith/metric.hpp>
 #include <kith/resources.hpp>
-#include <kith/view.hpp>
 
+#include "graph/build/cells/control_ties.hpp"
 #include "graph/lists/control_rows.hpp"
 
 #include <cstdint>
@@ -42,15 +40,15 @@ class CellPlaces {
                            std::span<const PlaceQuestion> questions, uint32_t* places) = 0;
 };
 
-// Probes of every row, at most all cells, with which every pair is compared. 0: nobody knows, since there is no control
-// row, or memory is only counted.
+// Probes of every row, at most all cells, with which every pair is compared. 0: nobody knows, since there are no cells
+// yet or no control row, or memory is only counted.
 struct ProbeForecast {
   int64_t needed = 0;       // the fewest that reach the recall
   int64_t for_descent = 0;  // the fewest that find four of five neighbours: from there on NN-Descent finds the rest
   double mean_near = 0;     // rows as near as the last neighbour of a control row
   bool crowded = false;     // not few control rows have more such rows than are looked at
 };
-ProbeForecast foresee_probes(double recall, const ControlRows& control, const MatrixView& x, Metric metric,
-                             CellPlaces& places, const Resources& resources);
+ProbeForecast foresee_probes(double recall, const ControlRows& control, const ControlTies& ties, CellPlaces& places,
+                             const Resources& resources);
 
 }  // namespace kith

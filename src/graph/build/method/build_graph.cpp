@@ -160,8 +160,9 @@ GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& for
 }
 
 // Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
-// exact search, and the lists are empty. Where it is soonest even if all cells were alike, which makes the fewest
-// pairs, and products told as much of all rows as of the control rows, the rows are not put into them.
+// exact search, and the lists are empty. Where it is soonest even if one probe were enough, cells are not learned;
+// where it is even if all cells were alike, which makes the fewest pairs, the rows are not put into them. Both take
+// products to tell as much of all rows as of the control rows.
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
                                           const Resources& resources) {
@@ -186,19 +187,27 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const auto soonest = [&](const CellsWork& work) {
     return soonest_method(problem, forecast, work, steps->probes(), may_descend, device);
   };
-  CellsWork least = balanced_work(problem, static_cast<double>(forecast.needed));
-  least.blur = steps->blur();
-  report.forecast = {forecast.needed, static_cast<int64_t>(least.pairs)};
-  GraphMethod method = soonest(least);
+  const auto least_work = [&] {
+    CellsWork work = balanced_work(problem, static_cast<double>(std::max<int64_t>(forecast.needed, 1)));
+    work.blur = steps->blur();
+    return work;
+  };
+  GraphMethod method = soonest(least_work());
+  if (method != GraphMethod::exact) {
+    steps->learn();
+    method = soonest(least_work());
+  }
+  if (forecast.needed > 0) report.forecast = {forecast.needed, static_cast<int64_t>(least_work().pairs)};
   if (method != GraphMethod::exact) {
     steps->cut();
     put_forecast(*steps, report);
     const auto pairs = static_cast<double>(report.forecast->comparisons);
     method = soonest({static_cast<double>(forecast.needed), pairs, 0, steps->blur()});
   }
-  resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: {} for a recall of {}; {} probes would do by cells",
-                                            x.rows(), name_of(resources.device()), name_of(method), params.recall,
-                                            report.forecast->probes));
+  const std::string by_cells = report.forecast ? fmt::format("{} probes would do by cells", report.forecast->probes)
+                                               : std::string("cells could not be sooner");
+  resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: {} for a recall of {}; {}", x.rows(),
+                                            name_of(resources.device()), name_of(method), params.recall, by_cells));
   report.method = name_of(method);
   if (method == GraphMethod::exact) return std::nullopt;
   if (method == GraphMethod::cells) return begin_by_cells(*steps, lists, wish, report, resources);
