@@ -119,6 +119,24 @@ TEST_F(CudaCells, OneHugeCellAndEmptyOnes) {
   expect_cells_parity(make_floats(Shape::all_equal, 5000, 6, 5).view(), by_cells(9, Metric::cosine, 7, 3));
 }
 
+// Three or four distinct rows in eight cells: some cells have no rows, and every row probes one of these sooner or
+// later.
+TEST_F(CudaCells, FewerDistinctRowsThanCells) {
+  for (const int64_t distinct : {3, 4}) {
+    auto x = make_floats(Shape::gaussian, 4400, 1, 5);
+    for (int64_t i = 0; i < x.rows; ++i) x.row(i)[0] = 0.25f + static_cast<float>((i * 7 + i / 11) % distinct);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      SCOPED_TRACE(::testing::Message() << distinct << " distinct rows, " << name_of(metric));
+      for (const int64_t probes : {1, 2, 4, 8}) expect_cells_parity(x.view(), by_cells(10, metric, 8, probes));
+      KnnGraphParams rounds;  // which begin with eight cells
+      rounds.k = 10;
+      rounds.metric = metric;
+      rounds.method = GraphMethod::nn_descent;
+      expect_same_bytes(knn_graph(x.view(), rounds, on_cpu()), knn_graph(x.view(), rounds, on_cuda()));
+    }
+  }
+}
+
 // Few values, so that distances are equal: far more pairs pass than a piece has room for.
 TEST_F(CudaCells, MorePairsThanThereIsRoomFor) {
   auto x = make_floats(Shape::gaussian, 9000, 40, 5);

@@ -175,6 +175,12 @@ TEST_F(CudaGraphIndexSmall, OnItsDeviceWithLimitsAndErrors) {
     } catch (const InvalidArgument& error) {
       EXPECT_NE(std::string(error.what()).find("31"), std::string::npos) << error.what();
     }
+    try {
+      (void)index.range_search(bad.view(), {.radius = 3.0F}, on_cuda());
+      ADD_FAILURE() << "what is near NaN was looked for";
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("31"), std::string::npos) << error.what();
+    }
     const Neighbors again = index.search(queries.view(), {.k = 10}, on_cuda());
     EXPECT_EQ(std::memcmp(again.ids(), expected.ids(), 500 * sizeof(int64_t)), 0);
   }
