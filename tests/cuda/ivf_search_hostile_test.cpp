@@ -90,6 +90,35 @@ TEST_F(CudaIvfSearchSmall, NormsOverDecadesInALongList) {
   }
 }
 
+// Over ten decades most vectors are no halves at all beside the longest: queries among them are compared directly, with
+// what lies about as far from the centres as they do.
+TEST_F(CudaIvfSearchSmall, NormsOverTenDecades) {
+  for (const auto& [kind, k] :
+       std::vector<std::tuple<KeyKind, int64_t>>{{KeyKind::l2, 10}, {KeyKind::squared_l2, 100}}) {
+    const int64_t cols = 24;
+    const std::vector<int64_t> lengths{20000, 5000, 3000, 600, 2049, 1};
+    Lists lists = make_lists(stored(cols, DType::f32), kind, false, lengths, 60, 1, 40);
+    Numbers numbers(61);
+    const auto fill = [&](float* row, const float* centre) {
+      const float length = std::pow(10.0f, 5 * numbers.uniform());
+      for (int64_t col = 0; col < cols; ++col) row[col] = centre[col] + numbers.uniform() * length;
+    };
+    for (int64_t list = 0; list < 3; ++list)
+      std::fill_n(lists.centres.begin() + list * cols, cols, 0.01f * static_cast<float>(list));
+    auto* row = reinterpret_cast<float*>(lists.codes.data());
+    for (size_t list = 0; list < lengths.size(); ++list) {
+      for (int64_t i = 0; i < lengths[list]; ++i, row += cols)
+        fill(row, lists.centres.data() + static_cast<int64_t>(list) * cols);
+    }
+    Queries queries = make_queries(lists, 200, 4, 62);
+    for (int64_t query = 0; query < queries.count; ++query)
+      fill(queries.values.data() + query * cols, lists.centres.data());
+    expect_same(lists, queries, k);
+    const Way by_row{ProductEngine::automatic, 0, -1, true, 40, false, ScanTerm::none, true};
+    EXPECT_GT(search_on_gpu(lists, queries, k, {}, int64_t{1} << 30, by_row).directly, 20u);
+  }
+}
+
 // What is not finite has keys too: NaN comes last.
 TEST_F(CudaIvfSearchSmall, ValuesThatAreNotFinite) {
   for (const KeyKind kind : kKinds) {

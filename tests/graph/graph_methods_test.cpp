@@ -509,6 +509,33 @@ TEST(MethodChoice, ManyTiesMakeCellsSlower) {
   EXPECT_EQ(choose_graph_method(problem, work, false, DeviceKind::cuda), GraphMethod::exact);
 }
 
+// So that no cells need be learned to know it.
+TEST(MethodChoice, WhatIsSoonerThanOneProbeIsSoonerThanMore) {
+  int sooner = 0;
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) {
+    for (const int64_t rows : {3000, 30000, 300000, 3000000}) {
+      for (const double blur : {0.0, 0.5, 0.9, 1.0}) {
+        for (const double ties : {0.0, 100.0}) {
+          const GraphProblem problem{rows, 128, 15, Metric::l2, 0.99};
+          const auto chosen = [&](double probes, bool descends) {
+            CellsWork work = balanced_work(problem, probes);
+            work.blur = blur;
+            work.ties = ties * static_cast<double>(rows);
+            return choose_graph_method(problem, work, descends, device);
+          };
+          if (chosen(1, true) != GraphMethod::exact) continue;
+          ++sooner;
+          for (const double probes : {1.0, 2.0, 30.0}) {
+            EXPECT_EQ(chosen(probes, true), GraphMethod::exact) << rows << " rows, " << probes << " probes";
+            EXPECT_EQ(chosen(probes, false), GraphMethod::exact) << rows << " rows, " << probes << " probes";
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(sooner, 4);
+}
+
 TEST(MethodChoice, AReportSaysWhatWasForeseenAndWhatItTook) {
   const auto x = reference::make_kind("low_rank_24", 9000, 3);
   KnnGraphParams params;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
-constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at
+constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at,
+constexpr int kSiftRun = 4 * kThreads;             // the same where most are ruled out first
 constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
 constexpr uint32_t kSkipped = 0xFFFFFFFFu;
 constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
@@ -75,6 +76,24 @@ __device__ bool row_may_reach(const PreparedLists& prepared, int64_t position, d
   return !(within > 0 && farthest < within * within) && !(nearest > beyond * beyond);
 }
 
+// Positions first .. end - 1, no more than kSiftRun, of those vectors that may be within reach; returns how many. A thread
+// for each vector. `count` is 0 before.
+__device__ int sift_rows(const ListRerankTask& task, int64_t first, int64_t end, double distance, double reach,
+                         uint32_t* sifted, int* count) {
+  bool near[kSiftRun / kThreads];
+  KITH_UNROLL
+  for (int i = 0; i < kSiftRun / kThreads; ++i) {  // all loads are under way together
+    const int64_t position = first + i * kThreads + static_cast<int>(threadIdx.x);
+    near[i] = position < end && row_may_reach(task.prepared, position, distance, reach);
+  }
+  KITH_UNROLL
+  for (int i = 0; i < kSiftRun / kThreads; ++i) {
+    if (near[i]) sifted[atomicAdd(count, 1)] = static_cast<uint32_t>(first + i * kThreads) + threadIdx.x;
+  }
+  __syncthreads();
+  return *count;
+}
+
 // The k-th key so far as a reach, ties included.
 __device__ double reach_of(const ListKey& key, uint64_t entry, double scale) {
   const double found = key_of_ordered(ordered_of(entry));
@@ -97,6 +116,8 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   __shared__ int listed;
   __shared__ uint32_t numbers[kSlotsTogether];
   __shared__ double distances[kSlotsTogether];
+  __shared__ uint32_t sifted[kSiftRun];
+  __shared__ int sifted_count;
   auto* const values = vectors<double>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
@@ -107,6 +128,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const ListKey key_of_lists = task.lists.key();
   const bool by_row = key_of_lists.has_distances() && key_of_lists.by_row && !key_of_lists.unit;
+  const int run_rows = by_row ? kSiftRun : kRun;
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
   const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
   const int64_t shared_work = shared_queries * cut.parts;
@@ -117,7 +139,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const int parts = shares ? cut.parts : 1;
     const int64_t query = cut.all ? i : int64_t{task.left.queries[i]};
     __syncthreads();
-    if (thread == 0) listed = 0;
+    if (thread == 0) listed = sifted_count = 0;
     const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
@@ -146,25 +168,29 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
       if (number == kSkipped) continue;
       const double distance = distances[slot % kSlotsTogether];
       const int64_t end = task.lists.offsets[number + 1];
-      for (int64_t begin = task.lists.offsets[number]; begin < end; begin += kRun) {
+      const auto add = [&](int64_t position) {
+        if (task.kept != nullptr && !is_kept(task.kept, task.lists.rows[position])) return;
+        const float key =
+            stored_key(task.lists, reader, values, inverse_q, code_bytes, static_cast<uint32_t>(position), number);
+        const uint64_t entry = pack_neighbor(ordered_key(key), task.lists.rows[position]);
+        if (thread % kRowThreads == 0 && entry < bound) list[atomicAdd(&listed, 1)] = entry;
+      };
+      for (int64_t begin = task.lists.offsets[number]; begin < end; begin += run_rows) {
         if (run++ % parts != part) continue;
-        const int64_t run_end = begin + kRun < end ? begin + kRun : end;
-        for (int64_t first = begin; first < run_end; first += kTogether) {
-          const int64_t position = first + thread / kRowThreads;
-          const bool looks = position < run_end && (!by_row || row_may_reach(task.prepared, position, distance, reach));
-          if (looks && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
-            const float key =
-                stored_key(task.lists, reader, values, inverse_q, code_bytes, static_cast<uint32_t>(position), number);
-            const uint64_t entry = pack_neighbor(ordered_key(key), task.lists.rows[position]);
-            if (thread % kRowThreads == 0 && entry < bound) list[atomicAdd(&listed, 1)] = entry;
-          }
+        const int64_t run_end = begin + run_rows < end ? begin + run_rows : end;
+        if (by_row) {
+          const int near = sift_rows(task, begin, run_end, distance, reach, sifted, &sifted_count);
+          for (int at = thread / kRowThreads; at < near; at += kTogether) add(sifted[at]);
+        } else {
+          for (int64_t position = begin + thread / kRowThreads; position < run_end; position += kTogether) add(position);
         }
         __syncthreads();
         const int have = listed;
+        if (thread == 0) sifted_count = 0;
         __syncthreads();
-        // As soon as k are known, where that rules vectors out.
-        const bool tells = by_row && bound == kPadding && have >= k;
-        if (have + kRun <= cut.room && !tells) continue;
+        // Where that rules vectors out, as soon as k are known, and then whenever as many more came as are sorted quickly.
+        const bool tells = by_row && have >= (bound == kPadding ? k : k + kRun);
+        if (have + run_rows <= cut.room && !tells) continue;
         sort_in_place(list, have);
         if (have >= k) {
           bound = list[k - 1];
