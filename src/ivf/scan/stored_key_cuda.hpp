@@ -1,6 +1,7 @@
 // Keys of queries and vectors of lists: the canonical key of a stored vector, and the scale of estimates.
 #pragma once
 
+#include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
@@ -20,6 +21,14 @@ __device__ inline float stored_key(const DeviceListsView& lists, const Reader& r
                                   : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
   const double* const inverse_norm = lists.inverse_norms == nullptr ? nullptr : lists.inverse_norms + position;
   return code_key(keys_of(lists), reader, query, inverse_q, lists.codes + position * code_bytes, centre, inverse_norm);
+}
+
+// The key of a neighbour as a reach, ties included; of distances, but for those of vectors of length 1.
+__device__ inline double reach_of(const ListKey& key, uint64_t neighbor, double scale) {
+  const double found = key_of_ordered(ordered_of(neighbor));
+  const double distance = key.kind == KeyKind::l2 ? found : sqrt(found);
+  const double reach = distance * scale * (1 + 2 * kKeyLoss);
+  return reach_in_range(key, reach, scale) ? reach_with_ties(key, reach, scale) : HUGE_VAL;
 }
 
 // The scale of a query's distances, or of its keys for products, in the search of lists: what an estimate's unit is.

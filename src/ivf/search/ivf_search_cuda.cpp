@@ -324,7 +324,7 @@ ListRerankTask rerank_task(const ProbedLists& now, const IvfSearchShape& shape, 
 }  // namespace
 
 void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
-                       std::byte* memory, cudaStream_t stream) {
+                       std::byte* memory, cudaStream_t stream, bool begun) {
   const IvfWorkspace at(shape, plan);
   ProbedLists now = task;
   now.lists.by_row = plan.by_row;
@@ -334,6 +334,8 @@ void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, c
   ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors);
   rerank.candidates.entries = at.candidates.in(memory);
   rerank.reaches = at.reaches.in(memory);
+  rerank.elsewhere = task.elsewhere;
+  rerank.begun = begun;
   launch_list_direct(rerank, direct_memory(at, memory), stream);
 }
 
@@ -430,6 +432,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
                          task.kept == nullptr ? task.repeats : nullptr, shape.k};
     select.lists_candidates = !plan.cut.samples();
     launch_list_select(select, stream);
+    if (task.elsewhere != nullptr) launch_shorten_reaches(select, task.elsewhere + done * shape.k, stream);
     mark();
 
     scan.items += shape.lists + 1;
@@ -443,6 +446,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
     rerank.reaches = select.reaches;
+    rerank.elsewhere = task.elsewhere == nullptr ? nullptr : task.elsewhere + done * shape.k;
     // Shared memory holds them beside a vector, which may be long.
     const bool has_room = plan.cut.rescans && shape.format.cols <= kMostListCandidates;
     const int64_t usual_room = has_room ? kMostListCandidates : 1024;

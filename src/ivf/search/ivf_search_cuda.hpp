@@ -33,6 +33,7 @@ struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
   ScanTerms terms = {};               // what the plan says
+  const uint64_t* elsewhere = nullptr;  // the same of other lists: what is farther than its last is not looked for
   bool zeroed = false;                // zeroed_bytes() of the memory are zero; for one batch only
   bool leaves_direct = false;         // the last step is the caller's: launch_ivf_direct(); for one batch only
   ProductEngine engine = ProductEngine::automatic;
@@ -45,9 +46,9 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
 
 // The last step of a search that left it out, of all queries that are left: their lists by task.probes, which may be
-// fewer.
+// fewer. `begun`: task.neighbors hold what was found of them in other lists, sorted and padded.
 void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
-                       std::byte* memory, cudaStream_t stream);
+                       std::byte* memory, cudaStream_t stream, bool begun = false);
 
 // What that step counts in: kSharedQueries zeros before it is launched once more.
 uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);

@@ -4,7 +4,9 @@
 
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/device_array.hpp"
 #include "cuda/host_copy.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 #include "ivf/search/long_lists_cuda.hpp"
 
 #include <cstdint>
@@ -69,9 +71,13 @@ void search_left_queries(const IvfSearchTask& task, const IvfSearchShape& shape,
     const DeviceArray<uint64_t> fewer = probes_without(apart, task, shape, context, beyond);
     IvfSearchTask others = task;
     others.probes = fewer.data();
-    launch_ivf_direct(others, shape, plan, memory, stream);
-    context->synchronize();
+    // Long lists come first: what is found there rules out most of the others.
+    const DeviceArray<uint64_t> none(count * shape.k, kPurpose, context, beyond);
+    context->fill(none.data(), 0xFF, none.size());
+    launch_put_found(none.data(), left_queries(memory, shape, plan), count, shape.k, task.neighbors, stream);
     for (const LongList& list : apart) search_long_list(list, task, shape, metric, context, beyond);
+    launch_ivf_direct(others, shape, plan, memory, stream, true);
+    context->synchronize();       // before what it works on is freed
   } catch (const OutOfMemory&) {  // it can do without
     context->fill(directly_arrived(memory, shape, plan), 0, kSharedQueries);
     launch_ivf_direct(task, shape, plan, memory, stream);

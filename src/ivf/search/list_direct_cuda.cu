@@ -94,14 +94,6 @@ __device__ int sift_rows(const ListRerankTask& task, int64_t first, int64_t end,
   return *count;
 }
 
-// The k-th key so far as a reach, ties included.
-__device__ double reach_of(const ListKey& key, uint64_t entry, double scale) {
-  const double found = key_of_ordered(ordered_of(entry));
-  const double distance = key.kind == KeyKind::l2 ? found : sqrt(found);
-  const double reach = distance * scale * (1 + 2 * kKeyLoss);
-  return reach_in_range(key, reach, scale) ? reach_with_ties(key, reach, scale) : HUGE_VAL;
-}
-
 struct DirectCut {
   int room;   // of a block's list
   int parts;  // blocks that share one of the first queries
@@ -127,7 +119,9 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   ptx::wait_for_kernel_before();
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const ListKey key_of_lists = task.lists.key();
-  const bool by_row = key_of_lists.has_distances() && key_of_lists.by_row && !key_of_lists.unit;
+  // Whether lists are prepared, and a key is a reach.
+  const bool reaches = task.reaches != nullptr && key_of_lists.has_distances() && !key_of_lists.unit;
+  const bool by_row = reaches && key_of_lists.by_row;
   const int run_rows = by_row ? kSiftRun : kRun;
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
   const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
@@ -145,6 +139,15 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     int run = 0;
     const bool bounded = task.reaches != nullptr && key_of_lists.has_distances() && task.unsure[query] == 0;
     double reach = bounded ? task.reaches[query] : HUGE_VAL;
+    uint64_t* const out = task.neighbors + query * task.k;
+    if (task.elsewhere != nullptr) bound = task.elsewhere[query * task.k + k - 1];
+    if (task.begun && out[k - 1] < bound) bound = out[k - 1];
+    if (reaches && bound != kPadding) reach = fmin(reach, reach_of(key_of_lists, bound, scale));
+    if (task.begun) {
+      for (int at = thread; part == 0 && at < k; at += kThreads) {
+        if (out[at] != kPadding) list[atomicAdd(&listed, 1)] = out[at];
+      }
+    }
     for (int64_t slot = 0; slot < task.slots; ++slot) {
       if (slot % kSlotsTogether == 0) {
         __syncthreads();
@@ -153,7 +156,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
           uint32_t number = kSkipped;
           if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
           double distance = 0;
-          if (number != kSkipped && (bounded || by_row)) {
+          if (number != kSkipped && (bounded || reaches)) {
             distance = origin_distance(task, values, number, scale);
             if (!may_reach(task.prepared.facts[number], distance, reach)) number = kSkipped;
           }
@@ -194,7 +197,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
         sort_in_place(list, have);
         if (have >= k) {
           bound = list[k - 1];
-          if (by_row) reach = fmin(reach, reach_of(key_of_lists, bound, scale));
+          if (reaches) reach = fmin(reach, reach_of(key_of_lists, bound, scale));
           if (thread == 0) listed = k;
         }
         __syncthreads();
@@ -202,7 +205,6 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     }
     __syncthreads();
     sort_in_place(list, listed);
-    uint64_t* out = task.neighbors + query * task.k;
     if (shares) {
       uint64_t* const lists = given.parts + i * cut.parts * k;
       for (int at = thread; at < k; at += kThreads) lists[part * k + at] = at < listed ? list[at] : kPadding;

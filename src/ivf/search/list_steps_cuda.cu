@@ -191,7 +191,25 @@ __global__ void __launch_bounds__(kThreads)
   to[takes ? i : place] = from[takes ? place : i];
 }
 
+// A thread for each query.
+__global__ void __launch_bounds__(kThreads)
+    shorten_reaches_kernel(const __grid_constant__ ListSelectTask task, const uint64_t* elsewhere) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= task.query_count) return;
+  const uint64_t last = elsewhere[query * task.k + task.k - 1];
+  if (last == kPadding) return;
+  const double reach = reach_of(task.lists.key(), last, operand_scale(*task.prepared.largest));
+  // Rounded up. Of queries that are unsure nobody reads it.
+  if (reach < task.reaches[query]) task.reaches[query] = __double2float_ru(reach);
+}
+
 }  // namespace
+
+void launch_shorten_reaches(const ListSelectTask& task, const uint64_t* elsewhere, cudaStream_t stream) {
+  const ListKey key = task.lists.key();
+  if (!key.has_distances() || key.unit) return;
+  launch(shorten_reaches_kernel, Grid::over(task.query_count, kThreads), stream, task, elsewhere);
+}
 
 void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {
   launch(pack_probes_kernel, Grid::over(count, kThreads), stream, lists, count, packed);

@@ -59,6 +59,10 @@ struct ListSelectTask : ProbedLists {
 // Enqueues and returns.
 void launch_list_select(const ListSelectTask& task, cudaStream_t stream);
 
+// Reaches of queries that are no longer than the last of k neighbours that each has elsewhere, queries x k, sorted and
+// padded. Cosine's stay as they are. Enqueues and returns.
+void launch_shorten_reaches(const ListSelectTask& task, const uint64_t* elsewhere, cudaStream_t stream);
+
 // From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted. Where candidates are many the
 // k-th smallest estimate rules most of them out; four threads compute the canonical key of each of the others.
 //
@@ -77,6 +81,8 @@ struct ListRerankTask : ProbedLists {
   FailedQueries crowded = {};      // memory for those that are too much for a warp
   FailedQueries left = {};         // written by the one, read by the other
   uint64_t* neighbors = nullptr;   // queries x k, sorted, padded
+  const uint64_t* elsewhere = nullptr;  // the same of other lists, or none: launch_list_direct() needs nothing farther
+  bool begun = false;  // launch_list_direct() finds there, in the same form, what other lists have, and adds to it
 };
 
 // Enqueues and returns.
@@ -87,7 +93,7 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream);
 //
 // A list is skipped where the query's reach ends before it begins: |x - c| is larger than the reach and the list's
 // radius together. Where bounds are by row, so is a vector whose distance from c differs from the query's by more than
-// the reach, and the k-th key so far is a reach too: of norms over decades few vectors are compared. The first queries
+// the reach: of norms over decades few vectors are compared. The k-th key so far is a reach too. The first queries
 // are shared by several blocks, each with every so many runs of vectors; the last of them to be done brings their lists
 // together. A block for each of the others. Bound by double arithmetic and decoding. What it needs of device memory:
 struct DirectMemory {

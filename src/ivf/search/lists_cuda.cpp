@@ -557,12 +557,9 @@ class CudaBackend final : public ListsBackend {
       const ListsApart apart(task, shape, plan_.parts[p], search_.metric_, context_,
                              search_.resources_.with_progress({}));
       task.probes = apart.probes();
+      task.elsewhere = apart.found();
       scan_part(task, shape, plan_.parts[p]);
-      if (!apart.search()) {
-        task.probes = at(layout_.probes);
-        task.zeroed = false;
-        scan_part(task, shape, plan_.parts[p]);
-      }
+      apart.bring_in();
       if (p == 0) continue;
       launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
       std::swap(lists[0], lists[2]);

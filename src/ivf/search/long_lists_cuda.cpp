@@ -118,23 +118,33 @@ DeviceArray<uint64_t> probes_without(const std::vector<LongList>& lists, const I
 
 ListsApart::ListsApart(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan, Metric metric,
                        std::shared_ptr<const DeviceContext> context, const Resources& resources)
-    : task_(task), shape_(shape), metric_(metric), context_(std::move(context)), resources_(resources) {
+    : task_(task), shape_(shape), context_(std::move(context)), resources_(resources) {
   if (!may_have_lists_apart(task, shape, plan, metric)) return;
   try {
-    std::vector<LongList> found = find_lists_apart(task, shape, context_, resources_);
-    if (!found.empty()) probes_ = probes_without(found, task, shape, context_, resources_);
-    lists_ = std::move(found);
+    const std::vector<LongList> lists = find_lists_apart(task, shape, context_, resources_);
+    if (!lists.empty()) search(lists, metric);
   } catch (const OutOfMemory&) {  // it can do without
   }
 }
 
-bool ListsApart::search() const {
-  try {
-    for (const LongList& list : lists_) search_long_list(list, task_, shape_, metric_, context_, resources_);
-    return true;
-  } catch (const OutOfMemory&) {
-    return false;
-  }
+void ListsApart::search(const std::vector<LongList>& lists, Metric metric) {
+  const int64_t neighbors = shape_.queries * shape_.k;
+  probes_ = probes_without(lists, task_, shape_, context_, resources_);
+  found_ = DeviceArray<uint64_t>(neighbors, kLongLists, context_, resources_);
+  both_ = DeviceArray<uint64_t>(neighbors, kLongLists, context_, resources_);
+  context_->fill(found_.data(), 0xFF, neighbors);
+  IvfSearchTask there = task_;
+  there.neighbors = found_.data();
+  for (const LongList& list : lists) search_long_list(list, there, shape_, metric, context_, resources_);
+  searched_ = true;
+}
+
+void ListsApart::bring_in() const {
+  if (!searched_) return;
+  const cudaStream_t stream = context_->stream();
+  launch_merge_found(task_.neighbors, found_.data(), shape_.queries, shape_.k, both_.data(), stream);
+  context_->copy_values<uint64_t>(task_.neighbors, both_.data(), both_.size());
+  context_->synchronize();  // before what it works on is freed
 }
 
 }  // namespace kith

@@ -40,27 +40,32 @@ DeviceArray<uint64_t> probes_without(const std::vector<LongList>& lists, const I
                                      const IvfSearchShape& shape, const std::shared_ptr<const DeviceContext>& context,
                                      const Resources& resources);
 
-// The lists of a search that are searched apart from the beginning, if any: those so long, and looked at by so many,
-// that exact search is sooner.
+// The lists of a search that are searched apart, if any: those so long, and looked at by so many, that exact search is
+// sooner. They come first: what they hold rules out much of the others.
 class ListsApart {
  public:
-  // Waits, where a list is long enough, until it is known how many queries look at it.
+  // Searches them, and waits. Where a list is long enough it waits, too, until it is known how many queries look at it.
   ListsApart(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan, Metric metric,
              std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Those of the other lists, for the search that comes before search().
-  const uint64_t* probes() const { return lists_.empty() ? task_.probes : probes_.data(); }
-  // Brings in what these lists hold. False where there was no memory: then all lists are to be searched the other way.
-  bool search() const;
+  // The probes of the other lists, and what these hold, queries x k, sorted and padded; none where there are none, or
+  // no memory for it: then all lists are searched the other way.
+  const uint64_t* probes() const { return searched_ ? probes_.data() : task_.probes; }
+  const uint64_t* found() const { return searched_ ? found_.data() : nullptr; }
+  // Brings it together with what was found in the others, in task.neighbors. Waits.
+  void bring_in() const;
 
  private:
+  void search(const std::vector<LongList>& lists, Metric metric);
+
   const IvfSearchTask task_;
   const IvfSearchShape& shape_;
-  const Metric metric_;
   const std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
-  std::vector<LongList> lists_;
+  bool searched_ = false;
   DeviceArray<uint64_t> probes_;
+  DeviceArray<uint64_t> found_;
+  DeviceArray<uint64_t> both_;
 };
 
 }  // namespace kith
