@@ -92,13 +92,30 @@ CpuExtensions detect_cpu_extensions() {
 // A Highway target is a bit, the better the lower. What the build lacks would never be dispatched to.
 int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
 
+bool has_avx2([[maybe_unused]] int64_t highway) {
+#if HWY_ARCH_X86
+  return (highway & (2 * HWY_AVX2 - 1)) != 0;  // or better
+#else
+  return false;
+#endif
+}
+
 // Kernels that use extensions expect the others to have AVX-512 too, whose panels are as large.
-CpuExtensions usable_extensions() {
+CpuExtensions find_usable_extensions() {
+  CpuExtensions found;
 #if HWY_ARCH_X86
   constexpr bool kHasAvx512 = (HWY_TARGETS & (2 * HWY_AVX3 - 1)) != 0;  // AVX3 or better
-  if (!kHasAvx512) return {};
+  if (kHasAvx512) found = detect_cpu_extensions();
+#else
+  found = detect_cpu_extensions();
 #endif
-  return detect_cpu_extensions();
+  found.avx2 = has_avx2(usable_targets());
+  return found;
+}
+// Asked once, before a target is forced: Highway asks the processor every time, which takes long in virtual machines.
+CpuExtensions usable_extensions() {
+  static const CpuExtensions found = find_usable_extensions();
+  return found;
 }
 
 struct Target {
@@ -115,11 +132,17 @@ std::vector<Target> usable() {
     const int64_t highway = rest & -rest;
     if (targets.empty()) {  // extensions belong to the best
       if (machine.amx) targets.push_back({"AMX", highway, machine});
-      if (machine.vnni) targets.push_back({"VNNI", highway, {machine.dotprod, true, false, machine.vpopcnt}});
+      if (machine.vnni) {
+        CpuExtensions without_tiles = machine;
+        without_tiles.amx = false;
+        targets.push_back({"VNNI", highway, without_tiles});
+      }
       if (machine.mmla) targets.push_back({"MMLA", highway, machine});
       if (machine.dotprod) targets.push_back({"DOTPROD", highway, {true, false, false}});
     }
-    targets.push_back({hwy::TargetName(highway), highway, {}});
+    CpuExtensions of_highway;
+    of_highway.avx2 = has_avx2(highway);
+    targets.push_back({hwy::TargetName(highway), highway, of_highway});
   }
   return targets;
 }
@@ -135,7 +158,8 @@ CpuExtensions cpu_extensions() {
   const bool vnni = machine.vnni && (allowed & 2u);
   return {machine.dotprod && (allowed & 1u), vnni,
           machine.amx && (allowed & 4u),     vnni && machine.vbmi,
-          vnni && machine.vpopcnt,           machine.mmla && (allowed & 8u)};
+          vnni && machine.vpopcnt,           machine.mmla && (allowed & 8u),
+          machine.avx2 && (allowed & 16u)};
 }
 
 std::string cpu_target_name() {
@@ -179,7 +203,7 @@ void force_cpu_target(std::string_view name) {
     hwy::SetSupportedTargetsForTest(chosen->highway);
     const CpuExtensions& extensions = chosen->extensions;
     allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u) |
-                         (extensions.mmla ? 8u : 0u);
+                         (extensions.mmla ? 8u : 0u) | (extensions.avx2 ? 16u : 0u);
   }
   hwy::GetChosenTarget().DeInit();
 }

@@ -51,6 +51,7 @@ TEST(CpuTarget, ATargetHasItsExtensionsAndNoOthers) {
     EXPECT_EQ(extensions.vnni, name == "AMX" || name == "VNNI") << name;
     EXPECT_EQ(extensions.mmla, name == "MMLA") << name;
     EXPECT_EQ(extensions.dotprod, name == "MMLA" || name == "DOTPROD") << name;
+    EXPECT_EQ(extensions.avx2, extensions.vnni || name.starts_with("AVX")) << name;
   }
   force_cpu_target("");
   EXPECT_EQ(cpu_targets().front(), cpu_target_name());

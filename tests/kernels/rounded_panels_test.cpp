@@ -24,7 +24,7 @@ void expect_rounding_is_bounded(const float* row, int64_t cols) {
   std::vector<int8_t> bytes(static_cast<size_t>(rounded_words(cols) * 4 * 3), int8_t{0});
   std::vector<int8_t> flipped(bytes.size(), int8_t{0});
   const RoundedVector rounded = round_row(row, cols, 3, bytes.data());
-  round_row(row, cols, 3, flipped.data(), 0x80808080u);
+  round_row(row, cols, 3, flipped.data(), 128);
   double squares = 0;
   double largest = 0;
   int32_t sum = 0;

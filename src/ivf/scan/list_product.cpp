@@ -45,7 +45,7 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod ? 88 : cpu.vnni ? 72 : 12; }
+int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod ? 88 : cpu.vnni ? 72 : cpu.avx2 ? 32 : 12; }
 
 // The same of looking them up in tables that were filled once.
 int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kTaskRows = 1 << 10;
 constexpr int64_t kDecoded = 16;  // vectors at a time
-constexpr uint32_t kSignBits = 0x80808080u;
+constexpr int32_t kZeroByte = 128;
 
 bool has_words(const CodeFormat& format) { return format.copies_codewords() || format.adds_codewords(); }
 bool has_terms(const CodeFormat& format, KeyKind kind) {
@@ -151,7 +151,7 @@ double ListScreen::round_floats(const IvfModel& model, const ListSegment& segmen
     const double squared = canonical_squared_norm_cpu(vector, cols_);
     uint8_t* const bytes = rounded_.data() + i * stride_;
     std::fill_n(bytes, stride_, uint8_t{128});
-    const RoundedVector rounded = round_row(vector, cols_, 1, reinterpret_cast<int8_t*>(bytes), kSignBits);
+    const RoundedVector rounded = round_row(vector, cols_, 1, reinterpret_cast<int8_t*>(bytes), kZeroByte);
     const bool sure = squared < kLargestSquaredNorm && std::isfinite(rounded.residual);
     scales_[i] = rounded.scale;
     const double spread = (static_cast<double>(rounded.residual) + std::sqrt(squared) * 0x1p-12) * 1.001;

@@ -36,7 +36,7 @@ double worthwhile_distances(int64_t centres, int64_t cols) {
 }  // namespace
 
 PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu) {
-  const bool rounds = cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns && has_rounded_product(cpu);
+  const bool rounds = cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns && has_fast_rounded_product(cpu);
   return rounds ? PanelFormat::rounded : PanelFormat::f32;
 }
 

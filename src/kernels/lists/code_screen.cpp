@@ -1,5 +1,6 @@
 #include "kernels/lists/code_screen.hpp"
 
+#include "core/cpu_target.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -242,7 +243,10 @@ void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* ta
 #if defined(KITH_ARM)
   if (format.bits == 8) return sum_byte_columns_neon(format.parts, block, tables, sums);
 #elif defined(KITH_X86)
-  if (format.bits == 8) return sum_byte_columns_vbmi(format.parts, block, tables, sums);
+  if (format.bits == 8) {
+    return cpu_extensions().vbmi ? sum_byte_columns_vbmi(format.parts, block, tables, sums)
+                                 : sum_byte_columns_avx2(format.parts, block, tables, sums);
+  }
 #endif
   HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), block, tables, sums);
 }
@@ -255,7 +259,7 @@ bool has_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensi
 #if defined(KITH_ARM)
   return format.bits == 8;
 #else
-  return format.bits == 8 && cpu.vbmi;
+  return format.bits == 8 && (cpu.vbmi || cpu.avx2);
 #endif
 }
 
@@ -288,7 +292,10 @@ uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const
 #if defined(KITH_ARM)
   if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below, look);
 #elif defined(KITH_X86)
-  if (format.bits == 8) return screen_byte_columns_vbmi(format.parts, block, tables, below);
+  if (format.bits == 8) {
+    return cpu_extensions().vbmi ? screen_byte_columns_vbmi(format.parts, block, tables, below)
+                                 : screen_byte_columns_avx2(format.parts, block, tables, below, look);
+  }
 #endif
   uint16_t sums[kColumnVectors];
   sum_block(format, block, tables, sums);

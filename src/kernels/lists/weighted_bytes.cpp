@@ -140,7 +140,11 @@ namespace {
 // Whether the kernel in use takes weights as two planes.
 bool takes_planes() {
   const CpuExtensions cpu = cpu_extensions();
-  return cpu.dotprod || cpu.vnni;
+  return cpu.dotprod || cpu.vnni || cpu.avx2;
+}
+bool takes_narrow_weights() {
+  const CpuExtensions cpu = cpu_extensions();
+  return cpu.avx2 && !cpu.vnni;
 }
 
 }  // namespace
@@ -150,7 +154,8 @@ ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   const float largest = HWY_DYNAMIC_DISPATCH(LargestWeight)(values, padded);
   ByteWeights rounded;
   rounded.weights = out;
-  const auto most = static_cast<float>(largest_weight(cols));
+  const int32_t largest_whole = largest_weight(cols);
+  const auto most = static_cast<float>(takes_narrow_weights() ? std::min(kNarrowWeight, largest_whole) : largest_whole);
   // A step that f32 holds well; with less, weights are zeros.
   const bool tiny = !(largest > 1e-30f);
   rounded.step = tiny ? 0.0f : largest / most * (1 + 0x1p-20f);
@@ -178,7 +183,7 @@ bool takes_packed_rows(int bits, int64_t cols) {
   const CpuExtensions cpu = cpu_extensions();
   const bool nibbles = bits == 4 && cols % 2 == 0 && cols >= 32;
   const bool sixes = bits == 6 && cols % 4 == 0 && cols >= 64;
-  return cpu.dotprod ? nibbles || sixes : cpu.vnni && nibbles;
+  return cpu.dotprod ? nibbles || sixes : (cpu.vnni || cpu.avx2) && nibbles;
 }
 
 namespace {
@@ -195,7 +200,9 @@ WeightedBytesScan* weighted_bytes_scan() {
   if (cpu.mmla) return scan_weighted_bytes_mmla;
   if (cpu.dotprod) return scan_weighted_bytes_dotprod;
 #elif defined(KITH_X86)
-  if (cpu_extensions().vnni) return scan_weighted_bytes_vnni;
+  const CpuExtensions cpu = cpu_extensions();
+  if (cpu.vnni) return scan_weighted_bytes_vnni;
+  if (cpu.avx2) return scan_weighted_bytes_avx2;
 #endif
   return scan_by_highway;
 }

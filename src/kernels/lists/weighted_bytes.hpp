@@ -7,9 +7,9 @@
 // measured. A value whose lower bound, value - tilt * spread(x), is above the query's limit is dropped, any other is
 // told.
 //
-//   DOTPROD, VNNI  weights as two planes of bytes, 128 * high + low: sixteen or 64 products an instruction. The high
-//                  plane alone, within |low| |byte - zero|, drops most rows
-//   others         weights of 16 bits, by Highway
+//   DOTPROD, VNNI, AVX2  weights as two planes of bytes, 128 * high + low: sixteen to 64 products an instruction. The
+//                        high plane alone, within |low| |byte - zero|, drops most rows
+//   others               weights of 16 bits, by Highway
 //
 // Cost, a vector and query: about 9 cycles for 128 columns on a Neoverse V1 where the bytes are near, 5 for four
 // queries together.
@@ -31,6 +31,8 @@ constexpr int64_t weight_bytes(int64_t cols) { return 2 * round_up(cols, kFewest
 constexpr int32_t largest_weight(int64_t cols) {
   return static_cast<int32_t>(std::min<int64_t>(127 * 128, INT32_MAX / (256 * cols) - 1));
 }
+// The same where two products of weights' planes and bytes must fit 16 bits.
+inline constexpr int32_t kNarrowWeight = 64 * 128;
 
 // One query's weights as the kernel in use takes them.
 struct ByteWeights {
@@ -109,9 +111,10 @@ inline void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQu
   weighted_bytes_scan()(rows, first, queries, query_count);
 }
 
-// The families: for ARM, where CpuExtensions::dotprod is, and where mmla is too; for x86, where vnni is.
+// The families: for ARM, where CpuExtensions::dotprod is, and where mmla is too; for x86, where vnni is, or avx2.
 WeightedBytesScan scan_weighted_bytes_dotprod;
 WeightedBytesScan scan_weighted_bytes_mmla;
 WeightedBytesScan scan_weighted_bytes_vnni;
+WeightedBytesScan scan_weighted_bytes_avx2;
 
 }  // namespace kith

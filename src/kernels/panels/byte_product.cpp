@@ -241,11 +241,17 @@ PanelShape panel_shape(PanelFormat format) {
 #endif
 }
 
+ByteForm rounded_query_form() {
+  const CpuExtensions cpu = cpu_extensions();
+  return cpu.vnni ? kVnniQueryForm : cpu.avx2 ? kAvx2QueryForm : ByteForm{};
+}
+
 void scan_rounded_panels([[maybe_unused]] const RoundedQueries& queries, [[maybe_unused]] const RoundedBase& base,
                          [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t count,
                          [[maybe_unused]] PanelHits& hits) {
 #if defined(KITH_X86)
-  scan_rounded_vnni(queries, base, first, count, hits);
+  cpu_extensions().vnni ? scan_rounded_vnni(queries, base, first, count, hits)
+                        : scan_rounded_avx2(queries, base, first, count, hits);
 #elif defined(KITH_ARM)
   scan_rounded_dotprod(queries, base, first, count, hits);
 #endif

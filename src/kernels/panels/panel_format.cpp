@@ -32,7 +32,7 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
     if (base == DType::i8) return PanelFormat::i8;
   }
   if (cpu.amx) return PanelFormat::bf16;
-  return multiplies_bytes && has_screened_columns(cols) ? PanelFormat::screened : PanelFormat::f32;
+  return has_rounded_product(cpu) && has_screened_columns(cols) ? PanelFormat::screened : PanelFormat::f32;
 }
 
 bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu) {

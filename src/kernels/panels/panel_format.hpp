@@ -6,9 +6,9 @@
 // filled up with zeros to whole units, and for tiles to equal steps of at most 64 bytes.
 //
 //   f32       any values, 4 bytes each                     every CPU           within error_bound.hpp
-//   screened  the same, beside a byte each that rules      DOTPROD, VNNI       within error_bound.hpp
+//   screened  the same, beside a byte each that rules      DOTPROD, AVX2       within error_bound.hpp
 //             most rows out first (rounded_panels.hpp)
-//   rounded   that byte alone                              DOTPROD, VNNI       within rounded_panels.hpp
+//   rounded   that byte alone                              DOTPROD, AVX2       within rounded_panels.hpp
 //   norms     nothing: for rows whose f32 panels are       every CPU
 //             made as they are needed (panel_ring.hpp)
 //   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
@@ -46,8 +46,10 @@ inline constexpr int64_t kMostByteColumns = 16384;
 inline constexpr int64_t kMostRoundedColumns = 1 << 16;
 static_assert(kMostRoundedColumns * 255 * 127 <= INT32_MAX);
 
-// Whether a CPU has the instructions that multiply rounded values.
-constexpr bool has_rounded_product(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni; }
+// Whether a CPU has the instructions that multiply rounded values: at four times the rate of f32 or, with AVX2, which
+// takes three instructions for each product, at up to twice the rate.
+constexpr bool has_rounded_product(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni || cpu.avx2; }
+constexpr bool has_fast_rounded_product(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni; }
 // Words of four bytes that a rounded vector takes.
 constexpr int64_t rounded_words(int64_t cols) { return divide_up(cols, 4); }
 

@@ -10,6 +10,7 @@
 #include "core/half.hpp"
 #include "core/scratch_layout.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
@@ -47,14 +48,16 @@ HWY_INLINE float largest_magnitude(const float* vector, int64_t cols) {
 }
 
 // All in f32: the residual has room for the rounding of each difference (a 2^-24th of 127 steps) and of the sum.
-RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uint32_t flip, int8_t* out) {
+RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, const ByteForm& form, int8_t* out) {
   const F32 d;
   const float largest = largest_magnitude(vector, cols);
   const bool tiny = !(largest >= kSmallestLargest);  // or NaN
-  const float scale = tiny ? 0.0f : largest / 127;
+  const auto most = static_cast<float>(form.largest);
+  const float scale = tiny ? 0.0f : largest / most;
   const Vec step = hn::Set(d, scale);
-  const Vec inverse = hn::Set(d, tiny ? 0.0f : 127 / largest);
+  const Vec inverse = hn::Set(d, tiny ? 0.0f : most / largest);
   const Vec whole = hn::Set(d, kWhole);
+  const auto added = hn::Set(U32(), static_cast<uint32_t>(form.added));
   Vec squares = hn::Zero(d);
   Vec sums = hn::Zero(d);  // whole numbers, 127 for each column of a lane at most: exact
   const int64_t words = (cols + 3) / 4;
@@ -67,12 +70,11 @@ RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uin
     sums = hn::Add(sums, rounded);
     HWY_ALIGN uint8_t stored[kFloats];
     const hn::Rebind<uint8_t, F32> bytes;
-    hn::Store(hn::TruncateTo(bytes, hn::BitCast(U32(), moved)), bytes, stored);
+    hn::Store(hn::TruncateTo(bytes, hn::Add(hn::BitCast(U32(), moved), added)), bytes, stored);
     const int64_t count = std::min(kFloats / 4, words - c / 4);
     for (int64_t word = 0; word < count; ++word) {
       uint32_t four;
       std::memcpy(&four, stored + 4 * word, sizeof four);
-      four ^= flip;
       std::memcpy(out + (c / 4 + word) * width * 4, &four, sizeof four);
     }
   }
@@ -241,13 +243,12 @@ void encode_floats(PanelFormat format, const float* values, int64_t cols, float 
   }
 }
 
-RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, uint32_t flip) {
-  return HWY_DYNAMIC_DISPATCH(RoundToBytes)(row, cols, width, flip, out);
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, int32_t added) {
+  return HWY_DYNAMIC_DISPATCH(RoundToBytes)(row, cols, width, {127, added}, out);
 }
 
 RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out) {
-  const bool adds_128 = panel_shape(PanelFormat::rounded).signed_bytes;
-  return round_row(query, cols, width, out, adds_128 ? 0x80808080u : 0);
+  return HWY_DYNAMIC_DISPATCH(RoundToBytes)(query, cols, width, rounded_query_form(), out);
 }
 
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {

@@ -23,9 +23,9 @@ struct RoundedVector {
   int32_t sum = 0;     // of the bytes
 };
 
-// Rounds a row to words of four bytes, filled up with zeros; word w, with its bits `flip` flipped, goes to
-// out + w * width * 4. Of a row that is not finite nothing means anything, nor may a bound be claimed.
-RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, uint32_t flip = 0);
+// Rounds a row to words of four bytes, filled up with zeros; word w goes to out + w * width * 4, with `added` added to
+// each of its bytes. Of a row that is not finite nothing means anything, nor may a bound be claimed.
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out, int32_t added = 0);
 // The same for a query, with the bytes as the product in use wants them.
 RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out);
 

@@ -8,8 +8,8 @@
 //   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
 //
 // Panels are as in panel_product.hpp, with four columns (a word of four bytes) where those have one. Integer sums are
-// exact. There are kernels for ARM's dot products and x86's VNNI; where has_rounded_product() is false nothing here may
-// be called.
+// exact. There are kernels for ARM's dot products and for x86's VNNI and AVX2; where has_rounded_product() is false
+// nothing here may be called.
 //
 // Cost: 2 operations for each query, row and column; a byte for each packed value.
 #pragma once
@@ -57,6 +57,17 @@ struct RoundedQueries {
   }
 };
 
+// A query's bytes as the product in use takes them: up to `largest` either way, with `added` added. AVX2 adds two
+// products of an unsigned byte of a query and a signed one of a row in 16 bits: with 0..128 and -127..127 they fit.
+struct ByteForm {
+  int32_t largest = 127;
+  int32_t added = 0;
+};
+inline constexpr ByteForm kVnniQueryForm{127, 128};
+inline constexpr ByteForm kAvx2QueryForm{64, 64};
+static_assert(2 * 128 * 127 <= INT16_MAX);
+ByteForm rounded_query_form();
+
 // As scan_panels: calls on_hit for a query and a panel in which some value passed.
 void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                          PanelHits& hits);
@@ -65,6 +76,8 @@ void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base,
 void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                           PanelHits& hits);
 void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                       PanelHits& hits);
+void scan_rounded_avx2(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                        PanelHits& hits);
 
 // The same on AMX's tiles, for panels packed as those of PanelFormat::i8 are there (kRoundedTileShape): the queries'

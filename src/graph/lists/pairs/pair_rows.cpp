@@ -41,12 +41,12 @@ PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const Cp
     return dtype == DType::u8 ? PanelFormat::u8 : PanelFormat::i8;
   }
   const bool rounds =
-      is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns;
+      is_product(kind) && has_fast_rounded_product(cpu) && cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns;
   return rounds ? PanelFormat::rounded : PanelFormat::f32;
 }
 
 PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
-  const bool features = kind == KeyKind::chi_square && dtype == DType::f32 && has_rounded_product(cpu) &&
+  const bool features = kind == KeyKind::chi_square && dtype == DType::f32 && has_fast_rounded_product(cpu) &&
                         cols >= kFewestRoundedColumns && kChiSquareFeatures * cols <= kMostRoundedColumns;
   return features ? PanelFormat::rounded : choose_pair_format(kind, dtype, cols, cpu);
 }

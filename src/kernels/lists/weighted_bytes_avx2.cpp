@@ -1,0 +1,95 @@
+// Rows of bytes against a query's weights with AVX2: pairs of products in 16 bits, which cannot overflow, since weights
+// have a bit less there (kNarrowWeight), then two of these in each 32-bit lane. Eight rows at a time. Cost: for 128
+// columns about eight cycles a row.
+#include "kernels/panels/instruction_family.hpp"
+
+#if defined(KITH_X86)
+
+#include "kernels/panels/x86_intrinsics.hpp"
+
+#define KITH_FOR_WEIGHTS KITH_FOR("avx2,fma")
+
+#include "kernels/lists/weighted_bytes_x86-inl.hpp"
+
+namespace kith {
+namespace {
+
+static_assert(2 * 255 * (kNarrowWeight / 128) <= INT16_MAX);
+
+KITH_FOR_WEIGHTS inline __m256i load_half(const void* from) {  // and zeros behind it
+  return _mm256_zextsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+}
+
+struct Avx2Set {
+  static constexpr int kRows = 8;
+  using Ints = __m256i;
+  using Floats = __m256;
+
+  KITH_FOR_WEIGHTS static Ints zero() { return _mm256_setzero_si256(); }
+  KITH_FOR_WEIGHTS static Ints all(int32_t value) { return _mm256_set1_epi32(value); }
+  KITH_FOR_WEIGHTS static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+  KITH_FOR_WEIGHTS static Ints times_128(Ints a) { return _mm256_slli_epi32(a, 7); }
+  KITH_FOR_WEIGHTS static Ints add_products(Ints sum, Ints bytes, Ints weights) {
+    return add(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(bytes, weights), _mm256_set1_epi16(1)));
+  }
+  // Lane i: the sum of sums[i].
+  KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) {
+    const Ints first = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
+    const Ints second = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[4], sums[5]), _mm256_hadd_epi32(sums[6], sums[7]));
+    return add(_mm256_permute2x128_si256(first, second, 0x20), _mm256_permute2x128_si256(first, second, 0x31));
+  }
+  KITH_FOR_WEIGHTS static Ints load_bytes(const int8_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
+  // Sixteen or 32.
+  KITH_FOR_WEIGHTS static Ints load_some_bytes(const int8_t* from, int64_t count) {
+    return count > kUnitBytes ? load_bytes(from) : load_half(from);
+  }
+
+  KITH_FOR_WEIGHTS static Floats all(float value) { return _mm256_set1_ps(value); }
+  KITH_FOR_WEIGHTS static Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
+  KITH_FOR_WEIGHTS static Floats add_product(Floats sum, Floats a, Floats b) { return _mm256_fmadd_ps(a, b, sum); }
+  KITH_FOR_WEIGHTS static Floats subtract_product(Floats sum, Floats a, Floats b) {
+    return _mm256_fnmadd_ps(a, b, sum);
+  }
+  KITH_FOR_WEIGHTS static Floats load_floats(const float* from, int64_t count) {
+    if (count == kRows) return _mm256_loadu_ps(from);
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(all(static_cast<int32_t>(count)), places));
+  }
+  KITH_FOR_WEIGHTS static uint32_t above(Floats a, Floats b) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
+  }
+  KITH_FOR_WEIGHTS static void store(Floats a, float* to) { _mm256_store_ps(to, a); }
+};
+
+struct Avx2Bytes {
+  static constexpr int64_t kStep = 32;
+  static constexpr int64_t kValues = 1;  // of a byte
+  KITH_FOR_WEIGHTS static __m256i load(const uint8_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
+  KITH_FOR_WEIGHTS static __m256i load_some(const uint8_t* from, int64_t) { return load_half(from); }
+};
+
+// The low halves of sixteen bytes, then their high ones.
+struct Avx2Nibbles {
+  static constexpr int64_t kStep = 16;
+  static constexpr int64_t kValues = 2;
+  KITH_FOR_WEIGHTS static __m256i load(const uint8_t* from) {
+    const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    const __m256i apart = _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
+    return _mm256_and_si256(apart, _mm256_set1_epi8(15));
+  }
+  KITH_FOR_WEIGHTS static __m256i load_some(const uint8_t* from, int64_t) { return load(from); }
+};
+
+}  // namespace
+
+void scan_weighted_bytes_avx2(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
+  scan_all_queries<Avx2Set, Avx2Bytes, Avx2Nibbles>(rows, first, queries, query_count);
+}
+
+}  // namespace kith
+
+#endif
