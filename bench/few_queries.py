@@ -2,8 +2,9 @@
 """Few queries on the CPU: processor time a query of every kind of index, by the size of the batch, beside FAISS's and
 beside Kith's own `Flat` of the same rows, in one run on one thread.
 
-    few_queries.py [--tables usual batches kinds metrics neighbors widths filters large] [--rows 60000] [--rounds 7]
-                   [--targets AVX2 ...] [--cells PART ...] [--shortfalls] [--write]
+    few_queries.py [--tables usual batches kinds metrics neighbors widths filters large sweep] [--rows 60000]
+                   [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--seconds 60] [--worst 20] [--shortfalls]
+                   [--write]
 
 Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
 there is a filter, how many rows it keeps:
@@ -16,6 +17,8 @@ there is a filter, how many rows it keeps:
     widths     16, 100, 768 and 1,536 columns; 20,000 rows
     filters    one row in two kept, and one in a hundred
     large      200,000 x 768 in 447 lists
+    sweep      every kind, alone, in lists, behind OPQ and PCA and with a second look, times k = 1, 10 and 100, times 1, 10
+               and 100 queries, times six widths from 16 to 1,536 columns; 10,000 rows
 
 FAISS's trained file is read by Kith, so that both search the same lists and codes, and training plays no part. Every
 round takes other queries, so that no list stays in a cache because it was asked for just before. Every cell is searched
@@ -32,6 +35,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -54,6 +58,10 @@ _KINDS = ("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4", "RQ8x8_Nq
 _BEFORE_AND_AFTER = ("OPQ{d8},IVF256,PQ{d8}", "PCA{d2},IVF256,SQ8", "PCA{d2},SQ8", "OPQ{d8},PQ{d8}", "IVF256,PQ{d8},RFlat",
                      "IVF256,PQ{d8},Refine(SQ8)", "PQ{d8},RFlat", "SQ8,RFlat")  # fmt: skip
 _ALL = (*_KINDS, *(f"IVF256,{kind}" for kind in _KINDS), *_BEFORE_AND_AFTER)
+_SWEPT = ("Flat", "SQ8", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4")
+_SWEPT = (*(f"IVF64,{kind}" for kind in _SWEPT), *_SWEPT, "IVF64,PQ{d8},RFlat", "IVF64,PQ{d8},Refine(SQ8)", "SQ8,RFlat", "PQ{d8},RFlat",
+          "PCA{d2},IVF64,SQ8", "PCA{d2},SQ8", "OPQ{d8},IVF64,PQ{d8}", "OPQ{d8},PQ{d8}")  # fmt: skip
+_WIDEST_OPQ = 384  # columns: beyond, FAISS's training takes minutes
 _TRAINED_ROWS = 20_000  # of RQ and LSQ, whose training takes long
 
 
@@ -103,6 +111,14 @@ def cells_of(table: str, rows: int) -> Iterator[Cell]:
         for kept in (0.5, 0.01):
             for kind in ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,PQ{d8}"):
                 yield replace(plain, kind=kind, kept=kept)
+    elif table == "sweep":
+        for cols in (128, 16, 768, 64, 384, 1536):
+            for kind in _SWEPT:
+                if "OPQ" in kind and cols > _WIDEST_OPQ:
+                    continue
+                for batch in (1, 10, 100):
+                    for k in (10, 1, 100):
+                        yield Cell(kind, rows=min(rows, 10_000), cols=cols, k=k, batch=batch, probes=8)
     elif table == "large":
         for kind in ("Flat", "IVF447,Flat", "IVF447,SQ8", "IVF447,PQ96", "IVF447,PQ96,Refine(SQ8)"):
             yield Cell(kind, rows=200_000, cols=768, probes=32)
@@ -234,7 +250,7 @@ def run_targets(targets: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ("usual", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large")
+    every = ("usual", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large", "sweep")
     parser.add_argument("--tables", nargs="+", choices=every, default=["usual"])
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=7)
@@ -243,6 +259,8 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", help="only these sizes of a batch")
     parser.add_argument("--targets", nargs="+", help="values of KITH_CPU_TARGET, one run each")
     parser.add_argument("--indexes", help="a folder where FAISS's indexes are kept for another run")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begins no cell after so long")
+    parser.add_argument("--worst", type=int, default=0, help="prints so many cells with the smallest ratio to FAISS at the end")
     parser.add_argument("--shortfalls", action="store_true", help="prints the cells with a star once more at the end")
     parser.add_argument("--write", action="store_true", help="to bench/results/cpu")
     options = parser.parse_args()
@@ -260,14 +278,24 @@ def main() -> None:
     cells = [cell for cell in cells if cell.batch in (options.batches or [cell.batch])]
     results: list[dict[str, Any]] = []
     data_key, pair_key = None, None
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as unkept:
         for cell in cells:
+            if time.monotonic() - begun > options.seconds:
+                print(f"{len(cells) - len(results)} of {len(cells)} cells were not measured in {options.seconds:.0f} s")
+                break
             if data_key != (data_key := (cell.rows, cell.cols, cell.metric)):
                 data, pair_key = Data(cell.rows, cell.cols, cell.metric), None
             if pair_key != (pair_key := cell.factory):
                 index, own = pair_of(cell, data.base, options.indexes or unkept)
             results.append(measure(cell, data, index, own, options.rounds))
             print_line(results[-1])
+    if options.worst > 0:
+        compared = sorted((found for found in results if "faiss" in found), key=lambda found: found["faiss"] / found["kith"])
+        below = sum(found["faiss"] < 2 * found["kith"] for found in compared)
+        print(f"\n{below} of {len(compared)} below twice FAISS; the smallest ratios:")
+        for found in compared[: options.worst]:
+            print_line(found)
     if options.shortfalls:
         print("\nbelow twice FAISS or slower than Flat:")
         for found in results:

@@ -80,7 +80,7 @@ bool makes_panels(const SearchTask& task, const CpuExtensions& cpu) {
 
 // Whether few queries look at a prepared base's screen first.
 bool looks_at_screen(const SearchTask& task, const CpuExtensions& cpu) {
-  return task.prepared && suits_screen(task) && prepares_screen(best_format(task, cpu), task.shape.cols, cpu);
+  return task.prepared && few_want_prepared_cpu(task, cpu);
 }
 
 // Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
@@ -228,6 +228,10 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
 }
 
 }  // namespace
+
+bool few_want_prepared_cpu(const SearchTask& task, const CpuExtensions& cpu) {
+  return suits_screen(task) && prepares_screen(best_format(task, cpu), task.shape.cols, cpu);
+}
 
 bool pays_to_prepare_cpu(const SearchTask& task) { return task.shape.queries >= kProductFrom; }
 

@@ -38,6 +38,8 @@ struct KnnCpuPlan : KnnPlan {
 
 // Whether a base that will be searched again is packed for this search: fewer queries do with what there is.
 bool pays_to_prepare_cpu(const SearchTask& task);
+// Whether fewer would be faster with it, too: they look at its screen first.
+bool few_want_prepared_cpu(const SearchTask& task, const CpuExtensions& cpu);
 
 // What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);

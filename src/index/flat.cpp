@@ -2,6 +2,7 @@
 //
 // How it grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one device:
 // where the first rows did. Rows on a device are checked when they are prepared.
+#include "core/cpu_target.hpp"
 #include "core/reused_memory.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
@@ -46,15 +47,20 @@ class FlatLayouts final : public BaseLayouts {
   bool prepare(const SearchTask& task, Device device, const Resources& given) override {
     device_ = device;
     const Resources resources = SpareDeviceMemory::divided(given, static_cast<int64_t>(vectors_.count()));
-    // A search of few queries uses what there is on the CPU, but would not make up for packing.
+    // A search of few queries uses what there is on the CPU: one of them would not make up for packing, many do.
     const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = params_.prepare && !few;
     const PrepareOptions options = flat_prepare_options(params_, task.shape.query_dtype);
     bool all = true;
     for (size_t i = 0; i < ready_.size(); ++i) {
       const VectorSegment& segment = *vectors_.all()[i];
-      ready_[i] =
-          make ? get_layout(segment, device, options, resources) : find_layout(segment, device, options.queries);
+      ready_[i] = find_layout(segment, device, options.queries);
+      const auto pays_now = [&] {
+        return few_want_prepared_cpu(task, cpu_extensions()) && segment.made().count_few(task.shape.queries);
+      };
+      if (ready_[i] == nullptr && params_.prepare && (!few || pays_now())) {
+        ready_[i] = get_layout(segment, device, options, resources);
+      }
       all &= ready_[i] != nullptr;
     }
     const bool whole = task.wish.what == Wanted::nearest && task.filter == FilterPath::none;

@@ -10,6 +10,7 @@
 #include "exact/prepared_base.hpp"
 #include "rows/segments.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -36,10 +37,18 @@ class VectorRows {
   int64_t size() const { return view_.rows(); }
   MemorySpace space() const { return view_.space(); }
   int64_t bytes() const { return owns() ? view_.rows() * view_.cols() * size_of(view_.dtype()) : 0; }
+  // Counts queries that came few at a time and found no layout; true once, when together they have taken as long as
+  // making one.
+  bool count_few(int64_t queries) const {
+    constexpr int64_t kAsLongAsPacking = 16;
+    const int64_t before = few_.fetch_add(queries, std::memory_order_relaxed);
+    return before < kAsLongAsPacking && before + queries >= kAsLongAsPacking;
+  }
 
  private:
   std::shared_ptr<const void> keeper_;
   MatrixView view_;
+  mutable std::atomic<int64_t> few_{0};
 };
 
 using VectorSegment = PlacedSegment<VectorRows, PreparedBase>;

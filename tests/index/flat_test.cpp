@@ -1,8 +1,11 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
+#include <kith/knn.hpp>
 
+#include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
 #include "index/index_check.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -136,6 +139,23 @@ TEST(Flat, CopiesOfManyMegabytesAndOfRowsThatLieApartAreWhole) {
     ASSERT_EQ(found.ids(i)[0], i);
     ASSERT_EQ(found.distances(i)[0], 0);
   }
+}
+
+// Where rows are not prepared as they are added, since a GPU might search them.
+TEST(Flat, IsPreparedOnceSingleQueriesHaveTakenAsLong) {
+  if (!has_rounded_product(cpu_extensions())) GTEST_SKIP() << "few queries use no copy on this processor";
+  const auto base = make_floats(Shape::gaussian, 5000, 64, 1);
+  const auto queries = make_floats(Shape::gaussian, 40, 64, 2);
+  Index index("Flat");
+  index.add(base.view(), Ownership::copy, Resources());
+  for (int64_t i = 0; i < queries.rows; ++i) {
+    const MatrixView one(queries.row(i), 1, queries.cols);
+    const Neighbors found = index.search(one, {.k = 3}, on_cpu());
+    const Neighbors exact = knn(one, base.view(), {.k = 3}, on_cpu());
+    ASSERT_EQ(std::memcmp(found.ids(), exact.ids(), 3 * sizeof(int64_t)), 0) << i;
+    ASSERT_EQ(std::memcmp(found.distances(), exact.distances(), 3 * sizeof(float)), 0) << i;
+  }
+  EXPECT_GT(index.bytes().host, base.rows * base.cols * int64_t{sizeof(float)});
 }
 
 TEST(Flat, SaysWhatItHolds) {

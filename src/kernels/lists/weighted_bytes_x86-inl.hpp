@@ -15,6 +15,9 @@ namespace kith {
 namespace {
 
 constexpr int64_t kUnitBytes = 16;  // that a row is a multiple of; its last unit begins among the bytes before it
+// Rows side by side are more streams than a core's own prefetching follows: it is told what comes.
+constexpr int64_t kAhead = 2048;  // bytes
+constexpr int64_t kLine = 64;
 
 // The sums of four rows by one plane of the weights, not yet added across. Packing says how the values of a row lie:
 // kStep bytes of it are a register of them, in the order that its weights have.
@@ -69,8 +72,9 @@ KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const uint8_t* const (&ro
   return Set::add_each(sums);
 }
 
+// `far`: the rows have not been read yet.
 template <typename Set, typename Packing>
-KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, ByteRowsQuery& query) {
+KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool far, ByteRowsQuery& query) {
   using Ints = typename Set::Ints;
   using Floats = typename Set::Floats;
   const ByteRows rows = given;  // which nothing that is written changes
@@ -85,6 +89,9 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, Byte
     const int64_t here = std::min<int64_t>(Set::kRows, rows.count - i);
     const uint8_t* of[Set::kRows];
     for (int r = 0; r < Set::kRows; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
+    if (far) {
+      for (int64_t at = 0; at < Set::kRows * rows.stride; at += kLine) __builtin_prefetch(of[0] + kAhead + at);
+    }
     const auto load = [&](const float* from, float without) KITH_FOR_WEIGHTS {
       return from == nullptr ? Set::all(without) : Set::load_floats(from + i, here);
     };
@@ -121,9 +128,9 @@ template <typename Set, typename Bytes, typename Nibbles>
 void scan_all_queries(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
   for (int64_t q = 0; q < query_count; ++q) {
     if (rows.bits == 4) {
-      scan_one_query<Set, Nibbles>(rows, first, queries[q]);
+      scan_one_query<Set, Nibbles>(rows, first, q == 0, queries[q]);
     } else {
-      scan_one_query<Set, Bytes>(rows, first, queries[q]);
+      scan_one_query<Set, Bytes>(rows, first, q == 0, queries[q]);
     }
   }
 }
