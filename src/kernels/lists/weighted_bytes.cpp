@@ -137,15 +137,9 @@ HWY_EXPORT(RoundWeights);
 
 namespace {
 
-// Whether the kernel in use takes weights as two planes.
-bool takes_planes() {
-  const CpuExtensions cpu = cpu_extensions();
-  return cpu.dotprod || cpu.vnni || cpu.avx2;
-}
-bool takes_narrow_weights() {
-  const CpuExtensions cpu = cpu_extensions();
-  return cpu.avx2 && !cpu.vnni;
-}
+// Whether a CPU's kernel takes weights as two planes, and of a bit less.
+bool takes_planes(const CpuExtensions& cpu) { return cpu.dotprod || cpu.vnni || cpu.avx2; }
+bool takes_narrow_weights(const CpuExtensions& cpu) { return cpu.avx2 && !cpu.vnni; }
 
 }  // namespace
 
@@ -154,13 +148,14 @@ ByteWeights round_weights(const float* values, int64_t cols, void* out) {
   const float largest = HWY_DYNAMIC_DISPATCH(LargestWeight)(values, padded);
   ByteWeights rounded;
   rounded.weights = out;
-  const int32_t largest_whole = largest_weight(cols);
-  const auto most = static_cast<float>(takes_narrow_weights() ? std::min(kNarrowWeight, largest_whole) : largest_whole);
+  const CpuExtensions cpu = cpu_extensions();
+  const int32_t whole = largest_weight(cols);
+  const auto most = static_cast<float>(takes_narrow_weights(cpu) ? std::min(kNarrowWeight, whole) : whole);
   // A step that f32 holds well; with less, weights are zeros.
   const bool tiny = !(largest > 1e-30f);
   rounded.step = tiny ? 0.0f : largest / most * (1 + 0x1p-20f);
   HWY_DYNAMIC_DISPATCH(RoundWeights)
-  (values, padded, takes_planes(), tiny ? 0.0f : 1 / rounded.step, rounded, out);
+  (values, padded, takes_planes(cpu), tiny ? 0.0f : 1 / rounded.step, rounded, out);
   // A difference is rounded relative to the value, squares and their sum to themselves; those below 2^-126 may be lost.
   const double length = std::sqrt(static_cast<double>(cols));
   rounded.moved_by = rounded.moved_by * 1.001 + length * (static_cast<double>(largest) * 0x1p-23 + 0x1p-62);
