@@ -200,6 +200,33 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
   }
 }
 
+TEST(ListKernels, LimitsOfTermsAreTheLeastWholeNumbersAbove) {
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const int64_t count : {1, 7, 16, 45, 64}) {
+      std::vector<float> terms(static_cast<size_t>(count));
+      for (int64_t i = 0; i < count; ++i) terms[static_cast<size_t>(i)] = static_cast<float>((i * 37) % 50) - 20.25f;
+      terms[0] = NAN;
+      std::vector<uint16_t> below(static_cast<size_t>(count) + 1, 7);
+      const auto expect = [&](float start, float slope) {
+        limits_of_terms(terms.data(), start, slope, count, below.data());
+        EXPECT_EQ(below[0], kAboveAllSums) << target;
+        for (size_t i = 1; i < terms.size(); ++i) {
+          const double most = static_cast<double>(start) + static_cast<double>(slope) * static_cast<double>(terms[i]);
+          const double least = std::clamp(std::floor(most) + 1, 0.0, static_cast<double>(kAboveAllSums));
+          EXPECT_EQ(below[i], least) << target << ' ' << i << " of " << count;
+        }
+        EXPECT_EQ(below[terms.size()], 7) << target;  // which nothing was said of
+      };
+      expect(100, -2);
+      expect(-3, 8);
+      expect(65500, 16);
+      expect(1e30f, 1);
+      expect(-1e30f, 1);
+    }
+  }
+}
+
 TEST(ListKernels, TablesThatAreEqualOrNotFiniteHaveNoBytes) {
   const CodeFormat format{CodeKind::product, 2, DType::f32, 4, 2};
   std::vector<float> tables(32, 1.0f);

@@ -16,16 +16,6 @@ namespace {
 constexpr int64_t kNobody = -1;
 constexpr double kRounding = 1e-6;  // of limits in steps, relative to what they are made of
 
-// The least whole numbers above start + slope * term; where that is not a number, one above all sums.
-[[gnu::always_inline]] inline void limits_of(const float* terms, float start, float slope, int64_t count,
-                                             uint16_t* below) {
-  for (int64_t j = 0; j < count; ++j) {
-    const float above = start + slope * terms[j] + 1;
-    const float within = above < static_cast<float>(kAboveAllSums) ? above : static_cast<float>(kAboveAllSums);
-    below[j] = static_cast<uint16_t>(static_cast<int32_t>(within < 0 ? 0.0f : within));
-  }
-}
-
 }  // namespace
 
 CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms terms, const ListProductShape& shape,
@@ -192,10 +182,10 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
     for (int64_t i = 0; i < count; ++i) {
       if (!own[i].screens) continue;
       if (here == kColumnVectors) {
-        limits_of(terms_ + at, own[i].start, own[i].slope, kColumnVectors, below);
+        limits_of_terms(terms_ + at, own[i].start, own[i].slope, kColumnVectors, below);
       } else {
         std::fill_n(below, kColumnVectors, uint16_t{0});
-        limits_of(terms_ + at, own[i].start, own[i].slope, here, below);
+        limits_of_terms(terms_ + at, own[i].start, own[i].slope, here, below);
       }
       const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below, look_);
       found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);

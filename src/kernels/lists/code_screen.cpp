@@ -92,6 +92,27 @@ void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, int64_t 
   }
 }
 
+void LimitsOfTerms(const float* terms, float start, float slope, int64_t count, uint16_t* below) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> whole;
+  const hn::Rebind<uint16_t, decltype(d)> words;
+  constexpr int64_t kFloats = hn::MaxLanes(hn::ScalableTag<float>());
+  constexpr auto kMost = static_cast<float>(kAboveAllSums);
+  int64_t i = 0;
+  for (; i + kFloats <= count; i += kFloats) {
+    const auto most = hn::Add(hn::Set(d, start), hn::Mul(hn::Set(d, slope), hn::LoadU(d, terms + i)));
+    const auto above = hn::Add(most, hn::Set(d, 1.0f));
+    const auto within = hn::IfThenElse(hn::Lt(above, hn::Set(d, kMost)), above, hn::Set(d, kMost));
+    const auto limit = hn::ConvertTo(whole, hn::Max(within, hn::Zero(d)));
+    hn::StoreU(hn::DemoteTo(words, limit), words, below + i);
+  }
+  for (; i < count; ++i) {
+    const float above = start + slope * terms[i] + 1;
+    const float within = above < kMost ? above : kMost;
+    below[i] = static_cast<uint16_t>(static_cast<int32_t>(within < 0 ? 0.0f : within));
+  }
+}
+
 // Sums of 16 bits in two registers. NEON widens bytes as it adds them: the first half of the vectors, then the second.
 // Elsewhere sums are of all bytes and of the odd ones, so that adding a part takes no shuffle.
 using Sums = Words[2];
@@ -232,6 +253,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kith {
 
+HWY_EXPORT(LimitsOfTerms);
 HWY_EXPORT(TransposeBlock);
 HWY_EXPORT(ScreenNibbles);
 HWY_EXPORT(SumNibbles);
@@ -281,6 +303,10 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
       query->found = tell_bits(passing, first, query->rows, query->found);
     }
   }
+}
+
+void limits_of_terms(const float* terms, float start, float slope, int64_t count, uint16_t* below) {
+  HWY_DYNAMIC_DISPATCH(LimitsOfTerms)(terms, start, slope, count, below);
 }
 
 void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block) {

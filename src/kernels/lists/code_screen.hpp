@@ -59,6 +59,9 @@ void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t cou
 uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
                            ScreenLook& look);
 inline constexpr uint16_t kAboveAllSums = 0xFFFF;
+// Such numbers for vectors whose bytes may add up to start + slope * term each: the least whole ones above that; where
+// it is not a number, one above all sums.
+void limits_of_terms(const float* terms, float start, float slope, int64_t count, uint16_t* below);
 
 // Puts the numbers of set bits, from `first` on, behind those that were found; returns how many there are then.
 inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t found) {
