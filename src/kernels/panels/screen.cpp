@@ -124,6 +124,8 @@ ScreenedProduct::ScreenedProduct(const PanelQueries& queries, const PanelBase& b
       width_(panel_shape(PanelFormat::rounded).rows_per_panel),
       use_(worthwhile(base.cols)) {}
 
+bool ScreenedProduct::pays() { return most_passing() > 0; }
+
 void ScreenedProduct::scan(int64_t first, int64_t count) {
   int64_t panels = 0;
   for (int64_t at = first; at < first + count; at += panels) {

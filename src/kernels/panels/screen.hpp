@@ -133,6 +133,9 @@ class ScreenHits : public PanelHits {
 
 class ScreenedProduct final : private PanelHits {
  public:
+  // Whether bytes are multiplied faster than f32 for many queries.
+  static bool pays();
+
   // The screen's queries and rows are those of the panels; both have the same limits. What passes goes to `hits`.
   ScreenedProduct(const PanelQueries& queries, const PanelBase& base, const RoundedQueries& screen_queries,
                   const RoundedBase& screen_base, ScreenHits& hits);
