@@ -123,8 +123,12 @@ class ByteListProduct final : public ListProduct {
                     hits.values + i * hits.stride,
                     hits.rows + i * hits.stride};
     }
-    for (int64_t first = 0; first < rows_.count; first += block_rows_) {
-      const ByteRows block = block_of(first, std::min(block_rows_, rows_.count - first));
+    // Codes of few bytes are read together with the first bytes of the next ones; the last have none behind them.
+    const bool reads_on = unpacks_ && codec_.format.bits == 8;
+    const int64_t whole = reads_on ? std::max<int64_t>(0, rows_.count - divide_up(padded_ - cols_, cols_)) : 0;
+    for (int64_t first = 0, here = 0; first < rows_.count; first += here) {
+      here = std::min(block_rows_, (first < whole ? whole : rows_.count) - first);
+      const ByteRows block = block_of(first, here, unpacks_ && first >= whole);
       scan_(block, static_cast<uint32_t>(first), queries, count);
     }
     for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
@@ -145,24 +149,26 @@ class ByteListProduct final : public ListProduct {
   double* values() const { return values_.data(); }
   double* zeros_of_codes() const { return values_.data() + padded_; }
 
-  ByteRows block_of(int64_t first, int64_t count) const {
+  ByteRows block_of(int64_t first, int64_t count, bool unpacked) const {
     ByteRows block = rows_.screen->rows(rows_.first + first, count);
     if (stored_) return block;
     const uint8_t* const codes = rows_.codes + first * codec_.format.bytes();
     block.zero = middle_code(codec_.format.bits);
     block.bytes = codes;
-    block.stride = block.cols = cols_;
-    if (packed_) {
-      block.bits = codec_.format.bits;
-      block.stride = codec_.format.bytes();
-      block.cols = code_cols_;
-    }
-    if (!unpacks_) return block;
-    for (int64_t i = 0; i < count; ++i) {
-      unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, codec_.format.bits, unpacked_.data() + i * padded_);
+    block.stride = codec_.format.bytes();
+    block.cols = code_cols_;
+    if (packed_) block.bits = codec_.format.bits;
+    if (!unpacked) return block;
+    const int bits = codec_.format.bits;
+    if (cols_ == padded_ && cols_ * bits % 8 == 0) {  // one after the other, without a gap
+      unpack_sub_codes(codes, count * cols_, bits, unpacked_.data());
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, bits, unpacked_.data() + i * padded_);
+      }
     }
     block.bytes = unpacked_.data();
-    block.stride = block.cols = padded_;
+    block.stride = padded_;
     return block;
   }
 
