@@ -134,6 +134,20 @@ void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& b
   }
 }
 
+// More than one block of queries, whatever the number of queries in a panel.
+TEST(Screen, ManyQueriesOfAnIndexAreExact) {
+  const auto queries = make_floats(Shape::gaussian, 1000, 33, 7);
+  const auto base = make_floats(Shape::gaussian, 2500, 33, 8);
+  for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+    const auto truth = reference::knn(queries, base, {9, metric});
+    for (const std::string& target : cpu_targets()) {
+      SCOPED_TRACE(target);
+      const ForcedTarget forced(target);
+      expect_same(make_index(base, metric).search(queries.view(), {.k = 9}, on_cpu()), truth);
+    }
+  }
+}
+
 TEST(Screen, HardDataStaysExact) {
   for (const Metric metric : kScreened) {
     SCOPED_TRACE(name_of(metric));
