@@ -58,8 +58,8 @@ _KINDS = ("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4", "RQ8x8_Nq
 _BEFORE_AND_AFTER = ("OPQ{d8},IVF256,PQ{d8}", "PCA{d2},IVF256,SQ8", "PCA{d2},SQ8", "OPQ{d8},PQ{d8}", "IVF256,PQ{d8},RFlat",
                      "IVF256,PQ{d8},Refine(SQ8)", "PQ{d8},RFlat", "SQ8,RFlat")  # fmt: skip
 _ALL = (*_KINDS, *(f"IVF256,{kind}" for kind in _KINDS), *_BEFORE_AND_AFTER)
-_SWEPT = ("Flat", "SQ8", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4")
-_SWEPT = (*(f"IVF64,{kind}" for kind in _SWEPT), *_SWEPT, "IVF64,PQ{d8},RFlat", "IVF64,PQ{d8},Refine(SQ8)", "SQ8,RFlat", "PQ{d8},RFlat",
+_CODES = ("Flat", "SQ8", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4")
+_SWEPT = (*(f"IVF64,{kind}" for kind in _CODES), *_CODES, "IVF64,PQ{d8},RFlat", "IVF64,PQ{d8},Refine(SQ8)", "SQ8,RFlat", "PQ{d8},RFlat",
           "PCA{d2},IVF64,SQ8", "PCA{d2},SQ8", "OPQ{d8},IVF64,PQ{d8}", "OPQ{d8},PQ{d8}")  # fmt: skip
 _WIDEST_OPQ = 384  # columns: beyond, FAISS's training takes minutes
 _TRAINED_ROWS = 20_000  # of RQ and LSQ, whose training takes long
