@@ -27,6 +27,8 @@ namespace {
 
 constexpr int64_t kFewestBlockQueries = 12;
 constexpr int64_t kFewestFloatQueries = 60;  // of f32, which are not widened: rows are packed for each block of queries
+constexpr int64_t kMostQueries = 216;        // of a block: rows of y are packed once for all of them
+constexpr int64_t kBlocksOfAThread = 4;      // at least, where there are rows enough: threads end together
 constexpr int64_t kBlockValues = 1 << 18;    // of x, widened to f32
 constexpr int64_t kBlockPairs = 1 << 14;     // at least, where there are rows enough
 
@@ -48,9 +50,12 @@ struct BlockMemory {
 BlockMemory smallest_block(const MatrixView& x) { return {x, 1, false}; }
 
 // That, where the limit has no room for more.
-BlockMemory block_for(const MatrixView& x, KeyKind kind, const Resources& resources) {
+BlockMemory block_for(const MatrixView& x, int64_t y_rows, KeyKind kind, const Resources& resources) {
   const int64_t fewest = x.dtype() == DType::f32 ? kFewestFloatQueries : kFewestBlockQueries;
-  const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), fewest, kDenseQueries);
+  const int64_t row_blocks = divide_up(std::max<int64_t>(y_rows, 1), kDenseRows);
+  const int64_t fair = divide_up(x.rows() * row_blocks, kBlocksOfAThread * resources.threads());
+  const int64_t at_most = std::clamp(fair, kDenseQueries, kMostQueries);
+  const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), fewest, at_most);
   const BlockMemory block(x, most, block_packs(kind, x.rows(), x.cols()));
   return block.bytes_of(resources.threads()) <= resources.host_memory()->available() ? block : smallest_block(x);
 }
@@ -67,42 +72,95 @@ void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams
   }
 }
 
+// Whether both are the same rows, so that the distance of i and j is that of j and i: its definition is symmetric bit
+// by bit where no value is a NaN.
+bool are_same_rows(const MatrixView& x, const MatrixView& y, const PairwiseParams& params) {
+  return params.check_finite && x.data() == y.data() && x.rows() == y.rows() && x.row_stride() == y.row_stride() &&
+         x.dtype() == y.dtype();
+}
+
+// Rows of x and of y whose distances are a task.
+struct PairBlock {
+  int64_t first_query = 0;
+  int64_t query_count = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// How all pairs are cut into blocks. Where x and y are the same rows, blocks begin at the diagonal, and those that lie
+// left of it are empty.
+struct PairGrid {
+  int64_t rows;  // of x
+  int64_t cols;  // rows of y
+  int64_t queries;
+  int64_t most = std::max(kDenseRows, kBlockPairs / queries);
+  int64_t across = divide_up(cols, most);
+  bool same = false;
+
+  int64_t count() const { return across * divide_up(rows, queries); }
+  PairBlock operator[](int64_t task) const {
+    const int64_t query = task / across * queries;
+    const int64_t begin = task % across * most;
+    const int64_t end = std::min(begin + most, cols);
+    const int64_t first = same ? std::max(begin, query) : begin;
+    return {query, std::min(queries, rows - query), first, std::max<int64_t>(end - first, 0)};
+  }
+};
+
+// Copies the distances of a block that lie right of the rows on the diagonal to their places below it; returns how
+// many. A few rows and columns at a time stay in the cache.
+int64_t mirror(const PairBlock& block, const MutableMatrixView& out) {
+  constexpr int64_t kSide = 16;
+  const int64_t end = block.first_query + block.query_count;
+  const int64_t from = std::max(block.first, end);
+  const int64_t to = block.first + block.count;
+  for (int64_t j = from; j < to; j += kSide) {
+    for (int64_t i = block.first_query; i < end; i += kSide) {
+      for (int64_t row = j; row < std::min(j + kSide, to); ++row) {
+        float* const below = reinterpret_cast<float*>(out.row(row));
+        for (int64_t col = i; col < std::min(i + kSide, end); ++col) {
+          below[col] = reinterpret_cast<const float*>(out.row(col))[row];
+        }
+      }
+    }
+  }
+  return std::max<int64_t>(to - from, 0) * block.query_count;
+}
+
 void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out, const PairwiseParams& params,
                   const Resources& resources) {
   const DefaultFloatMode mode;
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const BlockMemory block = block_for(x, kind, resources);
-  const bool as_they_lie = block.values == 0;
-  const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
-  const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
-  const int64_t block_rows = std::max(kDenseRows, kBlockPairs / block.queries);
-  const int64_t row_blocks = divide_up(y.rows(), block_rows);
-  const int64_t query_blocks = divide_up(x.rows(), block.queries);
+  const BlockMemory memory = block_for(x, y.rows(), kind, resources);
+  const bool as_they_lie = memory.values == 0;
+  const bool same = are_same_rows(x, y, params);
+  const HostArray<float> values(resources.threads() * memory.values, "the widened rows", resources);
+  const HostBuffer scratch(resources.threads() * memory.bytes, "a block of pairs", resources);
+  const PairGrid grid{.rows = x.rows(), .cols = y.rows(), .queries = memory.queries, .same = same};
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
-  parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
-    const int64_t first = task % row_blocks * block_rows;
-    const int64_t first_query = task / row_blocks * block.queries;
-    const int64_t count = std::min(block_rows, y.rows() - first);
-    const int64_t query_count = std::min(block.queries, x.rows() - first_query);
-    CanonicalQuery queries[kDenseQueries];
-    double inverses[kDenseQueries] = {};
-    if (kind == KeyKind::cosine) canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
-    for (int64_t i = 0; i < query_count; ++i) {
-      float* const to = values.data() + slot * block.values + i * cols;
-      if (!as_they_lie) widen_row(x, first_query + i, to);
-      queries[i] = {as_they_lie ? reinterpret_cast<const float*>(x.row(first_query + i)) : to, inverses[i]};
+  parallel_for(grid.count(), meter, resources, [&](int64_t task, int slot) {
+    const PairBlock block = grid[task];
+    if (block.count == 0) return;
+    CanonicalQuery queries[kMostQueries];
+    double inverses[kMostQueries] = {};
+    if (kind == KeyKind::cosine) canonical_inverse_norms_cpu(x.slice(block.first_query, block.query_count), inverses);
+    for (int64_t i = 0; i < block.query_count; ++i) {
+      const int64_t row = block.first_query + i;
+      float* const to = values.data() + slot * memory.values + i * cols;
+      if (!as_they_lie) widen_row(x, row, to);
+      queries[i] = {as_they_lie ? reinterpret_cast<const float*>(x.row(row)) : to, inverses[i]};
     }
-    float* const keys = reinterpret_cast<float*>(out.row(first_query)) + first;
+    float* const keys = reinterpret_cast<float*>(out.row(block.first_query)) + block.first;
     const int64_t stride = out.row_stride();
-    canonical_block_cpu({kind, queries, query_count, y.slice(first, count), keys, stride},
-                        block.bytes == 0 ? nullptr : scratch.data() + slot * block.bytes);
-    for (int64_t i = 0; i < query_count; ++i) {
+    canonical_block_cpu({kind, queries, block.query_count, y.slice(block.first, block.count), keys, stride},
+                        memory.bytes == 0 ? nullptr : scratch.data() + slot * memory.bytes);
+    for (int64_t i = 0; i < block.query_count; ++i) {
       float* const distances = keys + i * stride;
-      for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
+      for (int64_t j = 0; j < block.count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
     }
-    meter.add(query_count * count);
+    meter.add(block.query_count * block.count + (same ? mirror(block, out) : 0));
     meter.checkpoint();
   });
   meter.finish();

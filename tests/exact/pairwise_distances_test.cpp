@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace kith {
 namespace {
 
@@ -40,6 +42,28 @@ TEST(PairwiseDistances, AreTheReportedOnes) {
     check_pairs(stored_as<Half>(x), stored_as<uint8_t>(y), metric);
   }
   check_pairs(make_bytes(5, 9, 1), make_bytes(257, 9, 2), Metric::hamming);
+}
+
+// A half of the distances of rows to themselves is computed, in blocks that begin at the diagonal, and copied.
+TEST(PairwiseDistances, OfRowsToThemselvesAreThoseToACopy) {
+  for (const int64_t rows : {1, 215, 217, 512, 700, 1100}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::linf, Metric::chi_square}) {
+      const auto x = without_sign(make_floats(Shape::with_zeros, rows, 19, 1));
+      const auto same = x;
+      const auto halves = stored_as<Half>(x);
+      const auto same_halves = halves;
+      const auto check = [&](const MatrixView& one, const MatrixView& other, const Resources& resources) {
+        const MatrixBuffer found = pairwise_distances(one, one, {metric}, resources);
+        const MatrixBuffer truth = pairwise_distances(one, other, {metric}, resources);
+        for (int64_t i = 0; i < rows; ++i) {
+          ASSERT_EQ(std::memcmp(found.view().row(i), truth.view().row(i), static_cast<size_t>(rows) * 4), 0)
+              << name_of(metric) << " " << rows << " " << i;
+        }
+      };
+      check(x.view(), same.view(), on_cpu());
+      check(halves.view(), same_halves.view(), on_cpu(3));
+    }
+  }
 }
 
 // 64 rows lie side by side where columns are few: one that is not finite must not be seen in those that come after it.

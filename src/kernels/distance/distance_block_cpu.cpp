@@ -213,16 +213,22 @@ void pack_queries(KeyKind kind, const CanonicalQuery* queries, int64_t count, in
 }
 
 // Squared norms of the vectors of a panel, each in one sum: close enough for intervals. After the first slab they are
-// added to.
-HWY_INLINE void packed_norms(const double* panel, int64_t width, int64_t cols, bool first, double* norms) {
-  for (int64_t group = 0; group < width; group += kDoubles) {
-    Doubles sum = first ? hn::Zero(F64()) : hn::Load(F64(), norms + group);
-    for (int64_t c = 0; c < cols; ++c) {
-      const Doubles x = hn::Load(F64(), panel + c * width + group);
-      sum = fused(x, x, sum);
+// added to. All vectors go together, so that no sum waits for itself.
+template <int64_t kWidth>
+HWY_INLINE void packed_norms(const double* panel, int64_t cols, bool first, double* norms) {
+  constexpr int kVectors = static_cast<int>(kWidth / kDoubles);
+  Doubles sums[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sums[v] = first ? hn::Zero(F64()) : hn::Load(F64(), norms + v * kDoubles);
+  for (int64_t c = 0; c < cols; ++c) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Doubles x = hn::Load(F64(), panel + c * kWidth + v * kDoubles);
+      sums[v] = fused(x, x, sums[v]);
     }
-    hn::Store(sum, F64(), norms + group);
   }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], F64(), norms + v * kDoubles);
 }
 
 // Some queries and all rows of a block, a panel of rows after the other: intervals first, then lanes for the tiles that
@@ -290,7 +296,7 @@ class QueriesRun {
       if (any) {
         pack_panel(panel, 0);
         if (row == 0) pack_all_queries(0);
-        packed_norms(scratch_.rows, kTileRows, cols_, true, scratch_.row_norms);
+        packed_norms<kTileRows>(scratch_.rows, cols_, true, scratch_.row_norms);
         packed = true;
       }
       for (int64_t tile = 0; tile < tiles_; ++tile) {
@@ -317,7 +323,7 @@ class QueriesRun {
           const Panel panel = panel_of(first + p * kTileRows, p * kTileRows);
           double* const norms = scratch_.row_norms + p * kTileRows;
           pack_panel(panel, slab);
-          packed_norms(scratch_.rows, kTileRows, width_of(slab), slab == 0, norms);
+          packed_norms<kTileRows>(scratch_.rows, width_of(slab), slab == 0, norms);
           for (int64_t tile = 0; tile < tiles_; ++tile) {
             double* const sums = scratch_.lanes + (p * tiles_ + tile) * kTileQueries * kTileRows;
             unproven[p][tile] = !prove<kKind>(panel, tile, slab, sums, norms);
@@ -372,7 +378,7 @@ class QueriesRun {
       pack_queries(kKind, canonical(tile), count_of(tile), slab * kSlab, width, order_of(slab),
                    queries_of(tile, width));
       if constexpr (kProves) {
-        packed_norms(queries_of(tile, width), kQueryWidth, width, slab == 0, scratch_.query_norms + tile * kQueryWidth);
+        packed_norms<kQueryWidth>(queries_of(tile, width), width, slab == 0, scratch_.query_norms + tile * kQueryWidth);
       }
     }
   }
