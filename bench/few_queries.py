@@ -187,10 +187,12 @@ def pair_of(cell: Cell, base: Any, folder: str) -> tuple[Any, kith.Index]:
 def calls_of(cell: Cell, data: Data, index: Any, own: kith.Index) -> dict[str, Callable[[Any], Any]]:
     """The three searches that are timed."""
     lists = {"probes": cell.probes} if "IVF" in cell.kind else {}
-    kept = None
+    packed = None  # a filter's bits, the form that FAISS takes too
     if cell.kept < 1:
-        kept = np.random.default_rng(3).choice(cell.rows, int(cell.kept * cell.rows), replace=False)
-    given = {} if kept is None else {"filter": np.sort(kept)}
+        bits = np.zeros(cell.rows, bool)
+        bits[np.random.default_rng(3).choice(cell.rows, int(cell.kept * cell.rows), replace=False)] = True
+        packed = np.packbits(bits, bitorder="little")
+    given = {} if packed is None else {"filter": packed}
     found: dict[str, Callable[[Any], Any]] = {
         "kith": lambda some: own.search(some, cell.k, threads=1, **lists, **given),
         "Flat": lambda some: data.flat.search(some, cell.k, threads=1, **given),
@@ -200,12 +202,9 @@ def calls_of(cell: Cell, data: Data, index: Any, own: kith.Index) -> dict[str, C
     inner = faiss.try_extract_index_ivf(index)
     if inner is not None:
         inner.nprobe = cell.probes
-    if kept is None:
+    if packed is None:
         found["faiss"] = lambda some: index.search(some, cell.k)[::-1]
         return found
-    bits = np.zeros(cell.rows, bool)
-    bits[kept] = True
-    packed = np.packbits(bits, bitorder="little")
     selector = faiss.IDSelectorBitmap(packed)
     params = faiss.SearchParametersIVF(nprobe=cell.probes, sel=selector) if inner is not None else faiss.SearchParameters(sel=selector)
     found["faiss"] = lambda some, keep=(packed, selector): index.search(some, cell.k, params=params)[::-1]

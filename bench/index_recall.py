@@ -3,6 +3,7 @@
 
     index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
     index_recall.py --data DIR --paired 5 [--sets sift1m] [--lists 1024] [--train 100000] [--rows 1000000] [--queries 10000]
+                    [--probes 1,8,32] [--strings OPQ]
     index_recall.py --draw [--picture docs/images/recall_over_time.png]
 
 DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
@@ -12,8 +13,8 @@ of probes: 1-recall@1/10/100 of FAISS, of Kith with FAISS's trained file, and of
 the processor time of a query in batches. --write keeps the numbers in bench/results/cpu/, from which --draw draws.
 
 --paired N trains both with N seeds, each time on the same rows in another order, and prints the difference of recall over
-the same queries, in points: its mean over the seeds and that mean's standard error. FAISS's file is searched by Kith, so
-that training alone makes the difference (the first seed of each string is searched by FAISS too, to compare).
+the same queries, in points: its mean over the seeds and that mean's standard error. FAISS's file is filled and searched by
+Kith, so that training alone makes the difference (that of the first seed is searched by FAISS too, to compare).
 """
 
 from __future__ import annotations
@@ -116,58 +117,66 @@ def of_lists(string: str, lists: int) -> str:
     return string.replace("IVF256", f"IVF{lists}")
 
 
-def seeded_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray, seed: int) -> tuple[Any, Any]:
-    """FAISS's index trained with a seed, and Kith's of its file."""
+def seeded_faiss(string: str, metric: str, learn: np.ndarray, seed: int) -> Any:
+    """Kith's index of what FAISS trained with a seed, without rows."""
     import faiss
 
     kind = faiss.METRIC_L2 if metric == "sqeuclidean" else faiss.METRIC_INNER_PRODUCT
-    index = faiss.index_factory(base.shape[1], string, kind)
+    index = faiss.index_factory(learn.shape[1], string, kind)
     lists = faiss.extract_index_ivf(index)
     lists.cp.seed = 1234 + seed
     if hasattr(lists, "pq"):
         lists.pq.cp.seed = 1234 + seed
     index.train(learn)
-    index.add(base)
     with tempfile.NamedTemporaryFile(suffix=".index") as file:
         faiss.write_index(index, file.name)
-        return index, kith.read_faiss(file.name)
+        return kith.read_faiss(file.name)
+
+
+def searched_by_faiss(index: Any, queries: np.ndarray, probes: int) -> Any:
+    import faiss
+
+    with tempfile.NamedTemporaryFile(suffix=".index") as file:
+        kith.write_faiss(index, file.name)
+        theirs = faiss.read_index(file.name)
+    faiss.extract_index_ivf(theirs).nprobe = probes
+    return theirs.search(queries, 100)[1]
 
 
 def paired(name: str, string: str, options: argparse.Namespace) -> dict[str, Any]:
     base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
     truth = kith.knn(queries, base, 1, metric, device="cpu", threads=options.threads).ids
+    asked = tuple(int(probes) for probes in options.probes.split(","))
     runs = []
     for seed in range(options.paired):
         drawn = learn[np.random.default_rng(seed).permutation(len(learn))]
         own = kith.Index(string, metric=metric, device="cpu", seed=seed)
         own.train(drawn, threads=options.threads)
-        own.add(base, threads=options.threads)
-        theirs, loaded = seeded_faiss(string, metric, drawn, base, seed)
-        differences = []
-        for probes in PROBES:
-            ours, of_file = (i.search(queries, 100, probes=probes, threads=options.threads).ids for i in (own, loaded))
-            if seed == 0 and probes == PROBES[-1]:
-                import faiss
-
-                faiss.extract_index_ivf(theirs).nprobe = probes
-                values = "/".join(f"{r:.4f}" for r in recalls(theirs.search(queries[:1000], 100)[1], truth[:1000]))
-                print(f"{string}: {probes} probes, 1,000 queries: FAISS {values}, ", end="")
-                print("Kith with its file " + "/".join(f"{r:.4f}" for r in recalls(of_file[:1000], truth[:1000])))
-            differences.append((recalls(ours, truth), recalls(of_file, truth)))
-        runs.append(differences)
-        at_8 = differences[PROBES.index(8)]
-        print(f"  {string} seed {seed}, 8 probes: kith {at_8[0]}, faiss {at_8[1]}", flush=True)
+        loaded = seeded_faiss(string, metric, drawn, seed)
+        for index in (own, loaded):
+            index.add(base, threads=options.threads)
+        found = []
+        for probes in asked:
+            ids = [i.search(queries, 100, probes=probes, threads=options.threads).ids for i in (own, loaded)]
+            found.append([recalls(some, truth) for some in ids])
+        runs.append(found)
+        if seed == 0:
+            values = "/".join(f"{r:.4f}" for r in recalls(searched_by_faiss(loaded, queries[:1000], asked[-1]), truth[:1000]))
+            print(f"{string}: {asked[-1]} probes, 1,000 queries: FAISS {values}, ", end="")
+            print("Kith with its file " + "/".join(f"{r:.4f}" for r in recalls(ids[1][:1000], truth[:1000])))
+        for probes, (ours, theirs) in zip(asked, found, strict=True):
+            print(f"  {string} seed {seed}, {probes} probes: kith {ours}, faiss {theirs}", flush=True)
     points = 100 * np.asarray(runs)  # seeds x probes x who x depths
     apart = points[:, :, 0] - points[:, :, 1]
     mean, error = apart.mean(axis=0), apart.std(axis=0, ddof=1) / np.sqrt(len(runs))
     print(f"{name} {string}, {options.paired} seeds: recall of Kith's training less FAISS's, in points (FAISS's recall)")
-    for place, probes in enumerate(PROBES):
+    for place, probes in enumerate(asked):
         values = "   ".join(
             f"R@{depth} {mean[place, i]:+.2f} ± {error[place, i]:.2f} ({points[:, place, 1, i].mean():.2f})"
             for i, depth in enumerate(DEPTHS)
         )
         print(f"  probes {probes:3}: {values}", flush=True)
-    return {"set": name, "string": string, "probes": PROBES, "mean": mean.tolist(), "error": error.tolist()}
+    return {"set": name, "string": string, "probes": asked, "mean": mean.tolist(), "error": error.tolist()}
 
 
 def draw(picture: Path) -> None:
@@ -219,6 +228,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--paired", type=int, default=0, metavar="SEEDS")
     parser.add_argument("--lists", type=int, default=256)
+    parser.add_argument("--probes", default=",".join(map(str, PROBES)), help="of paired runs")
     parser.add_argument("--train", type=int, default=TRAINED_ON)
     parser.add_argument("--alone", action="store_true", help="without FAISS, whose training takes most of the time")
     parser.add_argument("--strings", default="", help="only those that hold this")
