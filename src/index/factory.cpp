@@ -116,6 +116,7 @@ FactorySpec parse_factory(std::string_view factory) {
   while (take_transform(part(), &spec.transforms)) ++at;
   if (Part lists = part(); lists.take("IVF")) {
     spec.has_lists = true;
+    for (TransformSpec& transform : spec.transforms) transform.for_lists = true;
     if (!lists.done()) spec.lists = lists.number();
     lists.finish();
     ++at;

@@ -68,12 +68,12 @@ double start(RotationSteps& steps, const Dense& rotation, uint64_t seed) {
   return steps.code_error();
 }
 
-// The better of two first rotations, and its codewords.
+// The better of two first rotations, and its codewords; of the principal axes alone where lists follow.
 void choose_start(RotationSteps& steps, const PrincipalAxes& found, const OpqShape& shape, uint64_t seed,
                   const Resources& resources) {
   const Dense axes = dealt_axes(found, shape, resources);
   const double error = start(steps, axes, seed);
-  if (shape.out < axes.cols()) return;
+  if (shape.for_lists || shape.out < axes.cols()) return;
   const HostArray<float> codewords(shape.out * kMostSubCodewords, "codewords", resources);
   steps.get_codewords(codewords.data());
   if (start(steps, spread_columns(axes.cols(), shape, resources), seed) < error) return;

@@ -185,7 +185,8 @@ std::vector<TransformParts> train_step(const TransformSpec& spec, const Training
   } else if (spec.kind == TransformKind::random_rotation) {
     parts.back().matrix = as_floats(random_rotation(in, out, seed, resources.with_progress({})), out);
   } else if (spec.kind == TransformKind::opq) {
-    parts.back().matrix = as_floats(optimized_rotation(*rows, {out, spec.parts}, seed, resources), out);
+    const OpqShape shape{.out = out, .parts = spec.parts, .for_lists = spec.for_lists};
+    parts.back().matrix = as_floats(optimized_rotation(*rows, shape, seed, resources), out);
   }
   return parts;
 }

@@ -30,6 +30,7 @@ struct TransformSpec {
   TransformKind kind = TransformKind::pca;
   int64_t cols = 0;   // that come out; 0: as many as go in
   int64_t parts = 0;  // opq
+  bool for_lists = false;  // opq: codes are those of differences from the centres of lists
 };
 
 // "PCA64", "OPQ16", "OPQ16_64", "RR", "RR64", "Centre", "L2norm", "Pad128"; nothing for any other word.

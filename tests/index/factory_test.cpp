@@ -26,6 +26,8 @@ TEST(Factory, PartsOfAString) {
   EXPECT_EQ(deep.transforms[0].kind, TransformKind::opq);
   EXPECT_EQ(deep.transforms[0].parts, 20);
   EXPECT_EQ(deep.transforms[0].cols, 80);
+  EXPECT_TRUE(deep.transforms[0].for_lists);
+  EXPECT_FALSE(parse_factory("OPQ16,PQ16").transforms[0].for_lists);
   EXPECT_EQ(deep.lists, 65536);
   EXPECT_EQ(deep.code->code, kProductCode);
   EXPECT_EQ(deep.code->parts, 20);
